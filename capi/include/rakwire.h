@@ -304,6 +304,27 @@
 // A secure connection with the server that has `server_key`, or the key with the hash `next_key_hash`.
 #define RAKWIRE_TRUST_KNOWN 3
 
+// Cookies are required once several clients have come without one: an eighth of `max_incoming`, 2 to 16.
+#define RAKWIRE_COOKIES_AUTOMATIC 0
+
+// Each client must return a cookie, which some RakNet libraries cannot.
+#define RAKWIRE_COOKIES_REQUIRED 1
+
+// Cookies are required once `cookies_unvalidated` clients have come without one.
+#define RAKWIRE_COOKIES_UNDER_LOAD 2
+
+// No cookies: forged addresses can fill the server.
+#define RAKWIRE_COOKIES_OFF 3
+
+// Follows the delay of the path: losses without a queue do not slow a connection down.
+#define RAKWIRE_CONGESTION_DELAY 0
+
+// Takes each loss for congestion (RFC 6582).
+#define RAKWIRE_CONGESTION_NEW_RENO 1
+
+// No limit of rakwire_wait().
+#define RAKWIRE_FOREVER 4294967295
+
 // Bit of rakwire_features(): secure connections and connect tokens.
 #define RAKWIRE_FEATURE_SECURE 1
 
@@ -351,7 +372,7 @@ typedef struct {
     uint32_t connect_attempts;
     // Parts of a large message between two progress events. Default: 0, none.
     uint32_t progress_interval;
-    // Connections that one address may have. 0: no limit. Default: 0.
+    // Connections that one address may have. 0: three quarters of `max_incoming`, from 16 places on. Default: 0.
     uint16_t max_per_address;
     // 0.
     uint16_t reserved;
@@ -363,7 +384,7 @@ typedef struct {
     const uint8_t *password;
     // The length of the password.
     size_t password_length;
-    // A bad network for what arrives at this endpoint, such as "loss=5%,latency=50ms,jitter=10ms,seed=7". Default: null.
+    // A bad network between this endpoint and its socket, in both directions, such as "loss=5%,latency=50ms,jitter=10ms,seed=7". Default: null.
     const char *simulate;
     // The private key of a server, 32 bytes. Default: null, a server without security.
     const uint8_t *server_key;
@@ -383,8 +404,38 @@ typedef struct {
     uint8_t requires_security;
     // 1: a server with a key refuses clients without an identity. Default: 0.
     uint8_t requires_identity;
+    // A RAKWIRE_COOKIES_ value: how clients prove their address. Default: RAKWIRE_COOKIES_AUTOMATIC.
+    uint8_t cookies;
+    // Clients without a cookie, for RAKWIRE_COOKIES_UNDER_LOAD.
+    uint16_t cookies_unvalidated;
+    // Connections that one network may have (24 bits of IPv4, 48 of IPv6). 0: seven eighths of `max_incoming`. Default: 0.
+    uint16_t max_per_network;
+    // Half-open connections of one network (24 bits of IPv4, 64 of IPv6) without a cookie. Default: 8.
+    uint16_t max_half_open_per_network;
+    // Pongs per second in all. 0: no ping is answered. Default: 1,000.
+    uint16_t pongs_per_second;
+    // Pongs per second for one network. Default: 20.
+    uint16_t pongs_per_network;
+    // A RAKWIRE_CONGESTION_ value. Default: RAKWIRE_CONGESTION_DELAY.
+    uint8_t congestion;
     // 0.
     uint8_t reserved_byte;
+    // Least time between two connections of one address. Default: 0, none.
+    uint32_t connection_interval_ms;
+    // Blocks that one connection may hold in each direction. Default: 0, no limit besides the shares.
+    uint32_t connection_blocks;
+    // Time between two pings of a connection. 0: no pings. Default: 5,000.
+    uint32_t ping_interval_ms;
+    // Bits per second that each connection may send. Default: 0, no limit.
+    uint64_t outgoing_limit;
+    // The file of a token key, beside `token_keys`. Default: null.
+    const char *token_key_file;
+    // Networks of proxies whose PROXY headers (version 2) name the address of a client, such as "10.0.0.7/32,fd00::/64".
+    // Default: null.
+    const char *trusted_proxies;
+    // A file to append the keys of secure connections to, by which captures of them can be read. For development alone.
+    // Default: null.
+    const char *key_log_file;
 } rakwire_options_t;
 
 // An endpoint. 0 is none. The number is never used again after the endpoint is closed.
@@ -549,6 +600,8 @@ typedef struct {
     uint64_t borrowed_messages;
     // Clients that found no place to wait for a decision.
     uint64_t incoming_overflows;
+    // Datagrams of trusted proxies with a header that is wrong, or without room for their client.
+    uint64_t proxy_headers_refused;
 } rakwire_stats_t;
 
 // The counters of a connection, which only grow, and measurements. Set `size` before the call.
@@ -599,6 +652,34 @@ typedef struct {
     double loss;
     // The same in the last second.
     double loss_last_second;
+    // Datagrams that counted as lost and arrived after all.
+    uint64_t datagrams_late;
+    // Bytes of messages that were delivered.
+    uint64_t bytes_processed;
+    // Bytes of messages that were received in vain: repeated or overtaken.
+    uint64_t bytes_ignored;
+    // `bytes_pushed` of the last whole second.
+    uint32_t bytes_pushed_last_second;
+    // `bytes_sent` of the last whole second.
+    uint32_t bytes_sent_last_second;
+    // `bytes_resent` of the last whole second.
+    uint32_t bytes_resent_last_second;
+    // `bytes_processed` of the last whole second.
+    uint32_t bytes_processed_last_second;
+    // `bytes_ignored` of the last whole second.
+    uint32_t bytes_ignored_last_second;
+    // `actual_bytes_sent` of the last whole second.
+    uint32_t actual_bytes_sent_last_second;
+    // `actual_bytes_received` of the last whole second.
+    uint32_t actual_bytes_received_last_second;
+    // Lost messages that wait to be sent again.
+    uint32_t waiting_resend_messages;
+    // Bytes of these.
+    uint32_t waiting_resend_bytes;
+    // 1: `clock_difference_ms` is known.
+    uint32_t has_clock_difference;
+    // The clock of the peer minus that of this side in milliseconds.
+    int64_t clock_difference_ms;
 } rakwire_connection_stats_t;
 
 // The contents of a new connect token. Initialise with zeros and set `size`.
@@ -621,6 +702,8 @@ typedef struct {
     const uint8_t *user_data;
     // The length of the data.
     size_t user_data_length;
+    // The file of the token key in place of its bytes, or null.
+    const char *token_key_file;
 } rakwire_token_claims_t;
 
 // The peer of a secure connection. Set `size` before the call.
@@ -666,14 +749,14 @@ const char *rakwire_last_error(void);
 // Returns a general sentence about a result code. It is valid for ever.
 const char *rakwire_result_text(int32_t result);
 
+// Sets the options of a client. Pass sizeof(rakwire_options_t) as `size`.
+rakwire_result_t rakwire_options_init(rakwire_options_t *options, size_t size);
+
 // Returns the version of the library, such as "0.1.0".
 const char *rakwire_version(void);
 
 // Returns what this build of the library has: RAKWIRE_FEATURE_ bits.
 uint32_t rakwire_features(void);
-
-// Sets the options of a client. Pass sizeof(rakwire_options_t) as `size`.
-rakwire_result_t rakwire_options_init(rakwire_options_t *options, size_t size);
 
 // Opens an endpoint for this thread. Options null: those of rakwire_options_init().
 rakwire_result_t rakwire_endpoint_open(const rakwire_options_t *options, rakwire_endpoint_t *endpoint);
@@ -706,11 +789,25 @@ rakwire_result_t rakwire_address_parse(const char *text,
 // Writes an address as text with its end, in at most 64 bytes. Returns the length without the end.
 int rakwire_address_format(const rakwire_address_t *address, char *buffer, size_t capacity);
 
+// Waits until a datagram has arrived or a timer is due, at most `timeout_ms`, or RAKWIRE_FOREVER. Returns 1 if there is
+// something to do for rakwire_update(), and 0 if the time is over or a signal came. Take all events before.
+rakwire_result_t rakwire_wait(rakwire_endpoint_t endpoint,
+                              uint32_t timeout_ms);
+
+// Stores how long the endpoint may be left alone in microseconds if no datagram arrives. Returns 1, or 0 without a timer.
+rakwire_result_t rakwire_timeout(rakwire_endpoint_t endpoint,
+                                 uint64_t *microseconds);
+
+// Stores the socket of the endpoint, to wait for it by poll(), select() or the like: a file descriptor, or a SOCKET in
+// Windows. Only the library may read from it, write to it or close it.
+rakwire_result_t rakwire_socket(rakwire_endpoint_t endpoint,
+                                uint64_t *socket);
+
 // Sets the options of an attempt to their defaults. Pass sizeof(rakwire_connect_options_t) as `size`.
 rakwire_result_t rakwire_connect_options_init(rakwire_connect_options_t *options, size_t size);
 
 // Starts to open a connection to "host:port". An event says when it is open, or why it is not. A name blocks the thread until
-// it is resolved. Options null: the defaults. Address null: that of the server in the connect token of the options.
+// it is resolved; of its addresses each is tried until one answers. Options null: the defaults. Address null: that of the server in the connect token of the options.
 rakwire_result_t rakwire_connect(rakwire_endpoint_t endpoint,
                                  const char *address,
                                  const rakwire_connect_options_t *options,
@@ -827,6 +924,21 @@ rakwire_result_t rakwire_connection_stats(rakwire_endpoint_t endpoint,
                                           rakwire_connection_t connection,
                                           rakwire_connection_stats_t *stats);
 
+// Stores how many datagrams were dropped for each reason, in an array with room for `capacity`, which may be null with 0. Returns
+// the number of reasons; those beyond the array are left out. rakwire_drop_name() has their names.
+rakwire_result_t rakwire_drops(rakwire_endpoint_t endpoint,
+                               uint64_t *counts,
+                               size_t capacity);
+
+// Returns the name of a reason of rakwire_drops(), such as "TooShort", or an empty string. It is valid for ever.
+const char *rakwire_drop_name(uint32_t reason);
+
+// Writes advice for the operator with its end, once the counters show that clients cannot connect. Returns its length without
+// the end; 0 is no advice. 512 bytes are always enough.
+rakwire_result_t rakwire_advice(rakwire_endpoint_t endpoint,
+                                char *buffer,
+                                size_t capacity);
+
 // Returns a sentence about the `reason` of an event of this `kind`. It is valid for ever.
 const char *rakwire_reason_text(uint32_t kind, int32_t reason);
 
@@ -844,7 +956,11 @@ rakwire_result_t rakwire_key_file_create(const char *path,
 // Stores the public key of a file that rakwire_key_file_create() wrote.
 rakwire_result_t rakwire_key_file_public(const char *path, uint8_t *public_key);
 
-// Makes a connect token with a token key of 32 bytes, as a backend does, and writes it as a string with its end. Stores the
+// Makes a token key and writes it to a file that does not exist yet, which only its owner may read. The server and its backend
+// need the same key.
+rakwire_result_t rakwire_token_key_file_create(const char *path);
+
+// Makes a connect token with a token key of 32 bytes, or null and `token_key_file`, as a backend does, and writes it as a string with its end. Stores the
 // length with the end; 4,096 bytes are always enough.
 rakwire_result_t rakwire_token_create(const uint8_t *token_key,
                                       const rakwire_token_claims_t *claims,

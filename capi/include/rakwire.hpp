@@ -16,6 +16,8 @@
 
 #include "rakwire.h"
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
@@ -134,7 +136,112 @@ private:
     rakwire_address_t raw_;
 };
 
-// The options of an endpoint. Strings and passwords are copied; `raw` reaches all fields of the C struct.
+// A key of 32 bytes: the private key of a server or client, a public key, or the key of connect tokens.
+using Key = std::array<std::uint8_t, 32>;
+
+// A private key and its public key.
+struct KeyPair {
+    Key private_key;
+    Key public_key;
+
+    static KeyPair generate()
+    {
+        KeyPair keys;
+        check(rakwire_key_generate(keys.private_key.data(), keys.public_key.data()));
+        return keys;
+    }
+};
+
+inline Key public_key(const Key &private_key)
+{
+    Key key;
+    check(rakwire_public_key(private_key.data(), key.data()));
+    return key;
+}
+
+// Makes a key and writes it to a new file that only its owner may read. Returns the public key.
+inline Key create_key_file(const std::string &path)
+{
+    Key key;
+    check(rakwire_key_file_create(path.c_str(), key.data()));
+    return key;
+}
+
+// Returns the public key of a file.
+inline Key read_public_key(const std::string &path)
+{
+    Key key;
+    check(rakwire_key_file_public(path.c_str(), key.data()));
+    return key;
+}
+
+// Makes a key of connect tokens, which a server and its backend share, and writes it to a new file.
+inline void create_token_key_file(const std::string &path) { check(rakwire_token_key_file_create(path.c_str())); }
+
+// A random key of connect tokens.
+inline Key generate_token_key()
+{
+    Key key;
+    check(rakwire_key_generate(key.data(), nullptr));
+    return key;
+}
+
+// A server of a connect token: its address, such as "game.example.org:19132", and public key.
+struct TokenServer {
+    std::string name;
+    Key key;
+};
+
+// The contents of a connect token. A backend gives the text of create() to its client.
+class Token {
+public:
+    // The client has the private key of `client`. `expires`: seconds since 1970.
+    Token(std::uint64_t user_id, std::uint64_t expires, const Key &client)
+        : user_id_(user_id), expires_(expires), client_(client) {}
+    // A token has 1 to 4 servers.
+    Token &server(std::string name, const Key &key) { servers_.push_back({std::move(name), key}); return *this; }
+    // At most 128 bytes, which the server reads.
+    Token &data(Bytes data) { data_.assign(data.begin(), data.end()); return *this; }
+
+    std::string create(const Key &token_key) const { return create(token_key.data(), nullptr); }
+    std::string create_from_file(const std::string &token_key_file) const
+    {
+        return create(nullptr, token_key_file.c_str());
+    }
+
+private:
+    std::string create(const std::uint8_t *token_key, const char *file) const
+    {
+        std::vector<const char *> names;
+        std::vector<std::uint8_t> keys;
+        for (const TokenServer &server : servers_) {
+            names.push_back(server.name.c_str());
+            keys.insert(keys.end(), server.key.begin(), server.key.end());
+        }
+        rakwire_token_claims_t claims{};
+        claims.size = sizeof claims;
+        claims.server_count = static_cast<std::uint32_t>(servers_.size());
+        claims.user_id = user_id_;
+        claims.expires = expires_;
+        claims.client_key = client_.data();
+        claims.server_keys = keys.data();
+        claims.server_names = names.data();
+        claims.user_data = data_.data();
+        claims.user_data_length = data_.size();
+        claims.token_key_file = file;
+        char text[4096];
+        std::size_t length = 0;
+        check(rakwire_token_create(token_key, &claims, text, sizeof text, &length));
+        return std::string(text, length - 1);
+    }
+
+    std::uint64_t user_id_, expires_;
+    Key client_;
+    std::vector<TokenServer> servers_;
+    std::vector<std::uint8_t> data_;
+};
+
+// The options of an endpoint. Strings, keys and passwords are copied; `raw` reaches all fields of the C struct.
 class Options {
 public:
     Options() : raw_() { check(rakwire_options_init(&raw_, sizeof raw_)); }
@@ -146,6 +253,31 @@ public:
     Options &defer_incoming(bool defer = true) noexcept { raw_.defer_incoming = defer; return *this; }
     Options &out_of_band(bool accept = true) noexcept { raw_.out_of_band = accept; return *this; }
     Options &timeout_ms(std::uint32_t timeout) noexcept { raw_.timeout_ms = timeout; return *this; }
+    Options &trusted_proxies(std::string networks) { trusted_proxies_ = std::move(networks); return *this; }
+    // A RAKWIRE_COOKIES_ value.
+    Options &cookies(std::uint8_t policy) noexcept { raw_.cookies = policy; return *this; }
+    // The endpoint can open secure connections.
+    Options &secure() noexcept { raw_.secure = 1; return *this; }
+    // The server has this key; with `requires_security` it refuses plain clients.
+    Options &server_key(const Key &key, bool requires_security = false)
+    {
+        server_key_.assign(key.begin(), key.end());
+        raw_.requires_security = requires_security;
+        return *this;
+    }
+    Options &server_key_file(std::string path, bool requires_security = false)
+    {
+        server_key_file_ = std::move(path);
+        raw_.requires_security = requires_security;
+        return *this;
+    }
+    // The key by which servers know this client.
+    Options &identity_key(const Key &key) { identity_key_.assign(key.begin(), key.end()); return *this; }
+    Options &identity_key_file(std::string path) { identity_key_file_ = std::move(path); return *this; }
+    // A key of the connect tokens that clients need. A server has at most 4.
+    Options &token_key(const Key &key) { token_keys_.insert(token_keys_.end(), key.begin(), key.end()); return *this; }
+    Options &token_key_file(std::string path) { token_key_file_ = std::move(path); return *this; }
+    Options &key_log_file(std::string path) { key_log_file_ = std::move(path); return *this; }
     rakwire_options_t &raw() noexcept { return raw_; }
 
     // The C struct, which points into these options.
@@ -160,14 +292,88 @@ public:
             options.password = password_.data();
             options.password_length = password_.size();
         }
+        const auto set_text = [](const char *&field, const std::string &text) {
+            if (!text.empty())
+                field = text.c_str();
+        };
+        set_text(options.trusted_proxies, trusted_proxies_);
+        set_text(options.server_key_file, server_key_file_);
+        set_text(options.identity_key_file, identity_key_file_);
+        set_text(options.token_key_file, token_key_file_);
+        set_text(options.key_log_file, key_log_file_);
+        if (!server_key_.empty())
+            options.server_key = server_key_.data();
+        if (!identity_key_.empty())
+            options.identity_key = identity_key_.data();
+        if (!token_keys_.empty()) {
+            options.token_keys = token_keys_.data();
+            options.token_key_count = static_cast<std::uint32_t>(token_keys_.size() / 32);
+        }
         return options;
     }
 
 private:
     rakwire_options_t raw_;
-    std::string bind_, simulate_;
-    std::vector<std::uint8_t> password_;
+    std::string bind_, simulate_, trusted_proxies_;
+    std::string server_key_file_, identity_key_file_, token_key_file_, key_log_file_;
+    std::vector<std::uint8_t> password_, server_key_, identity_key_, token_keys_;
     bool has_bind_ = false, has_simulate_ = false;
+};
+
+// The options of one attempt to connect. `raw` reaches all fields of the C struct.
+class ConnectOptions {
+public:
+    ConnectOptions() : raw_() { check(rakwire_connect_options_init(&raw_, sizeof raw_)); }
+
+    ConnectOptions &password(Bytes password) { password_.assign(password.begin(), password.end()); return *this; }
+    // The connection is secure, with the server that has this key or with any.
+    ConnectOptions &trust(const Key &server)
+    {
+        raw_.trust = RAKWIRE_TRUST_KEY;
+        std::memcpy(raw_.server_key, server.data(), server.size());
+        return *this;
+    }
+    ConnectOptions &trust_any() noexcept { raw_.trust = RAKWIRE_TRUST_ANY; return *this; }
+    // The private key of this client, and at most 95 bytes that the server gets with it.
+    ConnectOptions &identity(const Key &key, Bytes data = {})
+    {
+        identity_.assign(key.begin(), key.end());
+        identity_data_.assign(data.begin(), data.end());
+        return *this;
+    }
+    // The text of a connect token, which needs an identity, and the number of its server, from 0.
+    ConnectOptions &token(std::string text, std::uint8_t server = 0)
+    {
+        token_ = std::move(text);
+        raw_.token_server = server;
+        return *this;
+    }
+    ConnectOptions &connect_timeout_ms(std::uint32_t timeout) noexcept { raw_.connect_timeout_ms = timeout; return *this; }
+    rakwire_connect_options_t &raw() noexcept { return raw_; }
+
+    // The C struct, which points into these options.
+    rakwire_connect_options_t c() const noexcept
+    {
+        rakwire_connect_options_t options = raw_;
+        if (!password_.empty()) {
+            options.password = password_.data();
+            options.password_length = password_.size();
+        }
+        if (!identity_.empty())
+            options.identity_key = identity_.data();
+        if (!identity_data_.empty()) {
+            options.identity_data = identity_data_.data();
+            options.identity_data_length = identity_data_.size();
+        }
+        if (!token_.empty())
+            options.token = token_.c_str();
+        return options;
+    }
+
+private:
+    rakwire_connect_options_t raw_;
+    std::vector<std::uint8_t> password_, identity_, identity_data_;
+    std::string token_;
 };
 
 // An event. It owns the bytes of its message, and gives them back when it is destroyed, which must be before its endpoint is.
@@ -251,6 +457,28 @@ public:
     rakwire_endpoint_t handle() const noexcept { return handle_; }
     void update() { check(rakwire_update(handle_)); }
     void flush() { check(rakwire_flush(handle_)); }
+    // Waits until there is something to do, and returns false if the time is over before. Take all events before.
+    bool wait(std::chrono::milliseconds limit)
+    {
+        const auto forever = static_cast<std::chrono::milliseconds::rep>(RAKWIRE_FOREVER);
+        const auto count = limit.count() < 0 ? 0 : limit.count() < forever ? limit.count() : forever;
+        return check(rakwire_wait(handle_, static_cast<std::uint32_t>(count))) > 0;
+    }
+    // How long the endpoint may be left alone if no datagram arrives; the greatest time without a timer.
+    std::chrono::microseconds timeout() const
+    {
+        std::uint64_t microseconds = 0;
+        if (check(rakwire_timeout(handle_, &microseconds)) == 0)
+            return std::chrono::microseconds::max();
+        return std::chrono::microseconds(static_cast<std::chrono::microseconds::rep>(microseconds));
+    }
+    // The socket, for poll() or select() alone.
+    std::uint64_t socket() const
+    {
+        std::uint64_t socket = 0;
+        check(rakwire_socket(handle_, &socket));
+        return socket;
+    }
 
     // Takes the next event; none is false.
     Event poll()
@@ -264,16 +492,24 @@ public:
 
     Connection connect(const std::string &address, Bytes password = {})
     {
-        rakwire_connect_options_t options;
-        check(rakwire_connect_options_init(&options, sizeof options));
-        options.password = password.data();
-        options.password_length = password.size();
-        return connect(address, options);
+        return connect(address, ConnectOptions().password(password));
+    }
+    Connection connect(const std::string &address, const ConnectOptions &options)
+    {
+        return connect(address, options.c());
     }
     Connection connect(const std::string &address, const rakwire_connect_options_t &options)
     {
         rakwire_connection_t connection = 0;
         check(rakwire_connect(handle_, address.c_str(), &options, &connection));
+        return static_cast<Connection>(connection);
+    }
+    // Connects to the server of the token in the options.
+    Connection connect(const ConnectOptions &options)
+    {
+        const rakwire_connect_options_t raw = options.c();
+        rakwire_connection_t connection = 0;
+        check(rakwire_connect(handle_, nullptr, &raw, &connection));
         return static_cast<Connection>(connection);
     }
 
@@ -348,6 +584,32 @@ public:
         return stats;
     }
 
+    // The datagrams that were dropped, by the name of the reason. Reasons without any are left out.
+    std::vector<std::pair<std::string, std::uint64_t>> drops() const
+    {
+        std::vector<std::uint64_t> counts(static_cast<std::size_t>(check(rakwire_drops(handle_, nullptr, 0))));
+        check(rakwire_drops(handle_, counts.data(), counts.size()));
+        std::vector<std::pair<std::string, std::uint64_t>> drops;
+        for (std::size_t at = 0; at < counts.size(); at++)
+            if (counts[at] > 0)
+                drops.emplace_back(rakwire_drop_name(static_cast<std::uint32_t>(at)), counts[at]);
+        return drops;
+    }
+    // Advice for the operator, or an empty string.
+    std::string advice() const
+    {
+        char text[512];
+        return std::string(text, static_cast<std::size_t>(check(rakwire_advice(handle_, text, sizeof text))));
+    }
+    // The key, identity and token of the peer of a connection.
+    rakwire_secure_peer_t secure_peer(Connection connection) const
+    {
+        rakwire_secure_peer_t peer{};
+        peer.size = sizeof peer;
+        check(rakwire_secure_peer(handle_, static_cast<rakwire_connection_t>(connection), &peer));
+        return peer;
+    }
+
     void ping(const Address &server) { check(rakwire_ping(handle_, &server.raw(), 0, 0)); }
     // Pings all servers at a broadcast address.
     void discover(const Address &broadcast, bool only_open = false)
@@ -370,6 +632,7 @@ public:
         check(rakwire_ban(handle_, addresses.c_str(), duration_ms));
     }
     bool unban(const std::string &addresses) { return check(rakwire_unban(handle_, addresses.c_str())) > 0; }
+    bool is_banned(const Address &address) const { return check(rakwire_is_banned(handle_, &address.raw())) > 0; }
 
 private:
     rakwire_endpoint_t handle_;

@@ -1,19 +1,23 @@
 //! Connecting, accepting, disconnecting.
 
+use std::net::SocketAddr;
+
 use rakwire_native::rakwire::endpoint::Decision;
 use rakwire_native::{ConnectOptions, Guid};
 
+use crate::attempts::Attempt;
 use crate::codes::{
     Failure, Outcome, RAKWIRE_ERROR_BUFFER, RAKWIRE_ERROR_NO_CONNECTION, RAKWIRE_ERROR_NULL, RAKWIRE_OK,
     guard,
 };
 use crate::convert::{address_of, connect_error, delivery, duration, send_error, set_error, side, state};
+use crate::endpoint::Endpoint;
 use crate::lifecycle::resolve;
 use crate::memory::{
     Versioned, bytes, check_out, count, init_struct, read_struct, store, text, write_struct,
 };
 use crate::registry;
-use crate::security::Credentials;
+use crate::security::{Credentials, KeptSecurity};
 use crate::types::{
     RakwireConnectOptions, RakwireConnection, RakwireConnectionInfo, RakwireEndpoint, RakwireRequest,
     RakwireResult,
@@ -33,7 +37,7 @@ pub unsafe extern "C" fn rakwire_connect_options_init(
 }
 
 /// Starts to open a connection to "host:port". An event says when it is open, or why it is not. A name blocks the thread until
-/// it is resolved. Options null: the defaults. Address null: that of the server in the connect token of the options.
+/// it is resolved; of its addresses each is tried until one answers. Options null: the defaults. Address null: that of the server in the connect token of the options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_connect(
     endpoint: RakwireEndpoint,
@@ -70,7 +74,10 @@ pub unsafe extern "C" fn rakwire_connect(
         };
         let number = credentials.use_for(with, |with, name| {
             let address = address.or(name).ok_or(Failure::new(RAKWIRE_ERROR_NULL))?;
-            connect(endpoint, address, with)
+            // An endpoint that does not exist is found out before a name is looked up.
+            registry::with(endpoint, |_| Ok(()))?;
+            let addresses = resolve(address)?;
+            registry::with(endpoint, |endpoint| connect(endpoint, addresses, with, || credentials.keep(with)))
         })?;
         // SAFETY: the caller passes a writable number, which was checked above.
         unsafe { store(connection, number) }?;
@@ -78,21 +85,27 @@ pub unsafe extern "C" fn rakwire_connect(
     })
 }
 
-/// Starts an attempt at the first address of a name that the endpoint can try.
-fn connect(endpoint: u64, address: &str, with: &ConnectOptions<'_>) -> Outcome<u64> {
-    // An endpoint that does not exist is found out before a name is looked up.
-    registry::with(endpoint, |_| Ok(()))?;
-    let addresses = resolve(address)?;
-    registry::with(endpoint, |endpoint| {
-        let mut refused = None;
-        for address in addresses {
-            match endpoint.polled.connect_with(address, with) {
-                Ok(id) => return Ok(endpoint.number_of(id)),
-                Err(error) => refused = refused.or_else(|| Some(connect_error(&error))),
+/// Starts an attempt at the first address that the endpoint can try. The others follow while there is no answer.
+fn connect(
+    endpoint: &mut Endpoint,
+    addresses: Vec<SocketAddr>,
+    with: &ConnectOptions<'_>,
+    keep: impl FnOnce() -> KeptSecurity,
+) -> Outcome<u64> {
+    let mut refused = None;
+    let mut addresses = addresses.into_iter();
+    while let Some(address) = addresses.next() {
+        match endpoint.polled.connect_with(address, with) {
+            Ok(id) => {
+                if addresses.len() > 0 {
+                    endpoint.attempts.insert(id, Attempt::new(addresses, with, keep()));
+                }
+                return Ok(endpoint.number_of(id));
             }
+            Err(error) => refused = refused.or_else(|| Some(connect_error(&error))),
         }
-        Err(refused.unwrap_or(Failure::new(RAKWIRE_ERROR_NO_CONNECTION)))
-    })
+    }
+    Err(refused.unwrap_or(Failure::new(RAKWIRE_ERROR_NO_CONNECTION)))
 }
 
 fn decide(endpoint: u64, request: u64, decision: Decision) -> RakwireResult {
@@ -231,4 +244,65 @@ pub unsafe extern "C" fn rakwire_connection_info(
         unsafe { write_struct(info, &found) }?;
         Ok(RAKWIRE_OK)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use rakwire_native::{Options, polled};
+
+    use super::*;
+    use crate::types::{RAKWIRE_EVENT_CONNECT_FAILED, RAKWIRE_EVENT_CONNECTED, RakwireEvent};
+
+    fn endpoint(options: Options) -> Endpoint {
+        Endpoint::new(polled::Endpoint::bind("127.0.0.1:0", options).expect("a free port"), None)
+    }
+
+    /// Returns the first event of an attempt at these addresses, and the number of the attempt.
+    fn attempt(addresses: Vec<SocketAddr>, server: &mut Endpoint) -> (RakwireEvent, u64) {
+        let mut client = endpoint(Options::client().expect("entropy"));
+        let options = ConnectOptions {
+            attempts: Some(3),
+            interval: Some(duration(10)),
+            ..ConnectOptions::default()
+        };
+        let number = connect(&mut client, addresses, &options, KeptSecurity::default).expect("a free slot");
+        loop {
+            client.polled.update();
+            let mut event = RakwireEvent::zeroed();
+            if client.poll(&mut event) {
+                return (event, number);
+            }
+            server.polled.update();
+            while server.poll(&mut RakwireEvent::zeroed()) {}
+            std::thread::sleep(duration(1));
+        }
+    }
+
+    #[test]
+    fn the_next_address_is_tried_under_the_same_number() {
+        let silent = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let silent = silent.local_addr().expect("an address");
+        let silent_too = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let silent_too = silent_too.local_addr().expect("an address");
+        let mut server = endpoint(Options::server(4).expect("entropy"));
+        let there = server.polled.local_addr();
+        let unusable: SocketAddr = "[::1]:9".parse().expect("an address");
+        let (event, number) = attempt(vec![silent, unusable, silent_too, there], &mut server);
+        assert_eq!((event.kind, event.connection), (RAKWIRE_EVENT_CONNECTED, number));
+        assert_eq!(event.address, address_of(there));
+        let (event, number) = attempt(vec![silent, silent_too], &mut server);
+        assert_eq!((event.kind, event.connection), (RAKWIRE_EVENT_CONNECT_FAILED, number));
+        assert_eq!(event.address, address_of(silent_too));
+    }
+
+    #[test]
+    fn a_refusal_ends_the_attempt_at_the_other_addresses() {
+        let mut full = endpoint(Options::client().expect("entropy"));
+        let refusing = full.polled.local_addr();
+        full.polled.peer_mut().set_password(b"unknown").expect("a short password");
+        let (event, _) = attempt(vec![refusing, "127.0.0.1:9".parse().expect("an address")], &mut full);
+        assert_eq!((event.kind, event.address), (RAKWIRE_EVENT_CONNECT_FAILED, address_of(refusing)));
+    }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rakwire_native::RakNet;
-use rakwire_native::polled;
-use rakwire_native::rakwire::endpoint::{ConnectionId, Decision, Event, Message, Progress};
+use rakwire_native::rakwire::endpoint::{ConnectionId, Decision, Event, Message, Progress, Protocol};
+use rakwire_native::{RakNet, polled};
 
+use crate::attempts::Attempts;
 use crate::codes::{Failure, Outcome, RAKWIRE_ERROR_HANDLE, RAKWIRE_ERROR_NO_CONNECTION};
 use crate::convert::{self, address_of};
 use crate::incoming::Incoming;
@@ -22,13 +22,20 @@ use crate::types::{
 pub(crate) struct Endpoint {
     pub(crate) polled: polled::Endpoint<RakNet>,
     pub(crate) messages: Messages,
+    pub(crate) attempts: Attempts,
     connections: Connections,
     incoming: Option<Incoming>,
 }
 
 impl Endpoint {
     pub(crate) fn new(polled: polled::Endpoint<RakNet>, incoming: Option<Incoming>) -> Self {
-        Self { polled, messages: Messages::default(), connections: Connections::default(), incoming }
+        Self {
+            polled,
+            messages: Messages::default(),
+            attempts: Attempts::default(),
+            connections: Connections::default(),
+            incoming,
+        }
     }
 
     /// Returns the connection with this number.
@@ -60,24 +67,56 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes the next event.
-    pub(crate) fn poll(&mut self) -> Option<RakwireEvent> {
+    /// Takes the next event, and returns false if there is none. All fields of `event` but the size are zero.
+    pub(crate) fn poll(&mut self, event: &mut RakwireEvent) -> bool {
         if let Some(client) = self.incoming.as_ref().and_then(Incoming::pop) {
-            return Some(RakwireEvent {
-                kind: RAKWIRE_EVENT_INCOMING,
-                request: client.request,
-                guid: client.guid,
-                address: address_of(client.remote),
-                ..RakwireEvent::zeroed()
-            });
+            event.kind = RAKWIRE_EVENT_INCOMING;
+            event.request = client.request;
+            event.guid = client.guid;
+            event.address = address_of(client.remote);
+            return true;
         }
-        let Self { polled, messages, connections, .. } = self;
-        let mut event = RakwireEvent::zeroed();
-        let lends = describe(polled.poll_event()?, &mut event, messages, connections);
-        if lends == Lends::Large {
-            messages.lend_vec(polled.take_event_data(), &mut event);
+        let Self { polled, messages, attempts, connections, .. } = self;
+        while let Some(next) = polled.poll_event() {
+            let attempted = Attempted::by(&next);
+            let lends = describe(next, event, messages, connections);
+            if lends == Lends::Large {
+                messages.lend_vec(polled.take_event_data(), event);
+            }
+            match attempted {
+                Attempted::Nothing => {}
+                Attempted::Ended(id) => attempts.end(id),
+                Attempted::Unanswered(id) => {
+                    if let Some(next) = attempts.next(id, polled) {
+                        connections.rename(event.connection, next);
+                        *event = RakwireEvent { size: event.size, ..RakwireEvent::zeroed() };
+                        continue;
+                    }
+                }
+            }
+            return true;
         }
-        Some(event)
+        false
+    }
+}
+
+/// The meaning of an event for an attempt that may have further addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempted {
+    Nothing,
+    /// The attempt is over.
+    Ended(ConnectionId),
+    /// There was no answer from this address.
+    Unanswered(ConnectionId),
+}
+
+impl Attempted {
+    fn by(event: &Event<'_, RakNet>) -> Self {
+        match event {
+            Event::ConnectFailed { id, reason, .. } if RakNet::was_unanswered(reason) => Self::Unanswered(*id),
+            Event::Connected { id, .. } | Event::ConnectFailed { id, .. } => Self::Ended(*id),
+            _ => Self::Nothing,
+        }
     }
 }
 
@@ -190,22 +229,30 @@ fn unconnected(
 }
 
 /// Numbers of connections. A number is never used again in the whole program, so that one of another endpoint is found out.
+///
+/// The low bits of a number are the slot of its connection, except for those that continue at another address in another slot.
 #[derive(Debug, Default)]
-struct Connections(Vec<Option<(ConnectionId, u64)>>);
+struct Connections {
+    slots: Vec<Option<(ConnectionId, u64)>>,
+    renamed: Vec<(u64, u16)>,
+}
 
 impl Connections {
     fn find(&self, number: u64) -> Option<ConnectionId> {
-        let slot = usize::from(number as u16);
-        (*self.0.get(slot)?).filter(|(_, known)| *known == number).map(|(id, _)| id)
+        self.in_slot(number as u16, number).or_else(|| {
+            let (_, slot) = self.renamed.iter().find(|(renamed, _)| *renamed == number)?;
+            self.in_slot(*slot, number)
+        })
+    }
+
+    fn in_slot(&self, slot: u16, number: u64) -> Option<ConnectionId> {
+        let entry = *self.slots.get(usize::from(slot))?;
+        entry.filter(|(_, known)| *known == number).map(|(id, _)| id)
     }
 
     fn number_of(&mut self, id: ConnectionId) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let slot = usize::from(id.slot());
-        if self.0.len() <= slot {
-            self.0.resize(slot + 1, None);
-        }
-        match &mut self.0[slot] {
+        match self.entry(id.slot()) {
             Some((known, number)) if *known == id => *number,
             entry => {
                 let number = NEXT.fetch_add(1, Ordering::Relaxed) << 16 | u64::from(id.slot());
@@ -213,6 +260,29 @@ impl Connections {
                 number
             }
         }
+    }
+
+    /// Gives a number to the connection that continues its attempt.
+    fn rename(&mut self, number: u64, id: ConnectionId) {
+        let before = self.find(number);
+        if let Some(before) = before {
+            *self.entry(before.slot()) = None;
+        }
+        *self.entry(id.slot()) = Some((id, number));
+        let mut renamed = std::mem::take(&mut self.renamed);
+        renamed.retain(|(other, slot)| *other != number && self.in_slot(*slot, *other).is_some());
+        if id.slot() != number as u16 {
+            renamed.push((number, id.slot()));
+        }
+        self.renamed = renamed;
+    }
+
+    fn entry(&mut self, slot: u16) -> &mut Option<(ConnectionId, u64)> {
+        let slot = usize::from(slot);
+        if self.slots.len() <= slot {
+            self.slots.resize(slot + 1, None);
+        }
+        &mut self.slots[slot]
     }
 }
 
@@ -324,5 +394,20 @@ mod tests {
         assert_eq!((one.number_of(id), one.find(number)), (number, Some(id)));
         assert_ne!(other.number_of(id), number);
         assert_eq!((other.find(number), one.find(0), one.find(u64::MAX)), (None, None, None));
+    }
+
+    #[test]
+    fn a_number_follows_its_attempt_to_other_slots() {
+        let mut all = Connections::default();
+        let [first, second, third] = [3, 7, 3].map(ConnectionId::without_peer);
+        let number = all.number_of(first);
+        all.rename(number, second);
+        assert_eq!((all.find(number), all.number_of(second)), (Some(second), number));
+        let other = all.number_of(third);
+        assert_ne!(other, number, "the slot that became free is another connection");
+        assert_eq!((all.find(other), all.find(number)), (Some(third), Some(second)));
+        all.rename(number, ConnectionId::without_peer(9));
+        assert_eq!(all.find(number), Some(ConnectionId::without_peer(9)));
+        assert_eq!(all.renamed.len(), 1);
     }
 }

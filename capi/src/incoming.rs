@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rakwire_native::rakwire::endpoint::{Admission, Client, Decision, SharedAdmission};
+use rakwire_native::RakNet;
+use rakwire_native::rakwire::Instant;
+use rakwire_native::rakwire::endpoint::{Admission, Client, Decision, Hook, SharedAdmission, Verdict};
 
 /// Clients that may wait at once.
 const MOST: usize = 1_024;
@@ -116,6 +118,18 @@ impl SharedAdmission for Incoming {
         }
         inner.keep(client);
         Decision::Ignore
+    }
+}
+
+/// Keeps the requests of clients on their way from the socket to the protocol.
+impl Hook<RakNet> for Incoming {
+    fn on_received(&mut self, _: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
+        self.note(from, datagram);
+        Verdict::Pass
+    }
+
+    fn watches_events(&self) -> bool {
+        false
     }
 }
 

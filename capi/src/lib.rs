@@ -8,6 +8,7 @@
     reason = "the head of the header states the rule of all pointers, and `memory` repeats it at each kind"
 )]
 
+mod attempts;
 pub mod codes;
 mod connections;
 mod convert;
@@ -16,12 +17,13 @@ mod incoming;
 mod lifecycle;
 mod memory;
 mod messages;
-mod network;
+mod options;
 mod registry;
 mod security;
 mod statistics;
 pub mod types;
 mod unconnected;
+mod waiting;
 
 pub use connections::{
     rakwire_accept, rakwire_connect, rakwire_connect_options_init, rakwire_connection_info,
@@ -30,16 +32,20 @@ pub use connections::{
 };
 pub use lifecycle::{
     rakwire_address_format, rakwire_address_parse, rakwire_endpoint_close, rakwire_endpoint_open,
-    rakwire_features, rakwire_flush, rakwire_guid, rakwire_local_address, rakwire_options_init, rakwire_poll,
-    rakwire_update, rakwire_version,
+    rakwire_features, rakwire_flush, rakwire_guid, rakwire_local_address, rakwire_poll, rakwire_update,
+    rakwire_version,
 };
 pub use messages::{rakwire_broadcast, rakwire_message_release, rakwire_send};
+pub use options::rakwire_options_init;
 pub use security::{
     rakwire_key_file_create, rakwire_key_file_public, rakwire_key_generate, rakwire_public_key,
-    rakwire_secure_peer, rakwire_token_create,
+    rakwire_secure_peer, rakwire_token_create, rakwire_token_key_file_create,
 };
-pub use statistics::{rakwire_connection_stats, rakwire_reason_text, rakwire_stats};
+pub use statistics::{
+    rakwire_advice, rakwire_connection_stats, rakwire_drop_name, rakwire_drops, rakwire_reason_text, rakwire_stats,
+};
 pub use unconnected::{
     rakwire_advertise, rakwire_ban, rakwire_is_banned, rakwire_ping, rakwire_send_out_of_band,
     rakwire_set_advertisement, rakwire_set_password, rakwire_unban,
 };
+pub use waiting::{rakwire_socket, rakwire_timeout, rakwire_wait};

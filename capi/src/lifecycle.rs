@@ -3,22 +3,17 @@
 use std::ffi::{c_char, c_int};
 use std::net::SocketAddr;
 
-use rakwire_native::rakwire::endpoint::Capacity;
-use rakwire_native::{BindError, Guid, Options, OutOfBand, lookup_blocking, polled};
+use rakwire_native::{BindError, lookup_blocking, polled};
 
 use crate::codes::{
-    Failure, Outcome, RAKWIRE_ERROR_ADDRESS, RAKWIRE_ERROR_ARGUMENT, RAKWIRE_ERROR_BIND,
-    RAKWIRE_ERROR_BUFFER, RAKWIRE_ERROR_SYSTEM, RAKWIRE_OK, guard,
+    Failure, Outcome, RAKWIRE_ERROR_ADDRESS, RAKWIRE_ERROR_BIND, RAKWIRE_ERROR_BUFFER, RAKWIRE_OK, guard,
 };
-use crate::convert::{address_of, duration, millis, set_error, socket_address};
+use crate::convert::{address_of, set_error, socket_address};
 use crate::endpoint::Endpoint;
 use crate::incoming::Incoming;
-use crate::memory::{
-    self, Versioned, bytes, check_out, flag, init_struct, needed_text, read_struct, store, text, write_struct,
-};
-use crate::network::Arrivals;
+use crate::memory::{self, Versioned, check_out, needed_text, store, write_struct, zeroed_struct};
+use crate::options::{self, Prepared};
 use crate::registry;
-use crate::security;
 use crate::types::{
     RAKWIRE_FEATURE_SECURE, RAKWIRE_FEATURE_SIM, RakwireAddress, RakwireEndpoint, RakwireEvent,
     RakwireOptions, RakwireResult,
@@ -39,104 +34,6 @@ pub extern "C" fn rakwire_features() -> u32 {
     secure | sim
 }
 
-/// Sets the options of a client. Pass sizeof(rakwire_options_t) as `size`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rakwire_options_init(options: *mut RakwireOptions, size: usize) -> RakwireResult {
-    guard(|| {
-        let defaults = defaults()?;
-        // SAFETY: the caller passes a pointer to `size` bytes.
-        unsafe { init_struct(options, &defaults, size) }?;
-        Ok(RAKWIRE_OK)
-    })
-}
-
-fn new_options() -> Outcome<Options> {
-    Options::client().map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))
-}
-
-fn defaults() -> Outcome<RakwireOptions> {
-    let options = new_options()?;
-    let config = &options.config;
-    let mut accepted_versions = [0; 8];
-    accepted_versions.iter_mut().zip(&config.accepted_versions).for_each(|(to, from)| *to = *from);
-    Ok(RakwireOptions {
-        protocol_version: config.protocol_version,
-        hears_unreachable: options.fail_on_unreachable.into(),
-        mtu: config.mtu,
-        max_message_len: config.max_message_len,
-        timeout_ms: millis(config.timeout),
-        close_timeout_ms: millis(config.close_timeout),
-        handshake_timeout_ms: millis(config.handshake_timeout),
-        unreliable_timeout_ms: millis(config.unreliable_timeout),
-        connect_interval_ms: millis(config.connect_interval),
-        connect_attempts: config.connect_attempts.into(),
-        progress_interval: config.progress_interval,
-        accepted_versions,
-        ..RakwireOptions::zeroed()
-    })
-}
-
-/// Applies the options that are numbers.
-fn apply(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
-    let refused = |text| Failure::with(RAKWIRE_ERROR_ARGUMENT, text);
-    let config = &mut options.config;
-    if !(576..=1_492).contains(&from.mtu) {
-        return Err(refused("the MTU must be 576 to 1492; begin with rakwire_options_init()"));
-    }
-    config.connect_attempts = u8::try_from(from.connect_attempts)
-        .ok()
-        .filter(|attempts| *attempts > 0)
-        .ok_or_else(|| refused("an attempt has 1 to 255 requests"))?;
-    config.protocol_version = from.protocol_version;
-    config.accepted_versions =
-        from.accepted_versions.iter().copied().take_while(|version| *version > 0).collect();
-    config.max_incoming = from.max_incoming;
-    config.mtu = from.mtu;
-    config.max_message_len = from.max_message_len;
-    config.timeout = duration(from.timeout_ms);
-    config.close_timeout = duration(from.close_timeout_ms);
-    config.handshake_timeout = duration(from.handshake_timeout_ms);
-    config.unreliable_timeout = duration(from.unreliable_timeout_ms);
-    config.connect_interval = duration(from.connect_interval_ms);
-    config.progress_interval = from.progress_interval;
-    config.max_per_address = (from.max_per_address > 0).then_some(from.max_per_address);
-    if from.guid > 0 {
-        config.guid = Guid(from.guid);
-    }
-    if flag(from.out_of_band, "out_of_band")? {
-        config.out_of_band = OutOfBand::Accept;
-    }
-    options.fail_on_unreachable = flag(from.hears_unreachable, "hears_unreachable")?;
-    let connections = match from.max_connections {
-        0 => u32::from(from.max_incoming).max(64),
-        some @ 1..=65_534 => some,
-        _ => return Err(refused("an endpoint has 1 to 65534 connections")),
-    };
-    options.capacity = Capacity::for_connections(connections as usize);
-    match from.blocks {
-        0 => {}
-        some @ 4..=16_777_216 => options.capacity.blocks = some as usize,
-        _ => return Err(refused("an endpoint has 4 to 16777216 blocks")),
-    }
-    Ok(())
-}
-
-/// Makes the way of arriving datagrams.
-#[cfg(feature = "sim")]
-fn simulate(description: Option<&str>, arrivals: &mut Arrivals) -> Outcome<()> {
-    if let Some(description) = description {
-        let simulation: rakwire_native::Simulation =
-            description.parse().map_err(|error| Failure::with(RAKWIRE_ERROR_ARGUMENT, error))?;
-        arrivals.network = Some(crate::network::Network::new(simulation));
-    }
-    Ok(())
-}
-
-#[cfg(not(feature = "sim"))]
-fn simulate(description: Option<&str>, _: &mut Arrivals) -> Outcome<()> {
-    description.map_or(Ok(()), |_| Err(Failure::new(crate::codes::RAKWIRE_ERROR_UNSUPPORTED)))
-}
-
 /// Opens an endpoint for this thread. Options null: those of rakwire_options_init().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_endpoint_open(
@@ -145,25 +42,8 @@ pub unsafe extern "C" fn rakwire_endpoint_open(
 ) -> RakwireResult {
     guard(|| {
         check_out(endpoint)?;
-        let from = if options.is_null() {
-            defaults()?
-        } else {
-            // SAFETY: the caller passes options of the size that they name.
-            unsafe { read_struct(options) }?
-        };
-        // SAFETY: the options name a string or null.
-        let address = unsafe { text(from.bind_address) }?.unwrap_or("0.0.0.0:0");
-        // SAFETY: the options name as many bytes as they say.
-        let password = unsafe { bytes(from.password, from.password_length) }?;
-        let mut options = new_options()?;
-        apply(&from, &mut options)?;
-        // SAFETY: the options name keys of 32 bytes or null.
-        unsafe { security::apply(&from, &mut options) }?;
-        let incoming = flag(from.defer_incoming, "defer_incoming")?.then(Incoming::default);
-        let mut arrivals = Arrivals::new(incoming.clone());
-        // SAFETY: the options name a string or null.
-        simulate(unsafe { text(from.simulate) }?, &mut arrivals)?;
-        let opened = open(address, options, arrivals, password, incoming)?;
+        // SAFETY: the caller passes options of the size that they name, and what they name is there.
+        let opened = open(unsafe { options::read(options) }?)?;
         let handle = registry::insert(opened)?;
         // SAFETY: the caller passes a writable pointer, which was checked above.
         unsafe { store(endpoint, handle) }?;
@@ -171,18 +51,13 @@ pub unsafe extern "C" fn rakwire_endpoint_open(
     })
 }
 
-fn open(
-    address: &str,
-    options: Options,
-    arrivals: Arrivals,
-    password: &[u8],
-    incoming: Option<Incoming>,
-) -> Outcome<Endpoint> {
+fn open(prepared: Prepared<'_>) -> Outcome<Endpoint> {
+    let Prepared { address, options, password, defer_incoming } = prepared;
     let addresses = lookup_blocking(address).map_err(|error| Failure::with(RAKWIRE_ERROR_ADDRESS, error))?;
-    let bound = if arrivals.is_empty() {
-        polled::Endpoint::bind(&addresses[..], options)
-    } else {
-        polled::Endpoint::bind_with_hook(&addresses[..], options, |_| arrivals)
+    let incoming = defer_incoming.then(Incoming::default);
+    let bound = match incoming.clone() {
+        None => polled::Endpoint::bind(&addresses[..], options),
+        Some(incoming) => polled::Endpoint::bind_with_hook(&addresses[..], options, |_| incoming),
     };
     let mut polled = bound.map_err(|error| {
         let code = match &error {
@@ -236,12 +111,16 @@ pub unsafe extern "C" fn rakwire_poll(endpoint: RakwireEndpoint, event: *mut Rak
     guard(|| {
         // The struct is checked before an event is taken, which would be lost.
         // SAFETY: the caller passes an event of the size that it names.
-        unsafe { write_struct(event, &RakwireEvent::zeroed()) }?;
+        let place = unsafe { zeroed_struct(event) }?;
         registry::with(endpoint, |endpoint| {
-            let Some(next) = endpoint.poll() else { return Ok(0) };
+            if let Some(place) = place {
+                return Ok(endpoint.poll(place).into());
+            }
+            let mut next = RakwireEvent::zeroed();
+            let is_there = endpoint.poll(&mut next);
             // SAFETY: as above.
             unsafe { write_struct(event, &next) }?;
-            Ok(1)
+            Ok(is_there.into())
         })
     })
 }
@@ -273,7 +152,7 @@ pub unsafe extern "C" fn rakwire_guid(endpoint: RakwireEndpoint, guid: *mut u64)
     })
 }
 
-/// Returns the first address for a text: a number or a name with a port. A name blocks the thread until it is resolved.
+/// Returns the addresses for a text: a number or a name with a port. A name blocks the thread until it is resolved.
 pub(crate) fn resolve(text: &str) -> Outcome<Vec<SocketAddr>> {
     let addresses = lookup_blocking(text);
     let addresses =

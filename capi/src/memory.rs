@@ -60,15 +60,23 @@ fn check_size<T: Versioned>(size: u32) -> Outcome<usize> {
     if is_known { Ok(size as usize) } else { Err(Failure::new(RAKWIRE_ERROR_SIZE)) }
 }
 
-/// Reads a struct of the caller, which may be older or newer than this library. Fields that an older caller does not know
-/// are zero. A newer caller may set none of the fields that this library does not know.
+/// Reads a struct of the caller as [`read_struct_over`], with zero for fields that an older caller does not know.
 ///
 /// # Safety
 /// `from` is null, or points to as many bytes as its `size` says.
 pub(crate) unsafe fn read_struct<T: Versioned>(from: *const T) -> Outcome<T> {
     // SAFETY: that of this function.
+    unsafe { read_struct_over(from, T::zeroed()) }
+}
+
+/// Reads a struct of the caller, which may be older or newer than this library. Fields that an older caller does not know
+/// stay those of `value`. A newer caller may set none of the fields that this library does not know.
+///
+/// # Safety
+/// `from` is null, or points to as many bytes as its `size` says.
+pub(crate) unsafe fn read_struct_over<T: Versioned>(from: *const T, mut value: T) -> Outcome<T> {
+    // SAFETY: that of this function.
     let size = unsafe { caller_size(from) }?;
-    let mut value = T::zeroed();
     let known = size.min(size_of::<T>());
     // SAFETY: the caller has `size` bytes there, and `value` has at least `known`; the two do not overlap.
     unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), (&raw mut value).cast::<u8>(), known) };
@@ -94,6 +102,26 @@ pub(crate) unsafe fn write_struct<T: Versioned>(to: *mut T, value: &T) -> Outcom
     // SAFETY: as above.
     unsafe { write_fields(to, value, size) };
     Ok(())
+}
+
+/// Lends a struct of the caller with zero in all fields but `size`, or returns nothing if the caller knows fewer fields than this
+/// library. No copy of the struct is made, which matters for events.
+///
+/// # Safety
+/// `to` is null, or points to as many writable bytes as its `size` says, which nothing else uses for `'a`.
+pub(crate) unsafe fn zeroed_struct<'a, T: Versioned>(to: *mut T) -> Outcome<Option<&'a mut T>> {
+    // SAFETY: that of this function.
+    let size = unsafe { caller_size(to) }?;
+    if size < size_of::<T>() {
+        return Ok(None);
+    }
+    let first = size_of::<u32>();
+    // SAFETY: the caller has `size` bytes there, at least those of `T`, which is valid for every pattern of bits. The pointer
+    // is not null and aligned.
+    unsafe {
+        ptr::write_bytes(to.cast::<u8>().add(first), 0, size - first);
+        Ok(Some(&mut *to))
+    }
 }
 
 /// Writes a struct to the caller for the first time: `size` is what the caller says.
@@ -313,6 +341,18 @@ mod tests {
             New { size: 16, first: 9, second: 0 },
             "fields that this library does not know become zero"
         );
+    }
+
+    #[test]
+    fn a_struct_is_lent_with_zeros_unless_the_caller_knows_less() {
+        let mut new = New { size: 16, first: 7, second: 8 };
+        // SAFETY: the size says how much is there.
+        let lent = unsafe { zeroed_struct(&raw mut new) }.expect("a known size");
+        assert_eq!(lent, Some(&mut New { size: 16, first: 0, second: 0 }));
+        let mut new = New { size: 8, first: 7, second: 8 };
+        // SAFETY: as above.
+        let lent = unsafe { zeroed_struct(&raw mut new) }.expect("the size of the first version");
+        assert_eq!((lent, new), (None, New { size: 8, first: 7, second: 8 }));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::types::{
     RakwireConnection, RakwireEndpoint, RakwireResult, RakwireSecurePeer, RakwireTokenClaims,
 };
 
-pub(crate) use self::kind::{Credentials, apply};
+pub(crate) use self::kind::{Credentials, KeptSecurity, apply};
 
 /// Makes a new private key of 32 bytes and stores its public key, which may be null.
 #[unsafe(no_mangle)]
@@ -39,7 +39,15 @@ pub unsafe extern "C" fn rakwire_key_file_public(path: *const c_char, public_key
     crate::codes::guard(|| unsafe { kind::file_public(path, public_key) })
 }
 
-/// Makes a connect token with a token key of 32 bytes, as a backend does, and writes it as a string with its end. Stores the
+/// Makes a token key and writes it to a file that does not exist yet, which only its owner may read. The server and its backend
+/// need the same key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_token_key_file_create(path: *const c_char) -> RakwireResult {
+    // SAFETY: the caller passes a string.
+    crate::codes::guard(|| unsafe { kind::create_token_file(path) })
+}
+
+/// Makes a connect token with a token key of 32 bytes, or null and `token_key_file`, as a backend does, and writes it as a string with its end. Stores the
 /// length with the end; 4,096 bytes are always enough.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_token_create(
@@ -74,7 +82,8 @@ mod kind {
         StaticKey, TokenClaims, TokenKey, TokenServer, TokenVerifier,
     };
     use rakwire_native::{
-        ConnectOptions, Options, SecurePeer, UsedTokenTable, create_key_file, read_key_file, system_random,
+        ConnectOptions, KeyLogFile, Options, SecurePeer, UsedTokenTable, create_key_file, create_token_key_file,
+        read_key_file, read_token_key_file, system_random,
     };
 
     use crate::codes::{
@@ -132,15 +141,32 @@ mod kind {
         let token_length = (from.token_key_count as usize).saturating_mul(32);
         // SAFETY: as above.
         let (token_keys, _) = unsafe { bytes(from.token_keys, token_length) }?.as_chunks::<32>();
+        let mut token_keys: Vec<TokenKey> = token_keys.iter().map(|key| TokenKey::from_bytes(*key)).collect();
+        // SAFETY: as above.
+        if let Some(path) = unsafe { text(from.token_key_file) }? {
+            token_keys.push(token_key_from_file(path)?);
+        }
         let needs_server = requires_security || requires_identity || !token_keys.is_empty();
         if needs_server && server.is_none() {
             return Err(refused("what a server requires of clients needs its server_key"));
         }
+        // SAFETY: as above.
+        let key_log = unsafe { text(from.key_log_file) }?;
         if !flag(from.secure, "secure")? && server.is_none() && identity.is_none() {
+            if key_log.is_some() {
+                return Err(refused("key_log_file is for secure connections: set `secure`, or a key"));
+            }
             return Ok(());
         }
         let security = options.secure().map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))?;
         security.identity = identity;
+        if let Some(path) = key_log {
+            let log = KeyLogFile::open(path);
+            let log = log.map_err(|error| {
+                Failure::with(RAKWIRE_ERROR_SYSTEM, format_args!("key_log_file: {path}: {error}"))
+            })?;
+            security.key_log = Some(Arc::new(log));
+        }
         let Some(server) = server else { return Ok(()) };
         let mut server = ServerIdentity::new(server);
         server.requires_security = requires_security;
@@ -149,7 +175,7 @@ mod kind {
             if token_keys.len() > rakwire_native::secure::MAX_TOKEN_KEYS {
                 return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "a server has at most 4 token keys"));
             }
-            let keys = token_keys.iter().map(|key| TokenKey::from_bytes(*key)).collect();
+            let keys = token_keys.into_iter().collect();
             server.tokens = Some(TokenVerifier::shared(keys, Arc::new(UsedTokenTable::default())));
         }
         security.server = Some(server);
@@ -160,7 +186,7 @@ mod kind {
     #[derive(Debug)]
     pub(crate) struct Credentials<'a> {
         trust: Option<ServerTrust>,
-        identity: Option<StaticKey>,
+        identity: Option<Arc<StaticKey>>,
         data: &'a [u8],
         token: Option<&'a str>,
         token_server: usize,
@@ -186,8 +212,17 @@ mod kind {
                 let data = bytes(from.identity_data, from.identity_data_length)?;
                 (key(from.identity_key), data, text(from.token)?)
             };
-            let identity = identity.map(|key| StaticKey::from_bytes(*key));
+            let identity = identity.map(|key| Arc::new(StaticKey::from_bytes(*key)));
             Ok(Self { trust, identity, data, token, token_server: from.token_server.into() })
+        }
+
+        /// Returns the security of options that [`use_for`](Self::use_for) made, for later attempts.
+        pub(crate) fn keep(&self, options: &ConnectOptions<'_>) -> KeptSecurity {
+            KeptSecurity {
+                trust: options.trust,
+                identity: self.identity.clone(),
+                data: options.identity_data.to_vec(),
+            }
         }
 
         /// Calls `connect` with the options and the server that a token names.
@@ -197,14 +232,14 @@ mod kind {
             connect: impl FnOnce(&ConnectOptions<'_>, Option<&str>) -> Outcome<u64>,
         ) -> Outcome<u64> {
             let Some(token) = self.token else {
-                let (identity, identity_data) = (self.identity.as_ref(), self.data);
+                let (identity, identity_data) = (self.identity.as_deref(), self.data);
                 return connect(&ConnectOptions { trust: self.trust, identity, identity_data, ..with }, None);
             };
             let mut buffer = [0; MAX_CONNECT_TOKEN];
             let token = ConnectToken::from_text(token, &mut buffer).map_err(refused)?;
             let server = token.servers.get(self.token_server);
             let server = server.ok_or_else(|| refused("the token has no such server"))?;
-            let identity = self.identity.as_ref();
+            let identity = self.identity.as_deref();
             let identity =
                 identity.ok_or_else(|| refused("a connect token needs the identity_key of its client"))?;
             let options = ConnectOptions {
@@ -217,6 +252,22 @@ mod kind {
                 ..ConnectOptions::connect_token(&token, server, identity)
             };
             connect(&options, Some(server.name))
+        }
+    }
+
+    /// The security of the further attempts at a server.
+    #[derive(Debug, Default)]
+    pub(crate) struct KeptSecurity {
+        trust: Option<ServerTrust>,
+        identity: Option<Arc<StaticKey>>,
+        data: Vec<u8>,
+    }
+
+    impl KeptSecurity {
+        /// Adds the security to the options of an attempt.
+        pub(crate) fn lend<'a>(&'a self, options: ConnectOptions<'a>) -> ConnectOptions<'a> {
+            let identity = self.identity.as_deref();
+            ConnectOptions { trust: self.trust, identity, identity_data: &self.data, ..options }
         }
     }
 
@@ -266,6 +317,19 @@ mod kind {
         Ok(RAKWIRE_OK)
     }
 
+    /// # Safety
+    /// `path` is null or a string.
+    pub(super) unsafe fn create_token_file(path: *const c_char) -> Outcome<i32> {
+        // SAFETY: that of this function.
+        let path = unsafe { needed_text(path) }?;
+        create_token_key_file(path).map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))?;
+        Ok(RAKWIRE_OK)
+    }
+
+    fn token_key_from_file(path: &str) -> Outcome<TokenKey> {
+        read_token_key_file(path).map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))
+    }
+
     fn from_file(path: &str) -> Outcome<StaticKey> {
         read_key_file(path).map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))
     }
@@ -293,7 +357,14 @@ mod kind {
         length: *mut usize,
     ) -> Outcome<i32> {
         // SAFETY: that of this function.
-        let (token_key, from) = unsafe { (needed_key(token_key)?, read_struct(claims)?) };
+        let (token_key, from) = unsafe { (key(token_key), read_struct(claims)?) };
+        // SAFETY: as above.
+        let token_key = match (token_key, unsafe { text(from.token_key_file) }?) {
+            (Some(key), None) => TokenKey::from_bytes(*key),
+            (None, Some(path)) => token_key_from_file(path)?,
+            (None, None) => return Err(Failure::new(RAKWIRE_ERROR_NULL)),
+            (Some(_), Some(_)) => return Err(refused("give a token key or its file, not both")),
+        };
         let count = from.server_count as usize;
         if !(1..=4).contains(&count) {
             return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "a token is for 1 to 4 servers"));
@@ -324,7 +395,7 @@ mod kind {
             servers: &hashes,
             user_data,
         };
-        let sealed = claims.seal(&TokenKey::from_bytes(*token_key), &mut random).map_err(refused)?;
+        let sealed = claims.seal(&token_key, &mut random).map_err(refused)?;
         let token =
             ConnectToken { expires: from.expires, servers: servers.into_iter().collect(), sealed: &sealed };
         let mut place = [0; MAX_CONNECT_TOKEN];
@@ -392,7 +463,9 @@ mod kind {
 
     pub(crate) unsafe fn apply(from: &RakwireOptions, _: &mut Options) -> Outcome<()> {
         let has_keys = [from.server_key, from.identity_key, from.token_keys].iter().any(|key| !key.is_null());
-        let has_files = !from.server_key_file.is_null() || !from.identity_key_file.is_null();
+        let files =
+            [from.server_key_file, from.identity_key_file, from.token_key_file, from.key_log_file];
+        let has_files = files.iter().any(|file| !file.is_null());
         if has_keys || has_files || from.secure + from.requires_security + from.requires_identity > 0 {
             return unsupported();
         }
@@ -409,12 +482,26 @@ mod kind {
             if is_plain { Ok(Self) } else { unsupported() }
         }
 
+        pub(crate) const fn keep(&self, _: &ConnectOptions<'_>) -> KeptSecurity {
+            KeptSecurity
+        }
+
         pub(crate) fn use_for(
             &self,
             with: ConnectOptions<'_>,
             connect: impl FnOnce(&ConnectOptions<'_>, Option<&str>) -> Outcome<u64>,
         ) -> Outcome<u64> {
             connect(&with, None)
+        }
+    }
+
+    /// No security.
+    #[derive(Debug, Default)]
+    pub(crate) struct KeptSecurity;
+
+    impl KeptSecurity {
+        pub(crate) const fn lend<'a>(&self, options: ConnectOptions<'a>) -> ConnectOptions<'a> {
+            options
         }
     }
 
@@ -431,6 +518,10 @@ mod kind {
     }
 
     pub(super) const unsafe fn file_public(_: *const c_char, _: *mut u8) -> Outcome<i32> {
+        unsupported()
+    }
+
+    pub(super) const unsafe fn create_token_file(_: *const c_char) -> Outcome<i32> {
         unsupported()
     }
 

@@ -1,10 +1,13 @@
 //! Counters, measurements, and sentences about reasons.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, CString, c_char};
+use std::sync::LazyLock;
+
+use rakwire_native::DropReason;
 
 use crate::codes::{Failure, RAKWIRE_ERROR_NO_CONNECTION, RAKWIRE_OK, guard};
 use crate::convert::micros;
-use crate::memory::write_struct;
+use crate::memory::{check_out, count, fill, store, write_struct};
 use crate::registry;
 use crate::types::{
     RAKWIRE_EVENT_CONNECT_FAILED, RAKWIRE_EVENT_DISCONNECTED, RAKWIRE_EVENT_REFUSED, RakwireConnection,
@@ -31,6 +34,7 @@ pub unsafe extern "C" fn rakwire_stats(endpoint: RakwireEndpoint, stats: *mut Ra
                 receive_failures: all.receive_failures,
                 borrowed_messages: endpoint.messages.borrowed() as u64,
                 incoming_overflows: endpoint.incoming_overflows(),
+                proxy_headers_refused: all.proxy_headers_refused,
             })
         })?;
         // SAFETY: the caller passes a struct of the size that it names.
@@ -76,10 +80,75 @@ pub unsafe extern "C" fn rakwire_connection_stats(
             waiting_bytes: all.waiting.map(|waiting| waiting.bytes),
             loss: all.loss(),
             loss_last_second: all.loss_last_second(),
+            datagrams_late: all.datagrams_late,
+            bytes_processed: all.bytes_processed.total,
+            bytes_ignored: all.bytes_ignored.total,
+            bytes_pushed_last_second: all.bytes_pushed.last_second,
+            bytes_sent_last_second: all.bytes_sent.last_second,
+            bytes_resent_last_second: all.bytes_resent.last_second,
+            bytes_processed_last_second: all.bytes_processed.last_second,
+            bytes_ignored_last_second: all.bytes_ignored.last_second,
+            actual_bytes_sent_last_second: all.actual_bytes_sent.last_second,
+            actual_bytes_received_last_second: all.actual_bytes_received.last_second,
+            waiting_resend_messages: all.waiting_resends.messages,
+            waiting_resend_bytes: all.waiting_resends.bytes,
+            has_clock_difference: all.clock_difference.is_some().into(),
+            clock_difference_ms: all.clock_difference.unwrap_or_default(),
         };
         // SAFETY: the caller passes a struct of the size that it names.
         unsafe { write_struct(stats, &found) }?;
         Ok(RAKWIRE_OK)
+    })
+}
+
+/// Stores how many datagrams were dropped for each reason, in an array with room for `capacity`, which may be null with 0. Returns
+/// the number of reasons; those beyond the array are left out. rakwire_drop_name() has their names.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_drops(
+    endpoint: RakwireEndpoint,
+    counts: *mut u64,
+    capacity: usize,
+) -> RakwireResult {
+    guard(|| {
+        if capacity > 0 {
+            check_out(counts)?;
+        }
+        registry::with(endpoint, |endpoint| {
+            let all = endpoint.polled.peer().stats();
+            for (at, reason) in DropReason::ALL.iter().enumerate().take(capacity) {
+                // SAFETY: the caller passes room for `capacity` numbers, and `at` is below it.
+                unsafe { store(counts.add(at), all.dropped(*reason)) }?;
+            }
+            Ok(count(DropReason::ALL.len()))
+        })
+    })
+}
+
+/// Returns the name of a reason of rakwire_drops(), such as "TooShort", or an empty string. It is valid for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn rakwire_drop_name(reason: u32) -> *const c_char {
+    static NAMES: LazyLock<Vec<CString>> = LazyLock::new(|| {
+        // A name of Rust has no zero byte.
+        let names = DropReason::ALL.iter().map(|reason| CString::new(format!("{reason:?}")));
+        names.map(Result::unwrap_or_default).collect()
+    });
+    NAMES.get(reason as usize).map_or(c"", CString::as_c_str).as_ptr()
+}
+
+/// Writes advice for the operator with its end, once the counters show that clients cannot connect. Returns its length without
+/// the end; 0 is no advice. 512 bytes are always enough.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_advice(
+    endpoint: RakwireEndpoint,
+    buffer: *mut c_char,
+    capacity: usize,
+) -> RakwireResult {
+    guard(|| {
+        let advice = registry::with(endpoint, |endpoint| Ok(endpoint.polled.advice()))?.unwrap_or_default();
+        let text = format!("{advice}\0");
+        // SAFETY: the caller passes a buffer with `capacity` bytes.
+        unsafe { fill(text.as_bytes(), buffer.cast(), capacity, std::ptr::null_mut()) }?;
+        Ok(count(advice.len()))
     })
 }
 

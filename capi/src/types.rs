@@ -1,7 +1,7 @@
 //! The structs and numbers of the header.
 
 use std::ffi::c_char;
-use std::mem::size_of;
+use std::mem::{offset_of, size_of};
 
 use crate::memory::versioned;
 
@@ -167,6 +167,23 @@ pub const RAKWIRE_TRUST_KEY: u8 = 2;
 /// A secure connection with the server that has `server_key`, or the key with the hash `next_key_hash`.
 pub const RAKWIRE_TRUST_KNOWN: u8 = 3;
 
+/// Cookies are required once several clients have come without one: an eighth of `max_incoming`, 2 to 16.
+pub const RAKWIRE_COOKIES_AUTOMATIC: u8 = 0;
+/// Each client must return a cookie, which some RakNet libraries cannot.
+pub const RAKWIRE_COOKIES_REQUIRED: u8 = 1;
+/// Cookies are required once `cookies_unvalidated` clients have come without one.
+pub const RAKWIRE_COOKIES_UNDER_LOAD: u8 = 2;
+/// No cookies: forged addresses can fill the server.
+pub const RAKWIRE_COOKIES_OFF: u8 = 3;
+
+/// Follows the delay of the path: losses without a queue do not slow a connection down.
+pub const RAKWIRE_CONGESTION_DELAY: u8 = 0;
+/// Takes each loss for congestion (RFC 6582).
+pub const RAKWIRE_CONGESTION_NEW_RENO: u8 = 1;
+
+/// No limit of rakwire_wait().
+pub const RAKWIRE_FOREVER: u32 = 0xFFFF_FFFF;
+
 /// Bit of rakwire_features(): secure connections and connect tokens.
 pub const RAKWIRE_FEATURE_SECURE: u32 = 1;
 /// Bit of rakwire_features(): the simulated network.
@@ -228,7 +245,7 @@ pub struct RakwireOptions {
     pub connect_attempts: u32,
     /// Parts of a large message between two progress events. Default: 0, none.
     pub progress_interval: u32,
-    /// Connections that one address may have. 0: no limit. Default: 0.
+    /// Connections that one address may have. 0: three quarters of `max_incoming`, from 16 places on. Default: 0.
     pub max_per_address: u16,
     /// 0.
     pub reserved: u16,
@@ -240,7 +257,7 @@ pub struct RakwireOptions {
     pub password: *const u8,
     /// The length of the password.
     pub password_length: usize,
-    /// A bad network for what arrives at this endpoint, such as "loss=5%,latency=50ms,jitter=10ms,seed=7". Default: null.
+    /// A bad network between this endpoint and its socket, in both directions, such as "loss=5%,latency=50ms,jitter=10ms,seed=7". Default: null.
     pub simulate: *const c_char,
     /// The private key of a server, 32 bytes. Default: null, a server without security.
     pub server_key: *const u8,
@@ -260,8 +277,38 @@ pub struct RakwireOptions {
     pub requires_security: u8,
     /// 1: a server with a key refuses clients without an identity. Default: 0.
     pub requires_identity: u8,
+    /// A RAKWIRE_COOKIES_ value: how clients prove their address. Default: RAKWIRE_COOKIES_AUTOMATIC.
+    pub cookies: u8,
+    /// Clients without a cookie, for RAKWIRE_COOKIES_UNDER_LOAD.
+    pub cookies_unvalidated: u16,
+    /// Connections that one network may have (24 bits of IPv4, 48 of IPv6). 0: seven eighths of `max_incoming`. Default: 0.
+    pub max_per_network: u16,
+    /// Half-open connections of one network (24 bits of IPv4, 64 of IPv6) without a cookie. Default: 8.
+    pub max_half_open_per_network: u16,
+    /// Pongs per second in all. 0: no ping is answered. Default: 1,000.
+    pub pongs_per_second: u16,
+    /// Pongs per second for one network. Default: 20.
+    pub pongs_per_network: u16,
+    /// A RAKWIRE_CONGESTION_ value. Default: RAKWIRE_CONGESTION_DELAY.
+    pub congestion: u8,
     /// 0.
     pub reserved_byte: u8,
+    /// Least time between two connections of one address. Default: 0, none.
+    pub connection_interval_ms: u32,
+    /// Blocks that one connection may hold in each direction. Default: 0, no limit besides the shares.
+    pub connection_blocks: u32,
+    /// Time between two pings of a connection. 0: no pings. Default: 5,000.
+    pub ping_interval_ms: u32,
+    /// Bits per second that each connection may send. Default: 0, no limit.
+    pub outgoing_limit: u64,
+    /// The file of a token key, beside `token_keys`. Default: null.
+    pub token_key_file: *const c_char,
+    /// Networks of proxies whose PROXY headers (version 2) name the address of a client, such as "10.0.0.7/32,fd00::/64".
+    /// Default: null.
+    pub trusted_proxies: *const c_char,
+    /// A file to append the keys of secure connections to, by which captures of them can be read. For development alone.
+    /// Default: null.
+    pub key_log_file: *const c_char,
 }
 
 /// The options of one attempt to connect. Initialise them with rakwire_connect_options_init().
@@ -428,6 +475,34 @@ pub struct RakwireConnectionStats {
     pub loss: f64,
     /// The same in the last second.
     pub loss_last_second: f64,
+    /// Datagrams that counted as lost and arrived after all.
+    pub datagrams_late: u64,
+    /// Bytes of messages that were delivered.
+    pub bytes_processed: u64,
+    /// Bytes of messages that were received in vain: repeated or overtaken.
+    pub bytes_ignored: u64,
+    /// `bytes_pushed` of the last whole second.
+    pub bytes_pushed_last_second: u32,
+    /// `bytes_sent` of the last whole second.
+    pub bytes_sent_last_second: u32,
+    /// `bytes_resent` of the last whole second.
+    pub bytes_resent_last_second: u32,
+    /// `bytes_processed` of the last whole second.
+    pub bytes_processed_last_second: u32,
+    /// `bytes_ignored` of the last whole second.
+    pub bytes_ignored_last_second: u32,
+    /// `actual_bytes_sent` of the last whole second.
+    pub actual_bytes_sent_last_second: u32,
+    /// `actual_bytes_received` of the last whole second.
+    pub actual_bytes_received_last_second: u32,
+    /// Lost messages that wait to be sent again.
+    pub waiting_resend_messages: u32,
+    /// Bytes of these.
+    pub waiting_resend_bytes: u32,
+    /// 1: `clock_difference_ms` is known.
+    pub has_clock_difference: u32,
+    /// The clock of the peer minus that of this side in milliseconds.
+    pub clock_difference_ms: i64,
 }
 
 /// The counters of an endpoint, which only grow. Set `size` before the call.
@@ -460,6 +535,8 @@ pub struct RakwireStats {
     pub borrowed_messages: u64,
     /// Clients that found no place to wait for a decision.
     pub incoming_overflows: u64,
+    /// Datagrams of trusted proxies with a header that is wrong, or without room for their client.
+    pub proxy_headers_refused: u64,
 }
 
 /// The peer of a secure connection. Set `size` before the call.
@@ -518,15 +595,18 @@ pub struct RakwireTokenClaims {
     pub user_data: *const u8,
     /// The length of the data.
     pub user_data_length: usize,
+    /// The file of the token key in place of its bytes, or null.
+    pub token_key_file: *const c_char,
 }
 
+// Each struct with the size of its first version. Fields behind that were added later, and an older program does not have them.
 versioned! {
-    RakwireOptions, size_of::<RakwireOptions>();
+    RakwireOptions, offset_of!(RakwireOptions, cookies_unvalidated);
     RakwireConnectOptions, size_of::<RakwireConnectOptions>();
     RakwireEvent, size_of::<RakwireEvent>();
     RakwireConnectionInfo, size_of::<RakwireConnectionInfo>();
-    RakwireConnectionStats, size_of::<RakwireConnectionStats>();
-    RakwireStats, size_of::<RakwireStats>();
+    RakwireConnectionStats, offset_of!(RakwireConnectionStats, datagrams_late);
+    RakwireStats, offset_of!(RakwireStats, proxy_headers_refused);
     RakwireSecurePeer, size_of::<RakwireSecurePeer>();
-    RakwireTokenClaims, size_of::<RakwireTokenClaims>();
+    RakwireTokenClaims, offset_of!(RakwireTokenClaims, token_key_file);
 }

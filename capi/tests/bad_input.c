@@ -1,13 +1,16 @@
 /* Calls with null, freed and foreign handles, wrong sizes, wrong pointers, strings without an end, wrong numbers, and from another
  * thread: each gives an error code with a text, under the sanitizers. */
-#define _POSIX_C_SOURCE 199309L
+#define _POSIX_C_SOURCE 200112L
 
 #include <rakwire.h>
 
 #include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int checks = 0;
 
@@ -39,7 +42,13 @@ static void wrong_endpoint(rakwire_endpoint_t endpoint, int code)
     rakwire_secure_peer_t peer;
     peer.size = sizeof peer;
     rakwire_connection_t connection = 0;
-    uint64_t guid;
+    uint64_t guid, number;
+    char text[512];
+    EXPECT(code, rakwire_wait(endpoint, 1));
+    EXPECT(code, rakwire_timeout(endpoint, &number));
+    EXPECT(code, rakwire_socket(endpoint, &number));
+    EXPECT(code, rakwire_drops(endpoint, &number, 1));
+    EXPECT(code, rakwire_advice(endpoint, text, sizeof text));
     EXPECT(code, rakwire_update(endpoint));
     EXPECT(code, rakwire_flush(endpoint));
     EXPECT(code, rakwire_poll(endpoint, &event));
@@ -112,6 +121,80 @@ static void wrong_sizes(rakwire_endpoint_t endpoint)
     EXPECT(RAKWIRE_OK, rakwire_endpoint_close(other));
     newer.unknown[63] = 1;
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_endpoint_open(&newer.known, &other));
+
+    /* The options of the first version, in memory that ends there: later options have their defaults. */
+    const size_t first = offsetof(rakwire_options_t, cookies_unvalidated);
+    rakwire_options_t *older = malloc(first);
+    EXPECT(RAKWIRE_OK, rakwire_options_init(older, first));
+    EXPECT(RAKWIRE_OK, rakwire_endpoint_open(older, &other));
+    EXPECT(RAKWIRE_OK, rakwire_endpoint_close(other));
+    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_options_init(older, first - 4));
+    free(older);
+    const size_t first_stats = offsetof(rakwire_stats_t, proxy_headers_refused);
+    rakwire_stats_t *stats = malloc(first_stats);
+    stats->size = (uint32_t)first_stats;
+    EXPECT(RAKWIRE_OK, rakwire_stats(endpoint, stats));
+    free(stats);
+}
+
+static void opens(int line, const rakwire_options_t *options, int expected)
+{
+    rakwire_endpoint_t endpoint = 0;
+    expect(line, rakwire_endpoint_open(options, &endpoint), expected);
+    checks += endpoint != 0;
+}
+
+#define OPENS(expected, change)                  \
+    do {                                         \
+        rakwire_options_t options;               \
+        rakwire_options_init(&options, sizeof options); \
+        options.change;                          \
+        opens(__LINE__, &options, (expected));   \
+    } while (0)
+
+/* Each option outside its range. */
+static void wrong_options(void)
+{
+    static char endless[1100];
+    memset(endless, 'x', sizeof endless);
+    const int is_secure = (rakwire_features() & RAKWIRE_FEATURE_SECURE) != 0;
+    const int security = is_secure ? RAKWIRE_ERROR_SECURITY : RAKWIRE_ERROR_UNSUPPORTED;
+    static const uint8_t key[32] = {1};
+    OPENS(RAKWIRE_ERROR_ARGUMENT, mtu = 575);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, mtu = 1493);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, connect_attempts = 0);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, connect_attempts = 256);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, max_connections = 65535);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, blocks = 3);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, out_of_band = 2);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, defer_incoming = 255);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, hears_unreachable = 2);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, cookies = 4);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, congestion = 2);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, trusted_proxies = "");
+    OPENS(RAKWIRE_ERROR_ARGUMENT, trusted_proxies = "10.0.0.7/32,");
+    OPENS(RAKWIRE_ERROR_ARGUMENT, trusted_proxies = "10.0.0.7/33");
+    OPENS(RAKWIRE_ERROR_STRING, trusted_proxies = endless);
+    OPENS(RAKWIRE_ERROR_STRING, bind_address = endless);
+    OPENS(RAKWIRE_ERROR_STRING, bind_address = "\xFF");
+    OPENS(RAKWIRE_ERROR_ADDRESS, bind_address = "127.0.0.1");
+    OPENS(RAKWIRE_ERROR_BIND, bind_address = "192.0.2.1:0");
+    OPENS(RAKWIRE_ERROR_STRING, simulate = endless);
+    OPENS(RAKWIRE_ERROR_NULL, password_length = 1);
+    OPENS(security, key_log_file = "keys");
+    OPENS(security, requires_security = 1);
+    OPENS(security, requires_identity = 1);
+    OPENS(security, token_keys = key; options.token_key_count = 1);
+    OPENS(is_secure ? RAKWIRE_ERROR_SYSTEM : RAKWIRE_ERROR_UNSUPPORTED, server_key_file = "/no/such/file");
+    OPENS(is_secure ? RAKWIRE_ERROR_SYSTEM : RAKWIRE_ERROR_UNSUPPORTED, token_key_file = "/no/such/file");
+    OPENS(is_secure ? RAKWIRE_ERROR_SYSTEM : RAKWIRE_ERROR_UNSUPPORTED, identity_key_file = "/no/such/file");
+    if (is_secure) {
+        OPENS(RAKWIRE_ERROR_SYSTEM, key_log_file = "/no/such/folder/keys"; options.secure = 1);
+        OPENS(RAKWIRE_ERROR_SECURITY, server_key = key; options.server_key_file = "keys");
+        OPENS(RAKWIRE_ERROR_NULL, server_key = key; options.token_key_count = 1);
+        OPENS(RAKWIRE_ERROR_ARGUMENT, secure = 2);
+        OPENS(RAKWIRE_ERROR_ARGUMENT, requires_security = 2);
+    }
 }
 
 static void wrong_pointers(rakwire_endpoint_t endpoint)
@@ -129,6 +212,13 @@ static void wrong_pointers(rakwire_endpoint_t endpoint)
     EXPECT(RAKWIRE_ERROR_NULL, rakwire_ping(endpoint, NULL, 0, 0));
     EXPECT(RAKWIRE_ERROR_NULL, rakwire_ban(endpoint, NULL, 0));
     EXPECT(RAKWIRE_ERROR_NULL, rakwire_stats(endpoint, NULL));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_timeout(endpoint, NULL));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_socket(endpoint, NULL));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_drops(endpoint, NULL, 1));
+    EXPECT(RAKWIRE_ERROR_BUFFER, rakwire_advice(endpoint, NULL, 0));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_advice(endpoint, NULL, 9));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_send(endpoint, 1, NULL, 5, 3, 0, 2, NULL));
+    EXPECT(RAKWIRE_ERROR_MISALIGNED, rakwire_send(endpoint, 1, data, 5, 3, 0, 2, (uint32_t *)(uintptr_t)((uintptr_t)event + 1)));
     EXPECT(RAKWIRE_ERROR_NULL, rakwire_set_advertisement(endpoint, NULL, 5));
     EXPECT(RAKWIRE_OK, rakwire_set_advertisement(endpoint, NULL, 0));
     EXPECT(RAKWIRE_ERROR_TOO_LONG, rakwire_set_advertisement(endpoint, data, SIZE_MAX));
@@ -183,6 +273,29 @@ static void wrong_numbers(rakwire_endpoint_t endpoint)
     EXPECT(RAKWIRE_ERROR_TOO_LONG, rakwire_set_advertisement(endpoint, long_data, 400));
 }
 
+static rakwire_endpoint_t interrupted;
+static volatile sig_atomic_t result_of_the_handler = 0;
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+    result_of_the_handler = rakwire_update(interrupted);
+}
+
+/* A handler of a signal calls the library while it waits. */
+static void call_from_a_handler(rakwire_endpoint_t endpoint)
+{
+    interrupted = endpoint;
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_alarm;
+    sigaction(SIGALRM, &action, NULL);
+    alarm(1);
+    EXPECT(0, rakwire_wait(endpoint, 20000));
+    EXPECT(RAKWIRE_ERROR_BUG, (int)result_of_the_handler);
+    EXPECT(RAKWIRE_OK, rakwire_update(endpoint));
+}
+
 int main(void)
 {
     rakwire_endpoint_t endpoint, other;
@@ -201,7 +314,9 @@ int main(void)
     pthread_join(thread, NULL);
     wrong_endpoint(lost, RAKWIRE_ERROR_HANDLE);
 
+    call_from_a_handler(endpoint);
     wrong_sizes(endpoint);
+    wrong_options();
     wrong_pointers(endpoint);
     wrong_strings(endpoint);
     wrong_numbers(endpoint);

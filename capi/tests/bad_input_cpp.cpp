@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <ctime>
 #include <thread>
 
 #define EXPECT(condition)                                                                        \
@@ -25,6 +27,45 @@ static int code_of(Call call)
         return error.code();
     }
     return 0;
+}
+
+// Keys, identities and connect tokens by the classes of the header.
+static void secure_connection()
+{
+    if ((rakwire_features() & RAKWIRE_FEATURE_SECURE) == 0)
+        return;
+    const rakwire::KeyPair of_server = rakwire::KeyPair::generate(), of_client = rakwire::KeyPair::generate();
+    const rakwire::Key token_key = rakwire::generate_token_key();
+    EXPECT(rakwire::public_key(of_server.private_key) == of_server.public_key);
+    rakwire::Options options;
+    options.bind("127.0.0.1:0").max_incoming(8).server_key(of_server.private_key, true).token_key(token_key);
+    options.cookies(RAKWIRE_COOKIES_REQUIRED).trusted_proxies("192.0.2.0/24");
+    rakwire::Endpoint server(options);
+    rakwire::Endpoint client(rakwire::Options().secure());
+
+    rakwire::Token token(42, static_cast<std::uint64_t>(std::time(nullptr)) + 60, of_client.public_key);
+    EXPECT(code_of([&] { token.create(token_key); }) == RAKWIRE_ERROR_ARGUMENT);
+    token.server(server.local_address().str(), of_server.public_key).data("level 3");
+    EXPECT(code_of([&] { token.create_from_file("/no/such/file"); }) == RAKWIRE_ERROR_SYSTEM);
+    rakwire::ConnectOptions attempt;
+    attempt.token(token.create(token_key));
+    EXPECT(code_of([&] { client.connect(attempt); }) == RAKWIRE_ERROR_SECURITY);
+    attempt.identity(of_client.private_key, "a player");
+    client.connect(attempt);
+    rakwire::Connection there = rakwire::Connection::none;
+    for (int frame = 0; frame < 5000 && there == rakwire::Connection::none; frame++) {
+        client.update();
+        while (rakwire::Event event = client.poll())
+            EXPECT(event.kind() != rakwire::Event::Kind::ConnectFailed);
+        server.wait(std::chrono::milliseconds(1));
+        server.update();
+        while (rakwire::Event event = server.poll())
+            if (event.kind() == rakwire::Event::Kind::Connected)
+                there = event.connection();
+    }
+    const rakwire_secure_peer_t peer = server.secure_peer(there);
+    EXPECT(peer.is_secure && peer.has_token && peer.token_user_id == 42 && peer.identity_data_length == 8);
+    EXPECT(std::memcmp(peer.key, of_client.public_key.data(), 32) == 0);
 }
 
 int main()
@@ -74,6 +115,10 @@ int main()
     EXPECT(server.stats().borrowed_messages == 0);
     EXPECT(code_of([&] { server.info(rakwire::Connection::none); }) == RAKWIRE_ERROR_NO_CONNECTION);
     EXPECT(client.info(connection).max_message_len > 1000000);
+    client.disconnect(connection);
+    secure_connection();
+    EXPECT(client.wait(std::chrono::milliseconds(-5)) || client.timeout() > std::chrono::microseconds(0));
+    EXPECT(client.drops().empty() && client.advice().empty() && client.socket() > 0);
     std::puts("done");
     return EXIT_SUCCESS;
 }

@@ -10,6 +10,7 @@
 #include <RakNetTypes.h>
 #include <RakPeerInterface.h>
 #include <RakSleep.h>
+#include <RakString.h>
 #else
 #include <rakwire/raknet_compat.h>
 #endif
@@ -180,6 +181,8 @@ static int bits()
     stream.WriteAlignedBytes((const unsigned char *)"xyz", 3);
     print(stream);
     stream.Write("a string");
+    stream.Write(RakNet::RakString("a %s", "RakString"));
+    stream.Write(RakNet::RakString(""));
     stream.Write(RakNet::RakNetGUID(77));
     stream.Write(RakNet::SystemAddress("192.0.2.7|4321"));
     print(stream);

@@ -1,8 +1,9 @@
 /* Every function at work: a server and a client in one thread, under the sanitizers. */
-#define _POSIX_C_SOURCE 199309L
+#define _POSIX_C_SOURCE 200112L
 
 #include <rakwire.h>
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +117,7 @@ static void statistics(rakwire_connection_t here)
     of_connection.size = sizeof of_connection;
     OK(rakwire_connection_stats(client, here, &of_connection));
     EXPECT(of_connection.messages_sent >= 2 && of_connection.actual_bytes_sent > 300000);
+    EXPECT(of_connection.bytes_processed > 0 && of_connection.has_clock_difference <= 1);
     rakwire_stats_t stats;
     stats.size = sizeof stats;
     OK(rakwire_stats(client, &stats));
@@ -125,12 +127,89 @@ static void statistics(rakwire_connection_t here)
     OK(rakwire_set_timeout(client, here, 5000));
 }
 
+/* Waiting: a datagram ends it, a timer ends it, and the time ends it. */
+static void waiting(void)
+{
+    rakwire_options_t options;
+    defaults(&options, 8);
+    open_endpoints(&options, &options);
+    uint64_t microseconds = 0, handle = 0;
+    EXPECT(rakwire_timeout(server, &microseconds) == 0 && microseconds == UINT64_MAX);
+    EXPECT(rakwire_wait(server, 20) == 0);
+    rakwire_connection_t here;
+    OK(rakwire_connect(client, target, NULL, &here));
+    EXPECT(rakwire_timeout(client, &microseconds) == 1 && microseconds <= 500000);
+    OK(rakwire_flush(client));
+    /* The request of the client is there for poll() and for the library. */
+    OK(rakwire_socket(server, &handle));
+    struct pollfd socket = {(int)handle, POLLIN, 0};
+    EXPECT(poll(&socket, 1, 5000) == 1);
+    EXPECT(rakwire_wait(server, RAKWIRE_FOREVER) == 1);
+    /* A client that waits for nothing but its own timer. */
+    OK(rakwire_update(client));
+    EXPECT(rakwire_wait(client, 60000) == 1);
+    EXPECT(rakwire_wait(client, RAKWIRE_FOREVER) == 1);
+    /* A game loop without pauses of its own. */
+    int is_open = 0;
+    for (int frame = 0; frame < 1000 && !is_open; frame++) {
+        OK(rakwire_wait(frame % 2 ? server : client, 5));
+        OK(rakwire_update(client));
+        OK(rakwire_update(server));
+        rakwire_event_t next;
+        next.size = sizeof next;
+        while (rakwire_poll(server, &next) > 0)
+            is_open = is_open || next.kind == RAKWIRE_EVENT_CONNECTED;
+    }
+    EXPECT(is_open);
+    close_endpoints();
+}
+
+static void drops_and_advice(void)
+{
+    rakwire_options_t server_options, client_options;
+    defaults(&server_options, 8);
+    defaults(&client_options, 0);
+    server_options.trusted_proxies = "127.0.0.1/32, fd00::/64";
+    server_options.pongs_per_second = 0;
+    open_endpoints(&server_options, &client_options);
+    OK(rakwire_ping(client, &server_address, 0, 0));
+    uint64_t counts[256];
+    int reasons = rakwire_drops(server, NULL, 0);
+    EXPECT(reasons > 10 && reasons < 256 && rakwire_drops(server, counts, 256) == reasons);
+    uint64_t dropped = 0;
+    for (int frame = 0; frame < 2000 && dropped == 0; frame++) {
+        OK(rakwire_update(client));
+        OK(rakwire_wait(server, 1));
+        OK(rakwire_update(server));
+        OK(rakwire_drops(server, counts, 256));
+        for (int reason = 0; reason < reasons; reason++) {
+            if (counts[reason] > 0) {
+                EXPECT(strlen(rakwire_drop_name((uint32_t)reason)) > 3);
+                dropped += counts[reason];
+            }
+        }
+    }
+    rakwire_stats_t stats;
+    stats.size = sizeof stats;
+    OK(rakwire_stats(server, &stats));
+    EXPECT(dropped > 0 && stats.datagrams_dropped == dropped && stats.proxy_headers_refused == 0);
+    EXPECT(rakwire_drop_name((uint32_t)reasons)[0] == 0 && rakwire_drop_name(UINT32_MAX)[0] == 0);
+    char advice[512] = "unset";
+    EXPECT(rakwire_advice(server, advice, sizeof advice) == 0 && advice[0] == 0);
+    close_endpoints();
+}
+
 static void plain(void)
 {
     rakwire_options_t server_options, client_options;
     defaults(&server_options, 8);
     defaults(&client_options, 0);
     server_options.defer_incoming = 1;
+    server_options.cookies = RAKWIRE_COOKIES_REQUIRED;
+    server_options.max_per_network = 4;
+    server_options.congestion = RAKWIRE_CONGESTION_NEW_RENO;
+    client_options.outgoing_limit = 100000000;
+    client_options.ping_interval_ms = 100;
     open_endpoints(&server_options, &client_options);
 
     rakwire_connection_t here, there;
@@ -213,7 +292,8 @@ static void simulated(void)
     server_options.simulate = "rain=5%";
     rakwire_endpoint_t none;
     EXPECT(rakwire_endpoint_open(&server_options, &none) == RAKWIRE_ERROR_ARGUMENT);
-    server_options.simulate = "latency=100ms,seed=7";
+    /* Both directions of the server: a round trip takes 100 ms. */
+    server_options.simulate = "latency=50ms,seed=7";
     client_options.simulate = "loss=2%,seed=9";
     server_options.defer_incoming = 1;
     open_endpoints(&server_options, &client_options);
@@ -299,6 +379,71 @@ static void secure(void)
     close_endpoints();
 }
 
+/* Returns the length of a file, or -1. */
+static long length_of(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return -1;
+    fseek(file, 0, SEEK_END);
+    const long length = ftell(file);
+    fclose(file);
+    return length;
+}
+
+/* A token key and a log of keys in files. */
+static void token_key_files(const char *path)
+{
+    char log[600];
+    snprintf(log, sizeof log, "%s.log", path);
+    remove(path);
+    remove(log);
+    OK(rakwire_token_key_file_create(path));
+    EXPECT(rakwire_token_key_file_create(path) == RAKWIRE_ERROR_SYSTEM);
+    uint8_t server_key[32], server_public[32], client_key[32], client_public[32];
+    OK(rakwire_key_generate(server_key, server_public));
+    OK(rakwire_key_generate(client_key, client_public));
+    rakwire_options_t server_options, client_options;
+    defaults(&server_options, 8);
+    defaults(&client_options, 0);
+    server_options.token_key_file = path;
+    server_options.server_key = server_key;
+    server_options.key_log_file = log;
+    client_options.identity_key = client_key;
+    open_endpoints(&server_options, &client_options);
+
+    const char *const names[1] = {target};
+    rakwire_token_claims_t claims;
+    memset(&claims, 0, sizeof claims);
+    claims.size = sizeof claims;
+    claims.server_count = 1;
+    claims.user_id = 7;
+    claims.expires = (uint64_t)time(NULL) + 60;
+    claims.client_key = client_public;
+    claims.server_keys = server_public;
+    claims.server_names = names;
+    char token[4096];
+    EXPECT(rakwire_token_create(NULL, &claims, token, sizeof token, NULL) == RAKWIRE_ERROR_NULL);
+    claims.token_key_file = path;
+    EXPECT(rakwire_token_create(server_key, &claims, token, sizeof token, NULL) == RAKWIRE_ERROR_SECURITY);
+    OK(rakwire_token_create(NULL, &claims, token, sizeof token, NULL));
+    rakwire_connect_options_t options;
+    OK(rakwire_connect_options_init(&options, sizeof options));
+    options.token = token;
+    options.identity_key = client_key;
+    rakwire_connection_t here;
+    OK(rakwire_connect(client, NULL, &options, &here));
+    wait_for(server, RAKWIRE_EVENT_CONNECTED);
+    rakwire_secure_peer_t peer;
+    peer.size = sizeof peer;
+    OK(rakwire_secure_peer(server, event.connection, &peer));
+    EXPECT(peer.has_token && peer.token_user_id == 7);
+    close_endpoints();
+    EXPECT(length_of(log) > 100);
+    remove(log);
+    remove(path);
+}
+
 static void key_files(const char *path)
 {
     uint8_t public_key[32], again[32];
@@ -331,6 +476,8 @@ int main(int argc, char **argv)
     EXPECT(strcmp(rakwire_result_text(RAKWIRE_ERROR_EMPTY), "a message needs at least one byte") == 0);
     plain();
     unconnected();
+    waiting();
+    drops_and_advice();
     if (rakwire_features() & RAKWIRE_FEATURE_SIM)
         simulated();
     if (rakwire_features() & RAKWIRE_FEATURE_SECURE) {
@@ -338,6 +485,7 @@ int main(int argc, char **argv)
         char path[512];
         snprintf(path, sizeof path, "%s.key", argc > 0 ? argv[0] : "functions");
         key_files(path);
+        token_key_files(path);
     }
     puts("done");
     return EXIT_SUCCESS;

@@ -1,5 +1,8 @@
-//! One program for RakNet 4, compiled against RakNet's own headers and against `rakwire/raknet_compat.h`: both speak with each
-//! other and with themselves, and their bit streams have the same bytes.
+//! Programs for RakNet 4 and SLikeNet, each compiled against RakNet's own headers and against `rakwire/raknet_compat.h`: they connect
+//! to each other and to themselves, and their bit streams have the same bytes.
+//!
+//! SLikeNet is in no registry. Its headers differ from those of RakNet in their paths, the name of the namespace and overloads, so
+//! that its program is compiled against RakNet's headers under the other name.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,8 +23,8 @@ fn raknet() -> PathBuf {
     folder
 }
 
-/// Compiles the program with RakNet's headers, and links it with the objects of RakNet.
-fn original(test: &str) -> PathBuf {
+/// Compiles a program with RakNet's headers, and links it with the objects of RakNet.
+fn original(source: &str, test: &str) -> PathBuf {
     let folder = raknet();
     let program = crate::common::scratch(test).join("compat-original");
     let ours = [
@@ -40,18 +43,21 @@ fn original(test: &str) -> PathBuf {
     let mut command = Command::new("g++");
     command.args(["-O1", "-w", "-pthread", "-std=c++17", "-DORIGINAL", "-I"]);
     command.arg(folder.join("fetched/package/raknet/Source")).arg("-o").arg(&program);
-    command.arg(crate::common::folder().join("tests/compat.cpp")).args(objects.map(|file| file.path()));
+    command.arg(crate::common::folder().join(source)).args(objects.map(|file| file.path()));
     run(&mut command);
     program
 }
 
-fn with_rakwire(test: &str) -> PathBuf {
-    compile("g++", "c++17", "tests/compat.cpp", Build::Sanitized, &crate::common::scratch(test))
+fn with_rakwire(source: &str, test: &str) -> PathBuf {
+    compile("g++", "c++17", source, Build::Sanitized, &crate::common::scratch(test))
 }
+
+const COMPAT: &str = "tests/compat.cpp";
+const CHAT: &str = "tests/chat.cpp";
 
 #[test]
 fn programs_of_both_libraries_speak_with_each_other() {
-    let programs = [original("compat"), with_rakwire("compat")];
+    let programs = [original(COMPAT, "compat"), with_rakwire(COMPAT, "compat")];
     for server in &programs {
         for client in &programs {
             let (running, port) = Background::server(Command::new(server).args(["server", "0"]));
@@ -67,15 +73,38 @@ fn programs_of_both_libraries_speak_with_each_other() {
 
 /// The lines of the program: RakNet prints some of its own.
 fn without_noise(output: &str) -> String {
-    const OURS: [&str; 8] =
-        ["pong", "invalid", "accepted", "receipt", "echoed", "incoming", "left", "the end"];
+    const OURS: [&str; 11] = [
+        "pong", "invalid", "accepted", "receipt", "echoed", "incoming", "left", "the end", "welcome", "hello",
+        "connections",
+    ];
     let ours = output.lines().filter(|line| OURS.iter().any(|start| line.starts_with(start)));
     ours.map(|line| format!("{line}\n")).collect()
+}
+
+/// Two clients of different libraries at one server.
+#[test]
+fn a_chat_for_slikenet_connects_clients_of_both_libraries() {
+    let programs = [original(CHAT, "chat"), with_rakwire(CHAT, "chat")];
+    for server in &programs {
+        let (running, port) = Background::server(Command::new(server).args(["server", "0"]));
+        let clients = programs.iter().zip(["one", "two"]).map(|(client, name)| {
+            let mut command = Command::new(client);
+            command.args(["client", &port.to_string(), name]);
+            std::thread::spawn(move || run(&mut command))
+        });
+        let clients: Vec<_> = clients.collect();
+        let heard = clients.into_iter().map(|client| client.join().expect("a client that succeeds"));
+        let heard: Vec<_> = heard.map(|output| without_noise(&output)).collect();
+        let expected = ["two", "one"]
+            .map(|other| format!("welcome to a chat of 100%\nhello from {other}, statistics 1\n"));
+        assert_eq!(heard, expected, "at {}", server.display());
+        assert_eq!(without_noise(&running.finish()), "connections 2\nleft 2\n", "{}", server.display());
+    }
 }
 
 #[test]
 fn bit_streams_have_the_bytes_of_raknet() {
     let [original, ours] =
-        [original("bits"), with_rakwire("bits")].map(|program| run(Command::new(program).arg("bits")));
+        [original(COMPAT, "bits"), with_rakwire(COMPAT, "bits")].map(|program| run(Command::new(program).arg("bits")));
     assert_eq!(ours, original);
 }

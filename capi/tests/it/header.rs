@@ -4,8 +4,18 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-const SOURCES: [&str; 8] =
-    ["codes", "types", "lifecycle", "connections", "messages", "unconnected", "statistics", "security"];
+const SOURCES: [&str; 10] = [
+    "codes",
+    "types",
+    "options",
+    "lifecycle",
+    "waiting",
+    "connections",
+    "messages",
+    "unconnected",
+    "statistics",
+    "security",
+];
 
 /// Makes the header from the sources.
 fn generate() -> String {
@@ -36,7 +46,7 @@ fn the_header_is_that_of_the_sources() {
 }
 
 /// The functions that the header declares.
-fn declared() -> BTreeSet<String> {
+pub(crate) fn declared() -> BTreeSet<String> {
     let header = fs::read_to_string(crate::common::folder().join("include/rakwire.h")).expect("a header");
     let code =
         header.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");

@@ -1,55 +1,70 @@
-//! `cmake --install` into an empty folder, and programs that find the library there by pkg-config and by CMake.
+//! The commands of the README, in its words: `cmake --install` into an empty folder, and the examples compiled there by pkg-config and
+//! by CMake.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
-use crate::common::run;
+use crate::common::{Background, run};
 
-/// A program of another project.
-const PROGRAM: &str =
-    "#include <rakwire.h>\n#include <stdio.h>\nint main(void) { puts(rakwire_version()); return 0; }\n";
+/// Returns the block of code behind a comment of the README.
+fn block(name: &str) -> String {
+    let readme = fs::read_to_string(crate::common::folder().join("README.md")).expect("a README");
+    let marked = readme.split_once(&format!("<!-- {name} -->\n```")).and_then(|(_, rest)| rest.split_once('\n'));
+    let code = marked.and_then(|(_, rest)| rest.split_once("```"));
+    code.unwrap_or_else(|| panic!("no block {name} in the README")).0.to_owned()
+}
 
-const PROJECT: &str = "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(rakwire 0.1 REQUIRED)\n\
-    add_executable(shared main.c)\ntarget_link_libraries(shared rakwire::rakwire)\n\
-    add_executable(static main.c)\ntarget_link_libraries(static rakwire::static)\n";
+fn shell(script: &str, folder: &Path, prefix: &Path) -> String {
+    let mut command = Command::new("sh");
+    command.args(["-e", "-c", script]).current_dir(folder);
+    command.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")).env("LD_LIBRARY_PATH", prefix.join("lib"));
+    run(&mut command)
+}
+
+/// Runs the server and the client with each other.
+fn echo(server: &Path, client: &Path, prefix: &Path) {
+    let libraries = prefix.join("lib");
+    let mut command = Command::new(server);
+    let (_server, port) =
+        Background::server(command.args(["127.0.0.1:0", "1"]).env("LD_LIBRARY_PATH", &libraries));
+    let mut command = Command::new(client);
+    command.args([&format!("127.0.0.1:{port}"), "100"]).env("LD_LIBRARY_PATH", &libraries);
+    assert_eq!(run(&mut command), "echoed 100, wrong 0\n");
+}
 
 #[test]
-fn an_installed_library_is_found_by_pkg_config_and_cmake() {
+fn the_commands_of_the_readme_install_the_library_and_compile_the_examples() {
     let to = crate::common::scratch("install");
     let (build, prefix, user) = (to.join("build"), to.join("prefix"), to.join("user"));
     // The build folder is used again; an earlier installation is removed.
     let _ = fs::remove_dir_all(&prefix);
     let _ = fs::remove_dir_all(&user);
     fs::create_dir_all(&user).expect("a folder");
-    run(Command::new("cmake")
-        .arg("-S")
-        .arg(crate::common::folder())
-        .arg("-B")
-        .arg(&build)
-        .arg(format!("-DCMAKE_INSTALL_PREFIX={}", prefix.display()))
-        .arg("-DCMAKE_INSTALL_LIBDIR=lib"));
-    run(Command::new("cmake").arg("--build").arg(&build));
-    run(Command::new("cmake").arg("--install").arg(&build));
 
-    fs::write(user.join("main.c"), PROGRAM).expect("a program");
-    fs::write(user.join("CMakeLists.txt"), PROJECT).expect("a project");
-    let flags = run(Command::new("pkg-config")
-        .args(["--cflags", "--libs", "rakwire"])
-        .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")));
-    let program = user.join("by-pkg-config");
-    run(Command::new("cc").arg("-o").arg(&program).arg(user.join("main.c")).args(flags.split_whitespace()));
-    let version = concat!(env!("CARGO_PKG_VERSION"), "\n");
-    assert_eq!(run(Command::new(program).env("LD_LIBRARY_PATH", prefix.join("lib"))), version);
+    // In the folder of the repository, and with other folders than those of the README.
+    let install = block("install")
+        .replace("-B build", &format!("-DCMAKE_INSTALL_LIBDIR=lib -B {}", build.display()))
+        .replace("--build build", &format!("--build {}", build.display()))
+        .replace("--install build", &format!("--install {}", build.display()))
+        .replace("/usr/local", &prefix.display().to_string());
+    let repository = crate::common::folder().join("..");
+    shell(&install, &repository, &prefix);
 
-    let with_cmake = user.join("build");
-    run(Command::new("cmake")
-        .arg("-S")
-        .arg(&user)
-        .arg("-B")
-        .arg(&with_cmake)
-        .arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display())));
-    run(Command::new("cmake").arg("--build").arg(&with_cmake));
-    for program in ["shared", "static"] {
-        assert_eq!(run(&mut Command::new(with_cmake.join(program))), version, "{program}");
+    for example in ["echo.c", "server.c"] {
+        fs::copy(crate::common::folder().join("examples").join(example), user.join(example)).expect("an example");
     }
+    let by_pkg_config = block("pkg-config");
+    shell(&by_pkg_config, &user, &prefix);
+    shell(&by_pkg_config.replace("echo", "server"), &user, &prefix);
+    echo(&user.join("server"), &user.join("echo"), &prefix);
+
+    fs::write(user.join("CMakeLists.txt"), block("cmake")).expect("a project");
+    let by_cmake = format!("cmake -S . -B built -DCMAKE_PREFIX_PATH={} && cmake --build built", prefix.display());
+    shell(&by_cmake, &user, &prefix);
+    echo(&user.join("server"), &user.join("built/echo"), &prefix);
+    let with_static = block("cmake").replace("rakwire::rakwire", "rakwire::static");
+    fs::write(user.join("CMakeLists.txt"), with_static).expect("a project");
+    shell(&by_cmake, &user, &prefix);
+    echo(&user.join("server"), &user.join("built/echo"), Path::new("/no/such/prefix/for/the/static/library"));
 }

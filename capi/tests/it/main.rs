@@ -5,3 +5,4 @@ mod compat;
 mod header;
 mod install;
 mod programs;
+mod random_calls;

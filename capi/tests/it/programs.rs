@@ -99,6 +99,14 @@ fn examples_of_the_readme_compile() {
     }
 }
 
+/// Messages use memory that is there already. The reliable exchange sends the unreliable messages back as well.
+#[test]
+fn messages_allocate_nothing() {
+    let to = crate::common::scratch("allocations");
+    let output = run(&mut Command::new(compile("gcc", "c11", "tests/allocations.c", Build::Static, &to)));
+    assert_eq!(output, "allocations 0\n");
+}
+
 /// Accepts and refuses clients, pings, bans, tokens, receipts and statistics.
 #[test]
 fn every_function_works_from_c() {

@@ -1,0 +1,45 @@
+//! The sizes of programs with the static library: `cargo bench --bench size`.
+//!
+//! `examples/echo.c` is linked with the library as `cargo build --release` makes it, without what it does not use and without
+//! symbols, once with all features and once without each.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const FEATURES: [&str; 3] = ["", "sim", "secure,sim"];
+
+fn run(command: &mut Command) {
+    let status = command.status().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    assert!(status.success(), "{command:?}");
+}
+
+fn size(file: &Path) -> u64 {
+    file.metadata().expect("a file that was made").len()
+}
+
+fn main() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let to = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("size");
+    println!("| features | program with the static library | shared library |\n|---|---|---|");
+    for features in FEATURES {
+        run(Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--release", "--locked", "--lib", "--no-default-features", "--features", features])
+            .arg("--manifest-path")
+            .arg(folder.join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&to));
+        let libraries = to.join("release");
+        let (program, shared) = (to.join("echo"), to.join("shared.so"));
+        run(Command::new("cc")
+            .args(["-Os", "-s", "-Wl,--gc-sections", "-o"])
+            .arg(&program)
+            .arg("-I")
+            .arg(folder.join("include"))
+            .arg(folder.join("examples/echo.c"))
+            .arg(libraries.join("librakwire_c.a"))
+            .args(["-lpthread", "-ldl", "-lm", "-lgcc_s"]));
+        run(Command::new("strip").arg("-o").arg(&shared).arg(libraries.join("librakwire_c.so")));
+        let features = if features.is_empty() { "none" } else { features };
+        println!("| {features} | {} bytes | {} bytes |", size(&program), size(&shared));
+    }
+}

@@ -1,0 +1,220 @@
+//! The speed of the C library beside the polled endpoint of `rakwire-native`: `cargo bench --bench speed`.
+//!
+//! Two programs do the same work, a server and a client in one thread over loopback: one in C over the static library, and this one
+//! in Rust. Their runs alternate, and the medians are compared. If valgrind is there, callgrind counts the instructions of both,
+//! which do not depend on what else the machine does.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use rakwire_native::rakwire::endpoint::{ConnectionId, Event};
+use rakwire_native::{Delivery, Options, RakNet, polled};
+
+const WARM_UP: u64 = 1_000;
+const BATCH: usize = 64;
+const MESSAGE: [u8; 64] = [0x86; 64];
+/// Runs of each program, of which the median counts.
+const RUNS: usize = 15;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+// SAFETY: each call is passed on to the allocator of the system.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: that of the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: that of the caller.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+type Endpoint = polled::Endpoint<RakNet>;
+
+/// A server and a client, connected.
+struct Pair {
+    server: Endpoint,
+    client: Endpoint,
+    here: ConnectionId,
+}
+
+impl Pair {
+    fn open() -> Self {
+        let bind = |options| Endpoint::bind("127.0.0.1:0", options).expect("a free port");
+        let mut client = bind(Options::client().expect("entropy"));
+        let server = bind(Options::server(8).expect("entropy"));
+        let here = client.connect(server.local_addr()).expect("a free slot");
+        let mut pair = Self { server, client, here };
+        let (mut is_open, mut is_open_there) = (false, false);
+        while !is_open || !is_open_there {
+            pair.receive(&mut is_open);
+            pair.client.flush();
+            pair.server.update();
+            while let Some(event) = pair.server.poll_event() {
+                is_open_there |= matches!(event, Event::Connected { .. });
+            }
+            pair.server.flush();
+        }
+        pair
+    }
+
+    /// Runs a frame of the server, which sends each message back if `echoes`, and returns the number of messages.
+    fn serve(&mut self, echoes: bool) -> u64 {
+        let mut received = 0;
+        let mut buffer = [0; MESSAGE.len()];
+        self.server.update();
+        while let Some(event) = self.server.poll_event() {
+            let Event::Message { id, message, .. } = event else { continue };
+            received += 1;
+            if echoes {
+                // The endpoint lends the message, so that it cannot send while it does. The C library copies it as well.
+                let length = message.len();
+                buffer[..length].copy_from_slice(message.as_slice().expect("a message in one piece"));
+                self.server.send(id, &buffer[..length], Delivery::RELIABLE_ORDERED).expect("room");
+            }
+        }
+        self.server.flush();
+        received
+    }
+
+    fn receive(&mut self, is_open: &mut bool) -> u64 {
+        let mut received = 0;
+        self.client.update();
+        while let Some(event) = self.client.poll_event() {
+            *is_open |= matches!(event, Event::Connected { .. });
+            received += u64::from(matches!(event, Event::Message { .. }));
+        }
+        received
+    }
+
+    fn trips(&mut self, count: u64) {
+        for _ in 0..count {
+            self.client.send(self.here, &MESSAGE, Delivery::RELIABLE_ORDERED).expect("room");
+            self.client.flush();
+            let mut received = 0;
+            while received == 0 {
+                self.serve(true);
+                received = self.receive(&mut true);
+            }
+        }
+    }
+
+    fn messages(&mut self, count: u64) {
+        let (mut sent, mut received) = (0, 0);
+        while received < count {
+            for _ in 0..BATCH {
+                if sent == count || self.client.send(self.here, &MESSAGE, Delivery::RELIABLE_ORDERED).is_err() {
+                    break;
+                }
+                sent += 1;
+            }
+            self.client.flush();
+            received += self.serve(false);
+            self.receive(&mut true);
+        }
+    }
+}
+
+/// Does the work in Rust and prints the result as the program in C does.
+fn native(mode: &str, count: u64) {
+    let run = if mode == "trips" { Pair::trips } else { Pair::messages };
+    let mut pair = Pair::open();
+    run(&mut pair, WARM_UP);
+    let (before, start) = (ALLOCATIONS.load(Ordering::Relaxed), Instant::now());
+    run(&mut pair, count);
+    println!("{} {}", start.elapsed().as_nanos(), ALLOCATIONS.load(Ordering::Relaxed) - before);
+}
+
+/// The static library beside this program, in which cargo has put it.
+fn static_library(this: &Path) -> PathBuf {
+    let files = std::fs::read_dir(this.parent().expect("a folder")).expect("the folder of this program").flatten();
+    let is_library = |name: &str| name.starts_with("librakwire_c") && name.ends_with(".a");
+    let found = files.filter(|file| file.file_name().to_str().is_some_and(is_library));
+    found.max_by_key(|file| file.metadata().and_then(|data| data.modified()).ok()).expect("the static library").path()
+}
+
+fn compile(this: &Path) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = this.with_file_name("speed-in-c");
+    let mut command = Command::new("cc");
+    command.args(["-O2", "-o"]).arg(&program).arg("-I").arg(folder.join("include"));
+    command.arg(folder.join("benches/speed.c")).arg(static_library(this));
+    let status = command.args(["-lpthread", "-ldl", "-lm", "-lgcc_s"]).status().expect("a C compiler");
+    assert!(status.success(), "{command:?}");
+    program
+}
+
+/// One run: nanoseconds and allocations.
+fn run(command: &mut Command) -> (u64, u64) {
+    let output = command.output().expect("a program that runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers = text.trim().split_once(' ').and_then(|(time, count)| Some((time.parse().ok()?, count.parse().ok()?)));
+    numbers.unwrap_or_else(|| panic!("{command:?}: {text}{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// The instructions of a run by callgrind, or nothing without it.
+fn instructions(program: &Path, arguments: &[String]) -> Option<u64> {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program).args(arguments);
+    let output = command.output().ok()?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
+}
+
+fn median(mut numbers: Vec<u64>) -> f64 {
+    numbers.sort_unstable();
+    numbers[numbers.len() / 2] as f64
+}
+
+/// Compares the programs at one kind of work.
+fn compare(programs: &[PathBuf; 2], mode: &str, count: u64) {
+    let arguments = [mode.to_owned(), count.to_string()];
+    let mut times = [Vec::new(), Vec::new()];
+    let mut allocations = [0, 0];
+    for _ in 0..RUNS {
+        for (at, program) in programs.iter().enumerate() {
+            let (time, allocated) = run(Command::new(program).args(&arguments));
+            times[at].push(time);
+            allocations[at] = allocated;
+        }
+    }
+    let [native, in_c] = times.map(|times| median(times) / count as f64);
+    println!("{mode}, {count} of {} bytes, medians of {RUNS} alternating runs", MESSAGE.len());
+    println!("  time of one:      native {native:.0} ns, C {in_c:.0} ns: {:+.1} %", (in_c / native - 1.0) * 100.0);
+    println!("  per second:       native {:.0}, C {:.0}", 1e9 / native, 1e9 / in_c);
+    println!("  allocations:      native {}, C {}", allocations[0], allocations[1]);
+    let few = [mode.to_owned(), "5000".to_owned()];
+    let none = [mode.to_owned(), "0".to_owned()];
+    let counts = programs.each_ref().map(|program| {
+        let (all, start) = (instructions(program, &few)?, instructions(program, &none)?);
+        Some(all.saturating_sub(start) as f64 / 5_000.0)
+    });
+    if let [Some(native), Some(in_c)] = counts {
+        println!(
+            "  instructions:     native {native:.0}, C {in_c:.0} for one: {:+.1} %",
+            (in_c / native - 1.0) * 100.0
+        );
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [mode, count] = &arguments[..] {
+        return native(mode, count.parse().expect("a count"));
+    }
+    let this = std::env::current_exe().expect("the path of this program");
+    let programs = [this.clone(), compile(&this)];
+    compare(&programs, "trips", 20_000);
+    compare(&programs, "messages", 200_000);
+}

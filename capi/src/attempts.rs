@@ -1,0 +1,92 @@
+//! Attempts at the addresses of a name, one after another.
+//!
+//! The program has one number for all of them: a server that does not answer at its first address is tried at the next.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+use std::vec::IntoIter;
+
+use rakwire_native::rakwire::endpoint::ConnectionId;
+use rakwire_native::{ConnectOptions, RakNet, polled};
+
+use crate::security::KeptSecurity;
+
+/// The addresses that an attempt has left, and its options.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    remaining: IntoIter<SocketAddr>,
+    password: Vec<u8>,
+    protocol_version: Option<u8>,
+    connect_timeout: Option<Duration>,
+    attempts: Option<u8>,
+    interval: Option<Duration>,
+    timeout: Option<Duration>,
+    security: KeptSecurity,
+}
+
+impl Attempt {
+    pub(crate) fn new(
+        remaining: IntoIter<SocketAddr>,
+        options: &ConnectOptions<'_>,
+        security: KeptSecurity,
+    ) -> Self {
+        Self {
+            remaining,
+            password: options.password.to_vec(),
+            protocol_version: options.protocol_version,
+            connect_timeout: options.connect_timeout,
+            attempts: options.attempts,
+            interval: options.interval,
+            timeout: options.timeout,
+            security,
+        }
+    }
+
+    /// Starts to connect to the next address that the endpoint can try. Addresses that it cannot are left out.
+    fn next(&mut self, endpoint: &mut polled::Endpoint<RakNet>) -> Option<ConnectionId> {
+        #[cfg_attr(
+            not(feature = "secure"),
+            expect(clippy::needless_update, reason = "with security there are more fields")
+        )]
+        let options = self.security.lend(ConnectOptions {
+            password: &self.password,
+            protocol_version: self.protocol_version,
+            connect_timeout: self.connect_timeout,
+            attempts: self.attempts,
+            interval: self.interval,
+            timeout: self.timeout,
+            ..ConnectOptions::default()
+        });
+        self.remaining.find_map(|address| endpoint.connect_with(address, &options).ok())
+    }
+}
+
+/// The attempts that have addresses left.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts(Vec<(ConnectionId, Attempt)>);
+
+impl Attempts {
+    pub(crate) fn insert(&mut self, id: ConnectionId, attempt: Attempt) {
+        self.0.push((id, attempt));
+    }
+
+    /// Ends the attempts of a connection, which is open, refused or closed.
+    pub(crate) fn end(&mut self, id: ConnectionId) {
+        self.0.retain(|(other, _)| *other != id);
+    }
+
+    /// Continues at the next address after one that did not answer.
+    pub(crate) fn next(
+        &mut self,
+        failed: ConnectionId,
+        endpoint: &mut polled::Endpoint<RakNet>,
+    ) -> Option<ConnectionId> {
+        let at = self.0.iter().position(|(id, _)| *id == failed)?;
+        let next = self.0[at].1.next(endpoint);
+        match next {
+            Some(id) => self.0[at].0 = id,
+            None => drop(self.0.swap_remove(at)),
+        }
+        next
+    }
+}
