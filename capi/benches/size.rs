@@ -23,7 +23,16 @@ fn main() {
     println!("| features | program with the static library | shared library |\n|---|---|---|");
     for features in FEATURES {
         run(Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--release", "--locked", "--lib", "--no-default-features", "--features", features])
+            .args([
+                "build",
+                "--quiet",
+                "--release",
+                "--locked",
+                "--lib",
+                "--no-default-features",
+                "--features",
+                features,
+            ])
             .arg("--manifest-path")
             .arg(folder.join("Cargo.toml"))
             .arg("--target-dir")

@@ -114,7 +114,8 @@ impl Pair {
         let (mut sent, mut received) = (0, 0);
         while received < count {
             for _ in 0..BATCH {
-                if sent == count || self.client.send(self.here, &MESSAGE, Delivery::RELIABLE_ORDERED).is_err() {
+                if sent == count || self.client.send(self.here, &MESSAGE, Delivery::RELIABLE_ORDERED).is_err()
+                {
                     break;
                 }
                 sent += 1;
@@ -138,10 +139,14 @@ fn native(mode: &str, count: u64) {
 
 /// The static library beside this program, in which cargo has put it.
 fn static_library(this: &Path) -> PathBuf {
-    let files = std::fs::read_dir(this.parent().expect("a folder")).expect("the folder of this program").flatten();
+    let files =
+        std::fs::read_dir(this.parent().expect("a folder")).expect("the folder of this program").flatten();
     let is_library = |name: &str| name.starts_with("librakwire_c") && name.ends_with(".a");
     let found = files.filter(|file| file.file_name().to_str().is_some_and(is_library));
-    found.max_by_key(|file| file.metadata().and_then(|data| data.modified()).ok()).expect("the static library").path()
+    found
+        .max_by_key(|file| file.metadata().and_then(|data| data.modified()).ok())
+        .expect("the static library")
+        .path()
 }
 
 fn compile(this: &Path) -> PathBuf {
@@ -159,7 +164,8 @@ fn compile(this: &Path) -> PathBuf {
 fn run(command: &mut Command) -> (u64, u64) {
     let output = command.output().expect("a program that runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let numbers = text.trim().split_once(' ').and_then(|(time, count)| Some((time.parse().ok()?, count.parse().ok()?)));
+    let numbers =
+        text.trim().split_once(' ').and_then(|(time, count)| Some((time.parse().ok()?, count.parse().ok()?)));
     numbers.unwrap_or_else(|| panic!("{command:?}: {text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
@@ -191,7 +197,10 @@ fn compare(programs: &[PathBuf; 2], mode: &str, count: u64) {
     }
     let [native, in_c] = times.map(|times| median(times) / count as f64);
     println!("{mode}, {count} of {} bytes, medians of {RUNS} alternating runs", MESSAGE.len());
-    println!("  time of one:      native {native:.0} ns, C {in_c:.0} ns: {:+.1} %", (in_c / native - 1.0) * 100.0);
+    println!(
+        "  time of one:      native {native:.0} ns, C {in_c:.0} ns: {:+.1} %",
+        (in_c / native - 1.0) * 100.0
+    );
     println!("  per second:       native {:.0}, C {:.0}", 1e9 / native, 1e9 / in_c);
     println!("  allocations:      native {}, C {}", allocations[0], allocations[1]);
     let few = [mode.to_owned(), "5000".to_owned()];

@@ -262,11 +262,8 @@ mod tests {
     /// Returns the first event of an attempt at these addresses, and the number of the attempt.
     fn attempt(addresses: Vec<SocketAddr>, server: &mut Endpoint) -> (RakwireEvent, u64) {
         let mut client = endpoint(Options::client().expect("entropy"));
-        let options = ConnectOptions {
-            attempts: Some(3),
-            interval: Some(duration(10)),
-            ..ConnectOptions::default()
-        };
+        let options =
+            ConnectOptions { attempts: Some(3), interval: Some(duration(10)), ..ConnectOptions::default() };
         let number = connect(&mut client, addresses, &options, KeptSecurity::default).expect("a free slot");
         loop {
             client.polled.update();
@@ -299,10 +296,10 @@ mod tests {
 
     #[test]
     fn a_refusal_ends_the_attempt_at_the_other_addresses() {
-        let mut full = endpoint(Options::client().expect("entropy"));
-        let refusing = full.polled.local_addr();
-        full.polled.peer_mut().set_password(b"unknown").expect("a short password");
-        let (event, _) = attempt(vec![refusing, "127.0.0.1:9".parse().expect("an address")], &mut full);
-        assert_eq!((event.kind, event.address), (RAKWIRE_EVENT_CONNECT_FAILED, address_of(refusing)));
+        let mut refusing = endpoint(Options::server(4).expect("entropy"));
+        let there = refusing.polled.local_addr();
+        refusing.polled.peer_mut().set_password(b"unknown").expect("a short password");
+        let (event, _) = attempt(vec![there, "127.0.0.1:9".parse().expect("an address")], &mut refusing);
+        assert_eq!((event.kind, event.address), (RAKWIRE_EVENT_CONNECT_FAILED, address_of(there)));
     }
 }

@@ -193,14 +193,12 @@ pub(crate) fn send_error(error: SendError) -> Failure {
         SendError::Empty => RAKWIRE_ERROR_EMPTY,
         SendError::ReservedId => RAKWIRE_ERROR_RESERVED_ID,
         SendError::TooLong | SendError::NeverFits => RAKWIRE_ERROR_TOO_LONG,
-        // The usual answer of a busy connection, which costs no allocation.
-        SendError::QuotaExceeded | SendError::PoolExhausted => {
-            return Failure::new(RAKWIRE_ERROR_NO_ROOM);
-        }
+        SendError::QuotaExceeded | SendError::PoolExhausted => RAKWIRE_ERROR_NO_ROOM,
         SendError::FeatureDisabled => RAKWIRE_ERROR_UNSUPPORTED,
-        SendError::Filtered | _ => RAKWIRE_ERROR_ARGUMENT,
+        SendError::Filtered | _ => return Failure::with(RAKWIRE_ERROR_ARGUMENT, error),
     };
-    Failure::with(code, error)
+    // The general sentence of the code costs no allocation.
+    Failure::new(code)
 }
 
 pub(crate) fn connect_error(error: &ConnectError) -> Failure {

@@ -113,7 +113,9 @@ enum Attempted {
 impl Attempted {
     fn by(event: &Event<'_, RakNet>) -> Self {
         match event {
-            Event::ConnectFailed { id, reason, .. } if RakNet::was_unanswered(reason) => Self::Unanswered(*id),
+            Event::ConnectFailed { id, reason, .. } if RakNet::was_unanswered(reason) => {
+                Self::Unanswered(*id)
+            }
             Event::Connected { id, .. } | Event::ConnectFailed { id, .. } => Self::Ended(*id),
             _ => Self::Nothing,
         }
@@ -129,6 +131,9 @@ enum Lends {
     Large,
 }
 
+/// Longer messages are handed over in the memory in which their parts were joined. Shorter ones are copied to memory that is there.
+const COPIED: usize = 4_096;
+
 /// Writes down an event.
 #[expect(clippy::too_many_lines, reason = "one arm for each event")]
 fn describe(
@@ -143,8 +148,10 @@ fn describe(
             event.connection = connections.number_of(id);
             event.reliability = delivery.reliability as u8;
             event.channel = delivery.channel.number();
-            let Some(bytes) = message.as_slice() else { return Lends::Large };
-            messages.lend(|buffer| buffer.extend_from_slice(bytes), event);
+            if message.len() > COPIED {
+                return Lends::Large;
+            }
+            messages.lend(|buffer| message.chunks().for_each(|chunk| buffer.extend_from_slice(chunk)), event);
         }
         Event::Connected { id, remote, identity, side } => {
             event.kind = RAKWIRE_EVENT_CONNECTED;

@@ -42,7 +42,8 @@ pub use security::{
     rakwire_secure_peer, rakwire_token_create, rakwire_token_key_file_create,
 };
 pub use statistics::{
-    rakwire_advice, rakwire_connection_stats, rakwire_drop_name, rakwire_drops, rakwire_reason_text, rakwire_stats,
+    rakwire_advice, rakwire_connection_stats, rakwire_drop_name, rakwire_drops, rakwire_reason_text,
+    rakwire_stats,
 };
 pub use unconnected::{
     rakwire_advertise, rakwire_ban, rakwire_is_banned, rakwire_ping, rakwire_send_out_of_band,

@@ -82,8 +82,8 @@ mod kind {
         StaticKey, TokenClaims, TokenKey, TokenServer, TokenVerifier,
     };
     use rakwire_native::{
-        ConnectOptions, KeyLogFile, Options, SecurePeer, UsedTokenTable, create_key_file, create_token_key_file,
-        read_key_file, read_token_key_file, system_random,
+        ConnectOptions, KeyLogFile, Options, SecurePeer, UsedTokenTable, create_key_file,
+        create_token_key_file, read_key_file, read_token_key_file, system_random,
     };
 
     use crate::codes::{
@@ -463,8 +463,7 @@ mod kind {
 
     pub(crate) unsafe fn apply(from: &RakwireOptions, _: &mut Options) -> Outcome<()> {
         let has_keys = [from.server_key, from.identity_key, from.token_keys].iter().any(|key| !key.is_null());
-        let files =
-            [from.server_key_file, from.identity_key_file, from.token_key_file, from.key_log_file];
+        let files = [from.server_key_file, from.identity_key_file, from.token_key_file, from.key_log_file];
         let has_files = files.iter().any(|file| !file.is_null());
         if has_keys || has_files || from.secure + from.requires_security + from.requires_identity > 0 {
             return unsupported();

@@ -28,10 +28,7 @@ pub extern "C" fn rakwire_wait(endpoint: RakwireEndpoint, timeout_ms: u32) -> Ra
 }
 
 /// Waits for a datagram. Returns whether there is one, or `None` after a signal.
-fn wait_for(
-    socket: &std::net::UdpSocket,
-    limit: Option<Duration>,
-) -> Result<Option<bool>, Failure> {
+fn wait_for(socket: &std::net::UdpSocket, limit: Option<Duration>) -> Result<Option<bool>, Failure> {
     // A time that the system cannot express is no limit.
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     let mut sockets = [PollFd::new(socket, PollFlags::IN)];

@@ -83,7 +83,7 @@ static void exchange(unsigned long count)
             check(rakwire_send(client, here, message, 1 + sent * 7 % sizeof message, RAKWIRE_RELIABLE_ORDERED,
                                (uint8_t)(sent % 32), (uint8_t)(sent % 4), NULL));
             /* One that may be lost, and an error, which has a text. */
-            check(rakwire_send(client, there == 0 ? 0 : here, message, 9, RAKWIRE_UNRELIABLE_WITH_RECEIPT, 0, 2, NULL));
+            check(rakwire_send(client, here, message, 9, RAKWIRE_UNRELIABLE_WITH_RECEIPT, 0, 2, NULL));
             rakwire_send(client, here, message, 0, RAKWIRE_RELIABLE, 0, 2, NULL);
             sent++;
         }

@@ -74,7 +74,16 @@ fn programs_of_both_libraries_speak_with_each_other() {
 /// The lines of the program: RakNet prints some of its own.
 fn without_noise(output: &str) -> String {
     const OURS: [&str; 11] = [
-        "pong", "invalid", "accepted", "receipt", "echoed", "incoming", "left", "the end", "welcome", "hello",
+        "pong",
+        "invalid",
+        "accepted",
+        "receipt",
+        "echoed",
+        "incoming",
+        "left",
+        "the end",
+        "welcome",
+        "hello",
         "connections",
     ];
     let ours = output.lines().filter(|line| OURS.iter().any(|start| line.starts_with(start)));
@@ -104,7 +113,7 @@ fn a_chat_for_slikenet_connects_clients_of_both_libraries() {
 
 #[test]
 fn bit_streams_have_the_bytes_of_raknet() {
-    let [original, ours] =
-        [original(COMPAT, "bits"), with_rakwire(COMPAT, "bits")].map(|program| run(Command::new(program).arg("bits")));
+    let [original, ours] = [original(COMPAT, "bits"), with_rakwire(COMPAT, "bits")]
+        .map(|program| run(Command::new(program).arg("bits")));
     assert_eq!(ours, original);
 }

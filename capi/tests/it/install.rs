@@ -10,7 +10,8 @@ use crate::common::{Background, run};
 /// Returns the block of code behind a comment of the README.
 fn block(name: &str) -> String {
     let readme = fs::read_to_string(crate::common::folder().join("README.md")).expect("a README");
-    let marked = readme.split_once(&format!("<!-- {name} -->\n```")).and_then(|(_, rest)| rest.split_once('\n'));
+    let marked =
+        readme.split_once(&format!("<!-- {name} -->\n```")).and_then(|(_, rest)| rest.split_once('\n'));
     let code = marked.and_then(|(_, rest)| rest.split_once("```"));
     code.unwrap_or_else(|| panic!("no block {name} in the README")).0.to_owned()
 }
@@ -52,7 +53,8 @@ fn the_commands_of_the_readme_install_the_library_and_compile_the_examples() {
     shell(&install, &repository, &prefix);
 
     for example in ["echo.c", "server.c"] {
-        fs::copy(crate::common::folder().join("examples").join(example), user.join(example)).expect("an example");
+        fs::copy(crate::common::folder().join("examples").join(example), user.join(example))
+            .expect("an example");
     }
     let by_pkg_config = block("pkg-config");
     shell(&by_pkg_config, &user, &prefix);
@@ -60,7 +62,8 @@ fn the_commands_of_the_readme_install_the_library_and_compile_the_examples() {
     echo(&user.join("server"), &user.join("echo"), &prefix);
 
     fs::write(user.join("CMakeLists.txt"), block("cmake")).expect("a project");
-    let by_cmake = format!("cmake -S . -B built -DCMAKE_PREFIX_PATH={} && cmake --build built", prefix.display());
+    let by_cmake =
+        format!("cmake -S . -B built -DCMAKE_PREFIX_PATH={} && cmake --build built", prefix.display());
     shell(&by_cmake, &user, &prefix);
     echo(&user.join("server"), &user.join("built/echo"), &prefix);
     let with_static = block("cmake").replace("rakwire::rakwire", "rakwire::static");

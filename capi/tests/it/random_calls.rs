@@ -106,9 +106,8 @@ struct Known {
     addresses: Vec<RakwireAddress>,
 }
 
-const STRINGS: [&str; 12] = [
+const STRINGS: [&str; 11] = [
     "10.0.0.7/32,fd00::/64\0",
-    "localhost:9\0",
     "/no/such/folder/key\0",
     "127.0.0.1:9\0",
     "127.0.0.1:0\0",
@@ -117,7 +116,7 @@ const STRINGS: [&str; 12] = [
     "192.0.2.*\0",
     "*\0",
     "loss=5%\0",
-    "\u{fffd}:1\0",
+    "\u{fffd}\0",
     "127.0.0.1\0",
 ];
 
@@ -388,10 +387,19 @@ fn call_without_endpoint(random: &mut Random) -> i32 {
                 }
                 let mut length = [0; 2];
                 let stored = out(random, &mut length);
-                rakwire_token_create(key.as_ptr(), claims.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), stored)
+                rakwire_token_create(
+                    key.as_ptr(),
+                    claims.as_mut_ptr(),
+                    buffer.as_mut_ptr(),
+                    buffer.len(),
+                    stored,
+                )
             }
             10 => is_text(rakwire_drop_name(random.next() as u32 >> random.below(32))),
-            11 => is_text(rakwire_reason_text(random.below(16) as u32, random.next() as i32 >> random.below(32))),
+            11 => is_text(rakwire_reason_text(
+                random.below(16) as u32,
+                random.next() as i32 >> random.below(32),
+            )),
             12 => is_text(rakwire_result_text(random.next() as i32 >> random.below(32))),
             _ => is_text(rakwire_version()) + (rakwire_features() as i32),
         }
@@ -410,8 +418,9 @@ const BOUNDS: &str = "RAKWIRE_RANDOM_CALLS";
 
 #[test]
 fn random_calls_find_no_bug() {
-    let bounds = std::env::var(BOUNDS).unwrap_or_else(|_| "20 3000".to_owned());
-    let bounds = bounds.split_once(' ').and_then(|(seeds, calls)| Some((seeds.parse().ok()?, calls.parse().ok()?)));
+    let bounds = std::env::var(BOUNDS).unwrap_or_else(|_| "10 2000".to_owned());
+    let bounds =
+        bounds.split_once(' ').and_then(|(seeds, calls)| Some((seeds.parse().ok()?, calls.parse().ok()?)));
     let (seeds, calls): (u64, u32) = bounds.expect("two numbers");
     for seed in 1..=seeds {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -434,7 +443,7 @@ fn random_calls_access_only_their_memory() {
     let this = std::env::current_exe().expect("the path of the test");
     let mut command = Command::new("valgrind");
     command.args(["--quiet", "--error-exitcode=9"]).arg(this);
-    command.args(["--exact", "random_calls::random_calls_find_no_bug"]).env(BOUNDS, "2 1500");
+    command.args(["--exact", "random_calls::random_calls_find_no_bug"]).env(BOUNDS, "1 1000");
     let output = crate::common::run(&mut command);
     assert!(output.contains("1 passed"), "{output}");
 }
