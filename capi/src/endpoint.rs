@@ -117,7 +117,16 @@ impl Attempted {
                 Self::Unanswered(*id)
             }
             Event::Connected { id, .. } | Event::ConnectFailed { id, .. } => Self::Ended(*id),
-            _ => Self::Nothing,
+            Event::Disconnected { .. }
+            | Event::Refused { .. }
+            | Event::Message { .. }
+            | Event::Receipt { .. }
+            | Event::Progress { .. }
+            | Event::MtuChanged { .. }
+            | Event::Pong { .. }
+            | Event::OutOfBand { .. }
+            | Event::Advertisement { .. }
+            | _ => Self::Nothing,
         }
     }
 }

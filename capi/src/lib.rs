@@ -19,6 +19,7 @@ mod memory;
 mod messages;
 mod options;
 mod registry;
+mod secure_peer;
 mod security;
 mod statistics;
 pub mod types;
@@ -37,9 +38,10 @@ pub use lifecycle::{
 };
 pub use messages::{rakwire_broadcast, rakwire_message_release, rakwire_send};
 pub use options::rakwire_options_init;
+pub use secure_peer::rakwire_secure_peer;
 pub use security::{
     rakwire_key_file_create, rakwire_key_file_public, rakwire_key_generate, rakwire_public_key,
-    rakwire_secure_peer, rakwire_token_create, rakwire_token_key_file_create,
+    rakwire_token_create, rakwire_token_key_file_create,
 };
 pub use statistics::{
     rakwire_advice, rakwire_connection_stats, rakwire_drop_name, rakwire_drops, rakwire_reason_text,

@@ -4,9 +4,7 @@
 
 use std::ffi::c_char;
 
-use crate::types::{
-    RakwireConnection, RakwireEndpoint, RakwireResult, RakwireSecurePeer, RakwireTokenClaims,
-};
+use crate::types::{RakwireResult, RakwireTokenClaims};
 
 pub(crate) use self::kind::{Credentials, KeptSecurity, apply};
 
@@ -61,17 +59,6 @@ pub unsafe extern "C" fn rakwire_token_create(
     crate::codes::guard(|| unsafe { kind::create_token(token_key, claims, (buffer, capacity), length) })
 }
 
-/// Stores what is known of the peer of a connection: its key, identity and connect token.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rakwire_secure_peer(
-    endpoint: RakwireEndpoint,
-    connection: RakwireConnection,
-    peer: *mut RakwireSecurePeer,
-) -> RakwireResult {
-    // SAFETY: the caller passes a struct of the size that it names.
-    crate::codes::guard(|| unsafe { kind::peer(endpoint, connection, peer) })
-}
-
 #[cfg(feature = "secure")]
 mod kind {
     use std::ffi::c_char;
@@ -82,21 +69,18 @@ mod kind {
         StaticKey, TokenClaims, TokenKey, TokenServer, TokenVerifier,
     };
     use rakwire_native::{
-        ConnectOptions, KeyLogFile, Options, SecurePeer, UsedTokenTable, create_key_file,
-        create_token_key_file, read_key_file, read_token_key_file, system_random,
+        ConnectOptions, KeyLogFile, Options, UsedTokenTable, create_key_file, create_token_key_file,
+        read_key_file, read_token_key_file, system_random,
     };
 
     use crate::codes::{
         Failure, Outcome, RAKWIRE_ERROR_ARGUMENT, RAKWIRE_ERROR_NULL, RAKWIRE_ERROR_SECURITY,
         RAKWIRE_ERROR_SYSTEM, RAKWIRE_OK,
     };
-    use crate::memory::{
-        Versioned, bytes, check_out, fill, flag, needed_text, read_struct, store, text, write_struct,
-    };
-    use crate::registry;
+    use crate::memory::{bytes, check_out, fill, flag, needed_text, read_struct, store, text};
     use crate::types::{
         RAKWIRE_TRUST_ANY, RAKWIRE_TRUST_KEY, RAKWIRE_TRUST_KNOWN, RAKWIRE_TRUST_NONE, RakwireConnectOptions,
-        RakwireOptions, RakwireSecurePeer, RakwireTokenClaims,
+        RakwireOptions, RakwireTokenClaims,
     };
 
     fn refused(text: impl std::fmt::Display) -> Failure {
@@ -404,46 +388,6 @@ mod kind {
         // SAFETY: as above.
         unsafe { fill(text.as_bytes(), buffer.cast(), capacity, length) }
     }
-
-    /// # Safety
-    /// `peer` is null or a struct of the size that it names.
-    pub(super) unsafe fn peer(endpoint: u64, connection: u64, peer: *mut RakwireSecurePeer) -> Outcome<i32> {
-        let mut found = RakwireSecurePeer::zeroed();
-        registry::with(endpoint, |endpoint| {
-            let id = endpoint.connection(connection)?;
-            let known = endpoint.polled.peer();
-            match known.secure_peer(id) {
-                Some(SecurePeer::Server(server)) => {
-                    (found.is_secure, found.has_key, found.key) = (1, 1, server.key.0);
-                    if let Some(KeyHash(next)) = server.next {
-                        (found.has_next_key, found.next_key_hash) = (1, next);
-                    }
-                }
-                Some(SecurePeer::Client(Some(client))) => {
-                    (found.is_secure, found.has_key, found.key) = (1, 1, client.key.0);
-                    found.identity_data_length = copy(client.data(), &mut found.identity_data) as u8;
-                }
-                Some(SecurePeer::Client(None)) => found.is_secure = 1,
-                None => {}
-            }
-            if let Some(token) = known.accepted_token(id) {
-                found.has_token = 1;
-                (found.token_user_id, found.token_expires) = (token.user_id, token.expires);
-                found.token_data_length = copy(token.user_data(), &mut found.token_data) as u32;
-            }
-            Ok(())
-        })?;
-        // SAFETY: that of this function.
-        unsafe { write_struct(peer, &found) }?;
-        Ok(RAKWIRE_OK)
-    }
-
-    /// Copies as much as fits, and returns the length.
-    fn copy(from: &[u8], to: &mut [u8]) -> usize {
-        let length = from.len().min(to.len());
-        to[..length].copy_from_slice(&from[..length]);
-        length
-    }
 }
 
 #[cfg(not(feature = "secure"))]
@@ -453,9 +397,7 @@ mod kind {
     use rakwire_native::{ConnectOptions, Options};
 
     use crate::codes::{Failure, Outcome, RAKWIRE_ERROR_UNSUPPORTED};
-    use crate::memory::{Versioned, write_struct};
-    use crate::registry;
-    use crate::types::{RakwireConnectOptions, RakwireOptions, RakwireSecurePeer, RakwireTokenClaims};
+    use crate::types::{RakwireConnectOptions, RakwireOptions, RakwireTokenClaims};
 
     const fn unsupported<T>() -> Outcome<T> {
         Err(Failure::new(RAKWIRE_ERROR_UNSUPPORTED))
@@ -531,12 +473,5 @@ mod kind {
         _: *mut usize,
     ) -> Outcome<i32> {
         unsupported()
-    }
-
-    pub(super) unsafe fn peer(endpoint: u64, connection: u64, peer: *mut RakwireSecurePeer) -> Outcome<i32> {
-        registry::with(endpoint, |endpoint| endpoint.connection(connection))?;
-        // SAFETY: the caller passes a struct of the size that it names.
-        unsafe { write_struct(peer, &RakwireSecurePeer::zeroed()) }?;
-        Ok(0)
     }
 }

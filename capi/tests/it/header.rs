@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "codes",
     "types",
     "options",
@@ -15,6 +15,7 @@ const SOURCES: [&str; 10] = [
     "unconnected",
     "statistics",
     "security",
+    "secure_peer",
 ];
 
 /// Makes the header from the sources.
