@@ -69,5 +69,7 @@ fn the_commands_of_the_readme_install_the_library_and_compile_the_examples() {
     let with_static = block("cmake").replace("rakwire::rakwire", "rakwire::static");
     fs::write(user.join("CMakeLists.txt"), with_static).expect("a project");
     shell(&by_cmake, &user, &prefix);
-    echo(&user.join("server"), &user.join("built/echo"), Path::new("/no/such/prefix/for/the/static/library"));
+    let libraries = run(Command::new("ldd").arg(user.join("built/echo")));
+    assert!(!libraries.contains("rakwire"), "the static library is in the program: {libraries}");
+    echo(&user.join("server"), &user.join("built/echo"), &prefix);
 }
