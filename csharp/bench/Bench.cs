@@ -1,0 +1,69 @@
+// The work of bench.c in C#: round trips, and messages in one direction, between two endpoints of one thread.
+
+using System;
+using System.Diagnostics;
+using Rakwire;
+
+static class Bench
+{
+    const int RoundTrips = 50_000, Messages = 1_000_000, Burst = 100, Length = 32;
+
+    /// <summary>Handles what has arrived. Messages are counted, and sent back if wanted.</summary>
+    static int Receive(Endpoint endpoint, bool echoes)
+    {
+        int messages = 0;
+        endpoint.Update();
+        while (endpoint.Poll(out var e))
+            if (e.Kind == EventKind.Message)
+            {
+                messages++;
+                if (echoes)
+                    endpoint.Send(e.Connection, e.Data, e.Reliability, e.Channel);
+            }
+        endpoint.Flush();
+        return messages;
+    }
+
+    static void Main()
+    {
+        using (var server = new Endpoint(new EndpointOptions { BindAddress = "127.0.0.1:0", MaxIncoming = 8 }))
+        using (var client = new Endpoint(new EndpointOptions { BindAddress = "127.0.0.1:0" }))
+        {
+            Connection there = client.Connect(server.LocalAddress.ToString());
+            do
+            {
+                Receive(server, false);
+                Receive(client, false);
+            } while (client.Info(there).State != ConnectionState.Connected);
+            Run(server, client, there);
+        }
+    }
+
+    static void Run(Endpoint server, Endpoint client, Connection there)
+    {
+        var message = new byte[Length];
+        message[0] = 0x86;
+        var clock = Stopwatch.StartNew();
+        for (int done = 0; done < RoundTrips; done++)
+        {
+            client.Send(there, message);
+            client.Flush();
+            while (Receive(server, true) == 0)
+                continue;
+            while (Receive(client, false) == 0)
+                continue;
+        }
+        Console.WriteLine("round_trips_per_second " + (RoundTrips / clock.Elapsed.TotalSeconds).ToString("0"));
+        clock.Restart();
+        for (int sent = 0, arrived = 0; arrived < Messages;)
+        {
+            for (int burst = 0; burst < Burst && sent < Messages; burst++)
+                if (client.TrySend(there, message) == ErrorCode.Ok)
+                    sent++;
+            client.Flush();
+            arrived += Receive(server, false);
+            Receive(client, false);
+        }
+        Console.WriteLine("messages_per_second " + (Messages / clock.Elapsed.TotalSeconds).ToString("0"));
+    }
+}

@@ -1,0 +1,103 @@
+/* The work of Bench.cs in C: round trips, and messages in one direction, between two endpoints of one thread. */
+#define _POSIX_C_SOURCE 199309L
+
+#include <rakwire.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROUND_TRIPS = 50000, MESSAGES = 1000000, BURST = 100, LENGTH = 32 };
+
+static rakwire_endpoint_t server, client;
+static rakwire_connection_t there;
+
+static int checked(int result)
+{
+    if (result < 0) {
+        fprintf(stderr, "%s\n", rakwire_last_error());
+        exit(EXIT_FAILURE);
+    }
+    return result;
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Handles what has arrived. Messages are counted, and sent back if `echoes` is 1. */
+static int receive(rakwire_endpoint_t endpoint, int echoes)
+{
+    int messages = 0;
+    rakwire_event_t event;
+    event.size = sizeof event;
+    checked(rakwire_update(endpoint));
+    while (checked(rakwire_poll(endpoint, &event)) > 0) {
+        if (event.kind == RAKWIRE_EVENT_MESSAGE) {
+            messages++;
+            uint32_t receipt;
+            if (echoes)
+                checked(rakwire_send(endpoint, event.connection, event.data, event.length, event.reliability, event.channel,
+                                     RAKWIRE_PRIORITY_MEDIUM, &receipt));
+        }
+        if (event.message != 0)
+            checked(rakwire_message_release(endpoint, event.message));
+    }
+    checked(rakwire_flush(endpoint));
+    return messages;
+}
+
+static void connect_both(void)
+{
+    rakwire_options_t options;
+    checked(rakwire_options_init(&options, sizeof options));
+    options.bind_address = "127.0.0.1:0";
+    checked(rakwire_endpoint_open(&options, &client));
+    options.max_incoming = 8;
+    checked(rakwire_endpoint_open(&options, &server));
+    rakwire_address_t address;
+    char text[64];
+    checked(rakwire_local_address(server, &address));
+    checked(rakwire_address_format(&address, text, sizeof text));
+    checked(rakwire_connect(client, text, NULL, &there));
+    rakwire_connection_info_t info;
+    info.size = sizeof info;
+    do {
+        receive(server, 0);
+        receive(client, 0);
+        checked(rakwire_connection_info(client, there, &info));
+    } while (info.state != RAKWIRE_STATE_CONNECTED);
+}
+
+int main(void)
+{
+    static uint8_t message[LENGTH] = {0x86};
+    uint32_t receipt;
+    connect_both();
+    double start = now();
+    for (int done = 0; done < ROUND_TRIPS;) {
+        checked(rakwire_send(client, there, message, LENGTH, RAKWIRE_RELIABLE_ORDERED, 0, RAKWIRE_PRIORITY_MEDIUM, &receipt));
+        checked(rakwire_flush(client));
+        while (receive(server, 1) == 0)
+            continue;
+        while (receive(client, 0) == 0)
+            continue;
+        done++;
+    }
+    printf("round_trips_per_second %.0f\n", ROUND_TRIPS / (now() - start));
+    start = now();
+    for (int sent = 0, arrived = 0; arrived < MESSAGES;) {
+        for (int burst = 0; burst < BURST && sent < MESSAGES; burst++)
+            if (rakwire_send(client, there, message, LENGTH, RAKWIRE_RELIABLE_ORDERED, 0, RAKWIRE_PRIORITY_MEDIUM, &receipt) == RAKWIRE_OK)
+                sent++;
+        checked(rakwire_flush(client));
+        arrived += receive(server, 0);
+        receive(client, 0);
+    }
+    printf("messages_per_second %.0f\n", MESSAGES / (now() - start));
+    return EXIT_SUCCESS;
+}

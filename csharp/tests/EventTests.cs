@@ -1,0 +1,262 @@
+using System;
+using System.Net;
+using System.Text;
+
+namespace Rakwire.Tests
+{
+    static class EventTests
+    {
+        static readonly byte[] Text = Encoding.UTF8.GetBytes("snow fight");
+
+        static EndpointOptions With(EndpointOptions options, Action<EndpointOptions> change)
+        {
+            change(options);
+            return options;
+        }
+
+        [Test]
+        static void a_client_is_refused_ignored_and_accepted()
+        {
+            using (var pair = new Pair(With(Pair.ServerOptions(), options => options.DeferIncoming = true)))
+            {
+                pair.Client.Connect(pair.ServerAddress);
+                Seen incoming = pair.WaitFor(pair.Server, EventKind.Incoming);
+                Expect.Equal(pair.Client.Guid, incoming.Guid);
+                Expect.Equal(pair.Client.LocalAddress, incoming.Address);
+                pair.Server.Refuse(incoming.Request);
+                Seen failed = pair.WaitFor(pair.Client, EventKind.ConnectFailed);
+                Expect.Equal(Failure.ServerFull, (Failure)failed.Reason);
+                Expect.Equal("the server is full", failed.ReasonText.Substring(0, 18));
+                Expect.Fails(ErrorCode.Handle, () => pair.Server.Accept(incoming.Request));
+
+                Connection second = pair.Client.Connect(pair.ServerAddress);
+                pair.Server.Ignore(pair.WaitFor(pair.Server, EventKind.Incoming).Request);
+                pair.Server.Accept(pair.WaitFor(pair.Server, EventKind.Incoming).Request);
+                Seen here = pair.WaitFor(pair.Server, EventKind.Connected);
+                Expect.Equal(Side.Server, here.Side);
+                Expect.Equal(second, pair.WaitFor(pair.Client, EventKind.Connected).Connection);
+            }
+        }
+
+        [Test]
+        static void a_last_message_arrives_before_the_end()
+        {
+            using (var pair = Pair.Connected())
+            {
+                pair.Client.Disconnect(pair.There, new byte[] { 0x86, 9 });
+                Expect.Bytes(new byte[] { 0x86, 9 }, pair.WaitFor(pair.Server, EventKind.Message).Data);
+                Seen end = pair.WaitFor(pair.Server, EventKind.Disconnected);
+                Expect.Equal(DisconnectReason.Remote, (DisconnectReason)end.Reason);
+                Expect.Equal(pair.Back, end.Connection);
+                Expect.Equal(0, pair.Server.ConnectionCount);
+            }
+        }
+
+        [Test]
+        static void both_sides_report_the_end()
+        {
+            using (var pair = Pair.Connected())
+            {
+                pair.Client.Disconnect(pair.There);
+                Expect.Equal(DisconnectReason.Local, (DisconnectReason)pair.WaitFor(pair.Client, EventKind.Disconnected).Reason);
+                Expect.Fails(ErrorCode.NoConnection, () => pair.Client.Send(pair.There, new byte[] { 0x86 }));
+            }
+        }
+
+        [Test]
+        static void a_receipt_reports_that_a_message_arrived()
+        {
+            using (var pair = Pair.Connected())
+            {
+                uint receipt = pair.Client.Send(pair.There, new byte[] { 0x86 }, Reliability.ReliableOrderedWithReceipt);
+                Seen seen = pair.WaitFor(pair.Client, EventKind.Receipt);
+                Expect.Equal(receipt, seen.Receipt);
+                Expect.Equal(Outcome.Acknowledged, seen.Outcome);
+                Expect.Equal(ErrorCode.Ok, pair.Client.TrySend(pair.There, new byte[] { 0x86 }, out uint second, Reliability.ReliableWithReceipt));
+                Expect.Equal(second, pair.WaitFor(pair.Client, EventKind.Receipt).Receipt);
+            }
+        }
+
+        [Test]
+        static void large_messages_report_their_progress()
+        {
+            using (var pair = Pair.Connected(With(Pair.ServerOptions(), options => options.ProgressInterval = 10)))
+            {
+                var large = new byte[200_000];
+                large[0] = 0x86;
+                pair.Client.Send(pair.There, large);
+                Seen progress = pair.WaitFor(pair.Server, EventKind.Progress);
+                Expect.True(progress.ProgressDone >= 10 && progress.ProgressParts > 100 && !progress.IsOutgoing, "ten of many parts");
+            }
+        }
+
+        [Test]
+        static void a_ping_is_answered_with_the_advertisement()
+        {
+            using (var pair = new Pair())
+            {
+                pair.Server.SetAdvertisement(Text);
+                pair.Client.Ping(pair.Server.LocalAddress);
+                Seen pong = pair.WaitFor(pair.Client, EventKind.Pong);
+                Expect.Bytes(Text, pong.Data);
+                Expect.Equal(pair.Server.Guid, pong.Guid);
+                Expect.True(pong.LatencyUs > 0, "a latency");
+                pair.Client.Discover(pair.Server.LocalAddress, true);
+                Expect.Bytes(Text, pair.WaitFor(pair.Client, EventKind.Pong).Data);
+            }
+        }
+
+        [Test]
+        static void peers_without_a_connection_exchange_messages_and_advertisements()
+        {
+            var options = With(Pair.ServerOptions(), server => server.OutOfBand = true);
+            using (var pair = new Pair(options, With(Pair.ClientOptions(), client => client.OutOfBand = true)))
+            {
+                pair.Client.SendOutOfBand(pair.Server.LocalAddress, Text);
+                Seen message = pair.WaitFor(pair.Server, EventKind.OutOfBand);
+                Expect.Bytes(Text, message.Data);
+                Expect.Equal(pair.Client.LocalAddress, message.Address);
+                pair.Server.Advertise(message.Address, Text);
+                Expect.Bytes(Text, pair.WaitFor(pair.Client, EventKind.Advertisement).Data);
+                pair.Server.Advertise(message.Address, default(ReadOnlySpan<byte>));
+                Expect.Equal(0, pair.WaitFor(pair.Client, EventKind.Advertisement).Data.Length);
+            }
+        }
+
+        [Test]
+        static void a_wrong_password_is_reported_on_both_sides()
+        {
+            using (var pair = new Pair(With(Pair.ServerOptions(), server => server.Password = Text)))
+            {
+                pair.Client.Connect(pair.ServerAddress);
+                Seen refused = pair.WaitFor(pair.Server, EventKind.Refused);
+                Expect.Equal(Refusal.Password, (Refusal)refused.Reason);
+                Expect.Equal(Failure.Password, (Failure)pair.WaitFor(pair.Client, EventKind.ConnectFailed).Reason);
+                pair.Connect(new ConnectOptions { Password = Text });
+                pair.Client.Disconnect(pair.There);
+                pair.WaitFor(pair.Client, EventKind.Disconnected);
+                pair.Server.SetPassword(default(ReadOnlySpan<byte>));
+                pair.Connect();
+            }
+        }
+
+        [Test]
+        static void a_banned_client_fails_until_the_ban_ends()
+        {
+            using (var pair = new Pair())
+            {
+                pair.Server.Ban("127.0.0.*");
+                Expect.True(pair.Server.IsBanned(pair.Client.LocalAddress), "the client is banned");
+                pair.Client.Connect(pair.ServerAddress);
+                Seen failed = pair.WaitFor(pair.Client, EventKind.ConnectFailed);
+                Expect.Equal(Failure.Banned, (Failure)failed.Reason);
+                Expect.Equal("the server has banned this address", failed.ReasonText);
+                Expect.True(pair.Server.Unban("127.0.0.*") && !pair.Server.Unban("127.0.0.*"), "the ban ends once");
+                Expect.True(!pair.Server.IsBanned(pair.Client.LocalAddress), "the client is not banned");
+            }
+        }
+
+        [Test]
+        static void a_simulated_network_delays_and_narrows_the_path()
+        {
+            if ((Library.Features & Features.Sim) == 0)
+                return;
+            var server = With(Pair.ServerOptions(), options => options.Simulate = "latency=60ms,seed=7");
+            using (var pair = Pair.Connected(server))
+            {
+                pair.Client.Send(pair.There, new byte[] { 0x86 });
+                pair.WaitFor(pair.Server, EventKind.Message);
+                Expect.True(pair.Client.Stats(pair.There).LowestPingUs >= 60_000, "the latency");
+            }
+        }
+
+        [Test]
+        static void an_attempt_at_a_closed_port_ends_at_once()
+        {
+            using (var pair = new Pair())
+            {
+                string closed = pair.ServerAddress;
+                pair.Server.Dispose();
+                pair.Client.Connect(closed, new ConnectOptions { ConnectTimeoutMs = 5000, Attempts = 3, IntervalMs = 100 });
+                for (;;)
+                {
+                    pair.Client.Update();
+                    while (pair.Client.Poll(out var e))
+                    {
+                        Expect.Equal(EventKind.ConnectFailed, e.Kind);
+                        Expect.Equal(Failure.Unreachable, e.Failure);
+                        return;
+                    }
+                }
+            }
+        }
+
+        [Test]
+        static void a_server_of_another_version_names_its_own()
+        {
+            var server = With(Pair.ServerOptions(), options => options.AcceptedVersions = new byte[] { 10 });
+            using (var pair = new Pair(server))
+            {
+                pair.Client.Connect(pair.ServerAddress, new ConnectOptions { ProtocolVersion = 6 });
+                Seen failed = pair.WaitFor(pair.Client, EventKind.ConnectFailed);
+                Expect.Equal(Failure.Version, (Failure)failed.Reason);
+                Expect.Equal((byte)10, failed.ServerVersion);
+            }
+        }
+
+        [Test]
+        static void a_silent_peer_is_lost()
+        {
+            var server = With(Pair.ServerOptions(), options => options.TimeoutMs = 300);
+            using (var pair = Pair.Connected(server))
+                for (;;)
+                {
+                    System.Threading.Thread.Sleep(1);
+                    pair.Server.Update();
+                    while (pair.Server.Poll(out var e))
+                        if (e.Kind == EventKind.Disconnected)
+                        {
+                            Expect.Equal(DisconnectReason.Lost, e.DisconnectReason);
+                            return;
+                        }
+                }
+        }
+
+        [Test]
+        static void addresses_convert_both_ways()
+        {
+            foreach (string text in new[] { "127.0.0.1:19132", "[2001:db8::1]:9", "[::1]:65535" })
+            {
+                Address address = Address.Parse(text);
+                Expect.Equal(text, address.ToString());
+                Expect.Equal(text, address.ToIPEndPoint().ToString());
+                Expect.Equal(address, Address.From(address.ToIPEndPoint()));
+                Expect.Equal(address.GetHashCode(), Address.Parse(text).GetHashCode());
+            }
+            var local = new IPEndPoint(IPAddress.Parse("fe80::1%3"), 7);
+            Expect.Equal(local, Address.From(local).ToIPEndPoint());
+            Expect.True(!Address.Parse("127.0.0.1:1").Equals(Address.Parse("127.0.0.2:1")), "other addresses differ");
+            Expect.Equal("", default(Address).ToString());
+            Expect.Equal<IPEndPoint>(null, default(Address).ToIPEndPoint());
+        }
+
+        [Test]
+        static void options_have_the_defaults_of_the_library_and_keep_their_values()
+        {
+            var options = new EndpointOptions();
+            Expect.Equal(4_000_000u, options.MaxMessageLen);
+            Expect.Equal((ushort)1492, options.Mtu);
+            Expect.Equal(10_000u, options.TimeoutMs);
+            Expect.Equal(12u, options.ConnectAttempts);
+            Expect.Bytes(new byte[] { 6, 10, 11 }, options.AcceptedVersions);
+            Expect.True(options.HearsUnreachable && !options.OutOfBand, "flags");
+            options.Guid = 77;
+            options.HearsUnreachable = false;
+            Expect.True(!options.HearsUnreachable, "a flag is cleared");
+            using (var endpoint = new Endpoint(options))
+                Expect.Equal(77ul, endpoint.Guid);
+            Expect.Equal("0.1.0", Library.Version);
+            Expect.Equal("a message needs at least one byte", Library.Describe(ErrorCode.Empty));
+        }
+    }
+}

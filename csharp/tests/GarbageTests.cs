@@ -1,0 +1,60 @@
+using System;
+
+namespace Rakwire.Tests
+{
+    static class GarbageTests
+    {
+        const int Messages = 100_000;
+
+        /// <summary>Sends messages and echoes them, and keeps each tenth one for a moment.</summary>
+        static void Echo(Pair pair, int messages, byte[] message)
+        {
+            int sent = 0, returned = 0;
+            while (returned < messages)
+            {
+                for (int burst = 0; burst < 20 && sent < messages; burst++)
+                    if (pair.Client.TrySend(pair.There, message) == ErrorCode.Ok)
+                        sent++;
+                pair.Client.Flush();
+                pair.Server.Update();
+                while (pair.Server.Poll(out var there))
+                    if (there.Kind == EventKind.Message)
+                        pair.Server.Send(there.Connection, there.Data, there.Reliability, there.Channel);
+                pair.Server.Flush();
+                pair.Client.Update();
+                while (pair.Client.Poll(out var here))
+                    if (here.Kind == EventKind.Message && ++returned % 10 == 0)
+                        using (KeptMessage kept = here.Keep())
+                            if (kept.Data.Length != message.Length)
+                                throw new Exception("another length");
+            }
+        }
+
+        [Test]
+        static void a_hundred_thousand_messages_make_no_garbage()
+        {
+            using (var pair = Pair.Connected())
+            {
+                var message = new byte[64];
+                message[0] = 0x86;
+                Echo(pair, 2_000, message);
+                int collections = GC.CollectionCount(0);
+                long before = GC.GetAllocatedBytesForCurrentThread();
+                Echo(pair, Messages, message);
+                long allocated = GC.GetAllocatedBytesForCurrentThread() - before;
+                Expect.Equal(0, GC.CollectionCount(0) - collections);
+                Expect.Equal(0L, allocated);
+                Console.WriteLine(Messages + " messages and their echoes: " + allocated + " bytes allocated, no collection");
+            }
+        }
+
+        [Test]
+        static void the_measure_of_garbage_sees_an_allocation()
+        {
+            long before = GC.GetAllocatedBytesForCurrentThread();
+            for (int count = 0; count < 1000; count++)
+                GC.KeepAlive(new byte[1000]);
+            Expect.True(GC.GetAllocatedBytesForCurrentThread() - before >= 1_000_000, "a million bytes");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+using System;
+using System.Runtime.CompilerServices;
+using System.Threading;
+
+namespace Rakwire.Tests
+{
+    static class HandleTests
+    {
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        static string Abandon(int depth)
+        {
+            // Mono scans the stack conservatively: the reference must lie deep in a part that is overwritten later.
+            if (depth > 0)
+                return Abandon(depth - 1);
+            return new Endpoint(Pair.ServerOptions()).LocalAddress.ToString();
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        static int Overwrite(int depth) => depth == 0 ? 0 : Overwrite(depth - 1) + 1;
+
+        [Test]
+        static void an_endpoint_without_references_is_closed_by_its_thread()
+        {
+            string address = Abandon(50);
+            for (int round = 0; round < 20; round++)
+            {
+                Overwrite(100);
+                GC.Collect();
+                GC.WaitForPendingFinalizers();
+                try
+                {
+                    new Endpoint(new EndpointOptions { BindAddress = address }).Dispose();
+                    return;
+                }
+                catch (RakwireException busy)
+                {
+                    Expect.Equal(ErrorCode.Bind, busy.Code);
+                }
+            }
+            throw new Exception("the port is still in use");
+        }
+
+        [Test]
+        static void the_end_of_a_thread_closes_its_endpoints()
+        {
+            Endpoint endpoint = null;
+            string address = null;
+            var thread = new Thread(() =>
+            {
+                endpoint = new Endpoint(Pair.ServerOptions());
+                address = endpoint.LocalAddress.ToString();
+            });
+            thread.Start();
+            thread.Join();
+            // The thread of the system may outlast Join for a moment.
+            for (int round = 0; ; round++)
+                try
+                {
+                    new Endpoint(new EndpointOptions { BindAddress = address }).Dispose();
+                    break;
+                }
+                catch (RakwireException busy) when (busy.Code == ErrorCode.Bind && round < 1000)
+                {
+                    Thread.Sleep(1);
+                }
+            Expect.Fails(ErrorCode.Handle, () => endpoint.Update());
+        }
+
+        [Test]
+        static void endpoints_of_different_threads_do_not_disturb_each_other()
+        {
+            var problems = new Exception[2];
+            var threads = new Thread[2];
+            for (int number = 0; number < 2; number++)
+            {
+                int own = number;
+                threads[own] = new Thread(() =>
+                {
+                    try
+                    {
+                        using (var pair = Pair.Connected())
+                            for (int count = 0; count < 200; count++)
+                            {
+                                pair.Client.Send(pair.There, new byte[] { 0x86, (byte)own });
+                                Expect.Bytes(new byte[] { 0x86, (byte)own }, pair.WaitFor(pair.Server, EventKind.Message).Data);
+                            }
+                    }
+                    catch (Exception error)
+                    {
+                        problems[own] = error;
+                    }
+                });
+                threads[own].Start();
+            }
+            foreach (Thread thread in threads)
+                thread.Join();
+            foreach (Exception problem in problems)
+                if (problem != null)
+                    throw problem;
+        }
+
+        [Test]
+        static void dispose_frees_the_socket_and_all_messages()
+        {
+            for (int round = 0; round < 200; round++)
+                using (var endpoint = new Endpoint(Pair.ServerOptions()))
+                    endpoint.Update();
+            var pair = Pair.Connected();
+            string address = pair.ServerAddress;
+            pair.Dispose();
+            new Endpoint(new EndpointOptions { BindAddress = address }).Dispose();
+        }
+    }
+}

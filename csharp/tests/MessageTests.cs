@@ -1,0 +1,196 @@
+using System;
+using System.Linq;
+
+namespace Rakwire.Tests
+{
+    static class MessageTests
+    {
+        [Test]
+        static void messages_are_echoed_both_ways_with_each_reliability_and_channel()
+        {
+            using (var pair = Pair.Connected())
+                foreach (Reliability reliability in Enum.GetValues(typeof(Reliability)))
+                    for (byte channel = 0; channel < 32; channel += 31)
+                        foreach (Priority priority in Enum.GetValues(typeof(Priority)))
+                        {
+                            byte[] message = { 0x86, (byte)reliability, channel, (byte)priority };
+                            uint receipt = pair.Client.Send(pair.There, message, reliability, channel, priority);
+                            Expect.Equal(reliability >= Reliability.UnreliableWithReceipt, receipt != 0);
+                            Seen there = pair.WaitFor(pair.Server, EventKind.Message);
+                            Expect.Bytes(message, there.Data);
+                            Expect.Equal(pair.Back, there.Connection);
+                            bool isOrdered = there.Reliability == Reliability.ReliableOrdered
+                                || there.Reliability == Reliability.ReliableSequenced || there.Reliability == Reliability.UnreliableSequenced;
+                            Expect.Equal(isOrdered ? channel : (byte)0, there.Channel);
+                            pair.Server.Send(pair.Back, there.Data, there.Reliability, there.Channel);
+                            Expect.Bytes(message, pair.WaitFor(pair.Client, EventKind.Message).Data);
+                        }
+        }
+
+        [Test]
+        static void a_large_message_arrives_in_parts()
+        {
+            using (var pair = Pair.Connected())
+            {
+                byte[] large = Enumerable.Range(0, 300_000).Select(at => (byte)(0x86 + at % 100)).ToArray();
+                pair.Client.Send(pair.There, large);
+                Expect.Bytes(large, pair.WaitFor(pair.Server, EventKind.Message).Data);
+            }
+        }
+
+        [Test]
+        static void segments_and_slices_are_sent_without_a_copy_of_the_array()
+        {
+            using (var pair = Pair.Connected())
+            {
+                byte[] array = { 1, 2, 0x86, 7, 9 };
+                pair.Client.Send(pair.There, new ArraySegment<byte>(array, 2, 2));
+                Expect.Bytes(new byte[] { 0x86, 7 }, pair.WaitFor(pair.Server, EventKind.Message).Data);
+                Span<byte> onStack = stackalloc byte[3];
+                onStack[0] = 0x87;
+                pair.Client.Send(pair.There, onStack.Slice(0, 2));
+                Expect.Bytes(new byte[] { 0x87, 0 }, pair.WaitFor(pair.Server, EventKind.Message).Data);
+            }
+        }
+
+        [Test]
+        static void a_message_is_copied_to_a_segment_of_a_reused_array()
+        {
+            using (var pair = Pair.Connected())
+            {
+                byte[] array = null;
+                byte[] before = null;
+                for (int round = 0; round < 2; round++)
+                {
+                    pair.Client.Send(pair.There, new byte[] { 0x86, (byte)round });
+                    pair.Client.Flush();
+                    ArraySegment<byte> copy = default(ArraySegment<byte>);
+                    while (copy.Array == null)
+                    {
+                        pair.Server.Update();
+                        while (pair.Server.Poll(out var e))
+                            if (e.Kind == EventKind.Message)
+                                copy = e.CopyTo(ref array);
+                    }
+                    Expect.Bytes(new byte[] { 0x86, (byte)round }, copy);
+                    Expect.True(before == null || before == array, "the array is used again");
+                    before = array;
+                }
+            }
+        }
+
+        [Test]
+        static void kept_messages_outlast_later_ones()
+        {
+            using (var pair = Pair.Connected())
+            {
+                for (byte number = 0; number < 3; number++)
+                    pair.Client.Send(pair.There, new byte[] { 0x86, number });
+                pair.Client.Flush();
+                var kept = new KeptMessage[3];
+                for (int count = 0; count < 3;)
+                {
+                    pair.Server.Update();
+                    while (pair.Server.Poll(out var e))
+                        if (e.Kind == EventKind.Message)
+                            kept[count++] = e.Keep();
+                }
+                Expect.Equal(3ul, pair.Server.Stats().BorrowedMessages);
+                for (byte number = 0; number < 3; number++)
+                    Expect.Bytes(new byte[] { 0x86, number }, kept[number].Data);
+                kept[1].Dispose();
+                kept[1].Dispose();
+                Expect.Equal(2ul, pair.Server.Stats().BorrowedMessages);
+                Expect.Throws<ObjectDisposedException>(() => kept[1].Data.ToArray());
+                Expect.Bytes(new byte[] { 0x86, 2 }, kept[2].Data);
+                pair.Server.Dispose();
+                Expect.Throws<ObjectDisposedException>(() => kept[2].Data.ToArray());
+                kept[2].Dispose();
+            }
+        }
+
+        [Test]
+        static void bytes_of_an_event_end_with_the_next_poll()
+        {
+            using (var pair = Pair.Connected())
+            {
+                pair.Client.Send(pair.There, new byte[] { 0x86 });
+                pair.Client.Flush();
+                for (;;)
+                {
+                    pair.Server.Update();
+                    if (!pair.Server.Poll(out var e) || e.Kind != EventKind.Message)
+                        continue;
+                    Expect.Equal(1, e.Data.Length);
+                    pair.Server.Poll(out var next);
+                    Expect.Equal(0, next.Data.Length);
+                    bool thrown = false;
+                    try
+                    {
+                        e.Data.ToArray();
+                    }
+                    catch (ObjectDisposedException)
+                    {
+                        thrown = true;
+                    }
+                    Expect.True(thrown, "the bytes of the last event are refused");
+                    return;
+                }
+            }
+        }
+
+        [Test]
+        static void a_broadcast_reaches_all_but_one()
+        {
+            using (var pair = Pair.Connected())
+            using (var third = new Endpoint(Pair.ClientOptions()))
+            {
+                third.Connect(pair.ServerAddress);
+                Connection other = default(Connection);
+                while (other.IsNone)
+                {
+                    third.Update();
+                    while (third.Poll(out var unused)) { }
+                    pair.Server.Update();
+                    while (pair.Server.Poll(out var e))
+                        if (e.Kind == EventKind.Connected)
+                            other = e.Connection;
+                }
+                Expect.Equal(2, pair.Server.Broadcast(new byte[] { 0x86 }, out uint refused, Reliability.Reliable));
+                Expect.Equal(0u, refused);
+                Expect.Equal(1, pair.Server.Broadcast(new byte[] { 0x87 }, except: other));
+                Expect.Bytes(new byte[] { 0x86 }, pair.WaitFor(pair.Client, EventKind.Message).Data);
+                Expect.Bytes(new byte[] { 0x87 }, pair.WaitFor(pair.Client, EventKind.Message).Data);
+                var all = new Connection[8];
+                Expect.Equal(2, pair.Server.Connections(all));
+                Expect.True(all.Contains(other) && all.Contains(pair.Back), "both are listed");
+                Expect.Fails(ErrorCode.Buffer, () => pair.Server.Connections(new Connection[1]));
+                Expect.Fails(ErrorCode.Buffer, () => pair.Server.Connections(default(Span<Connection>)));
+            }
+        }
+
+        [Test]
+        static void measurements_describe_the_connection()
+        {
+            using (var pair = Pair.Connected())
+            {
+                pair.Client.Send(pair.There, new byte[] { 0x86, 1, 2 });
+                Expect.Equal(1u, pair.Client.Stats(pair.There).WaitingMessages(Priority.Medium) + (uint)pair.Client.Stats(pair.There).MessagesSent);
+                pair.WaitFor(pair.Server, EventKind.Message);
+                ConnectionInfo info = pair.Client.Info(pair.There);
+                Expect.Equal(Side.Client, info.Side);
+                Expect.Equal(ConnectionState.Connected, info.State);
+                Expect.Equal(pair.Server.LocalAddress, info.Address);
+                Expect.Equal(pair.Server.Guid, info.Guid);
+                Expect.True(info.Mtu >= 576 && info.Mtu <= 1492 && info.MaxMessageLen > 1_000_000, "the MTU and the longest message");
+                Expect.Equal(Side.Server, pair.Server.Info(pair.Back).Side);
+                ConnectionStats stats = pair.Client.Stats(pair.There);
+                Expect.True(stats.MessagesSent == 1 && stats.BytesPushed == 3 && stats.ActualBytesSent > 100 && stats.Mtu == info.Mtu, "sent");
+                Expect.True(stats.RoundTripUs > 0 && stats.RoundTripUs < 5_000_000 && stats.Loss == 0, "a round trip without loss");
+                EndpointStats all = pair.Server.Stats();
+                Expect.True(all.Connections == 1 && all.DatagramsReceived > 2 && all.BytesSent > 100, "the counters of the endpoint");
+                pair.Client.SetTimeout(pair.There, 5000);
+            }
+        }
+    }
+}

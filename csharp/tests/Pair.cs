@@ -1,0 +1,111 @@
+using System;
+using System.Threading;
+
+namespace Rakwire.Tests
+{
+    /// <summary>An event with a copy of its bytes, which outlasts the next Poll.</summary>
+    sealed class Seen
+    {
+        internal EventKind Kind;
+        internal Connection Connection;
+        internal Request Request;
+        internal Address Address;
+        internal ulong Guid, LatencyUs;
+        internal byte[] Data;
+        internal int Reason;
+        internal string ReasonText;
+        internal uint Receipt, ProgressDone, ProgressParts;
+        internal ushort Mtu;
+        internal Reliability Reliability;
+        internal byte Channel, ServerVersion;
+        internal Outcome Outcome;
+        internal Side Side;
+        internal bool IsOutgoing, IsValidated;
+
+        internal Seen(in EndpointEvent from)
+        {
+            Kind = from.Kind;
+            Connection = from.Connection;
+            Request = from.Request;
+            Address = from.Address;
+            Guid = from.Guid;
+            LatencyUs = from.LatencyUs;
+            Data = from.Data.ToArray();
+            Reason = from.Raw.Reason;
+            ReasonText = from.ReasonText;
+            Receipt = from.Receipt;
+            ProgressDone = from.ProgressDone;
+            ProgressParts = from.ProgressParts;
+            Mtu = from.Mtu;
+            Reliability = from.Reliability;
+            Channel = from.Channel;
+            ServerVersion = from.ServerVersion;
+            Outcome = from.Outcome;
+            Side = from.Side;
+            IsOutgoing = from.IsOutgoing;
+            IsValidated = from.IsValidated;
+        }
+    }
+
+    /// <summary>A server and a client over loopback in one thread.</summary>
+    sealed class Pair : IDisposable
+    {
+        internal readonly Endpoint Server, Client;
+        /// <summary>The connection of the client to the server, and of the server to the client.</summary>
+        internal Connection There, Back;
+
+        internal static EndpointOptions ServerOptions() => new EndpointOptions { BindAddress = "127.0.0.1:0", MaxIncoming = 8 };
+
+        internal static EndpointOptions ClientOptions() => new EndpointOptions { BindAddress = "127.0.0.1:0" };
+
+        internal Pair(EndpointOptions server = null, EndpointOptions client = null)
+        {
+            Server = new Endpoint(server ?? ServerOptions());
+            Client = new Endpoint(client ?? ClientOptions());
+        }
+
+        internal string ServerAddress => Server.LocalAddress.ToString();
+
+        internal static Pair Connected(EndpointOptions server = null, EndpointOptions client = null)
+        {
+            var pair = new Pair(server, client);
+            pair.Connect();
+            return pair;
+        }
+
+        internal void Connect(ConnectOptions options = null)
+        {
+            There = Client.Connect(ServerAddress, options);
+            Back = WaitFor(Server, EventKind.Connected).Connection;
+            WaitFor(Client, EventKind.Connected);
+        }
+
+        /// <summary>Runs both endpoints until one of them has an event of this kind. Other events are dropped.</summary>
+        internal Seen WaitFor(Endpoint at, EventKind kind)
+        {
+            for (int frame = 0; frame < 10_000; frame++)
+            {
+                Seen found = Frame(Server, Server == at, kind) ?? Frame(Client, Client == at, kind);
+                if (found != null)
+                    return found;
+                Thread.Sleep(1);
+            }
+            throw new Exception("no event " + kind);
+        }
+
+        static Seen Frame(Endpoint endpoint, bool matters, EventKind kind)
+        {
+            endpoint.Update();
+            while (endpoint.Poll(out var e))
+                if (matters && e.Kind == kind)
+                    return new Seen(e);
+            return null;
+        }
+
+        public void Dispose()
+        {
+            Server.Dispose();
+            Client.Dispose();
+        }
+    }
+}
