@@ -812,7 +812,7 @@ namespace Rakwire
         /// <summary>Starts to end a connection or an attempt. Reliable messages that were sent before arrive first.</summary>
         public void Disconnect(Connection connection) => Library.Check(Native.rakwire_disconnect(handle, connection.Id));
 
-        /// <summary>As <see cref="Disconnect(Connection)"/>, and returns false if the connection has ended already.</summary>
+        /// <summary>As <see cref="Disconnect(Connection)"/>, and returns false if the endpoint has no such connection.</summary>
         public bool TryDisconnect(Connection connection) => Exists(Native.rakwire_disconnect(handle, connection.Id));
 
         /// <summary>Checks a result, of which only the end of a connection is no exception.</summary>

@@ -6,7 +6,7 @@ using Rakwire;
 
 static class Bench
 {
-    const int RoundTrips = 50_000, Messages = 1_000_000, Burst = 100, Length = 32;
+    const int RoundTrips = 50000, Messages = 1000000, Burst = 100, Length = 32;
 
     /// <summary>Handles what has arrived. Messages are counted, and sent back if wanted.</summary>
     static int Receive(Endpoint endpoint, bool echoes)

@@ -31,7 +31,7 @@ namespace Rakwire.Transports
         [Tooltip("The longest reliable message in bytes.")]
         public int MaxReliableLength = 256 * 1024;
         [Tooltip("Silence in milliseconds after which a connection is lost.")]
-        public uint TimeoutMs = 10_000;
+        public uint TimeoutMs = 10000;
         [Tooltip("The longest wait in milliseconds for the last messages when a side stops.")]
         public int StopMs = 300;
 

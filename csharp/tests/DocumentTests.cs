@@ -21,7 +21,7 @@ namespace Rakwire.Tests
             using (var server = new Endpoint(options))
             {
                 Call(component, "Start");
-                for (int frame = 0; frame < 10_000 && !UnityEngine.Debug.Lines.Any(); frame++)
+                for (int frame = 0; frame < 10000 && !UnityEngine.Debug.Lines.Any(); frame++)
                 {
                     Call(component, "Update");
                     server.Update();

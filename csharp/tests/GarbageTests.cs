@@ -4,7 +4,7 @@ namespace Rakwire.Tests
 {
     static class GarbageTests
     {
-        const int Messages = 100_000;
+        const int Messages = 100000;
 
         /// <summary>Sends messages and echoes them, and keeps each tenth one for a moment.</summary>
         static void Echo(Pair pair, int messages, byte[] message)
@@ -37,7 +37,7 @@ namespace Rakwire.Tests
             {
                 var message = new byte[64];
                 message[0] = 0x86;
-                Echo(pair, 2_000, message);
+                Echo(pair, 2000, message);
                 int collections = GC.CollectionCount(0);
                 long before = GC.GetAllocatedBytesForCurrentThread();
                 Echo(pair, Messages, message);
@@ -54,7 +54,7 @@ namespace Rakwire.Tests
             long before = GC.GetAllocatedBytesForCurrentThread();
             for (int count = 0; count < 1000; count++)
                 GC.KeepAlive(new byte[1000]);
-            Expect.True(GC.GetAllocatedBytesForCurrentThread() - before >= 1_000_000, "a million bytes");
+            Expect.True(GC.GetAllocatedBytesForCurrentThread() - before >= 1000000, "a million bytes");
         }
     }
 }

@@ -83,7 +83,7 @@ namespace Rakwire.Tests
             /// <summary>Runs all until a handler of the player is called in this way, and forgets the calls up to it.</summary>
             internal string WaitFor(Player player, string call)
             {
-                for (int frame = 0; frame < 10_000; frame++)
+                for (int frame = 0; frame < 10000; frame++)
                 {
                     int at = player.Calls.FindIndex(one => one.StartsWith(call, StringComparison.Ordinal));
                     if (at >= 0)
@@ -96,6 +96,16 @@ namespace Rakwire.Tests
                     Thread.Sleep(1);
                 }
                 throw new Exception("no call " + call + ", but " + string.Join("; ", player.Calls));
+            }
+
+            /// <summary>Runs until all messages are acknowledged, which a closing side waits for.</summary>
+            internal void Settle()
+            {
+                for (int frame = 0; frame < 100; frame++)
+                {
+                    Frame();
+                    Thread.Sleep(1);
+                }
             }
 
             internal void Frame()
@@ -179,6 +189,7 @@ namespace Rakwire.Tests
         {
             using (Game game = new Game().Connect())
             {
+                game.Settle();
                 game.Host.Transport.StopMs = 20;
                 game.Host.Transport.ServerStop();
                 Expect.True(!game.Host.Transport.ServerActive(), "not active");
@@ -194,6 +205,9 @@ namespace Rakwire.Tests
             using (Game game = new Game().Connect())
             {
                 Expect.Equal("127.0.0.1", game.Host.Transport.ServerGetClientAddress(1));
+                game.Host.Transport.ServerSend(1, Segment(1), Channels.Reliable);
+                for (int frame = 0; frame < 10000 && game.Host.Transport.ServerRoundTripMs(1) == 0; frame++)
+                    game.Frame();
                 Expect.True(game.Host.Transport.ServerRoundTripMs(1) > 0 && game.Host.Transport.ServerRoundTripMs(1) < 5000, "of the server");
                 Expect.True(game.Clients[0].Transport.ClientRoundTripMs > 0, "of a client");
                 Expect.Equal(game.Host.Transport.Port, (ushort)game.Host.Transport.ServerUri().Port);
@@ -261,11 +275,7 @@ namespace Rakwire.Tests
             {
                 game.Host.Transport.enabled = false;
                 game.Clients[0].Transport.ClientSend(Segment(7), Channels.Reliable);
-                for (int frame = 0; frame < 50; frame++)
-                {
-                    Thread.Sleep(1);
-                    game.Frame();
-                }
+                game.Settle();
                 Expect.Equal(0, game.Host.Calls.Count);
                 game.Host.Transport.enabled = true;
                 game.WaitFor(game.Host, "data 1 reliable 07");
@@ -293,10 +303,10 @@ namespace Rakwire.Tests
         {
             using (Game game = new Game().Connect())
             {
-                game.Host.Transport.ServerSend(1, new ArraySegment<byte>(new byte[80_000_000]), Channels.Reliable);
+                game.Host.Transport.ServerSend(1, new ArraySegment<byte>(new byte[80000000]), Channels.Reliable);
                 game.WaitFor(game.Host, "error 1 InvalidSend");
                 game.WaitFor(game.Host, "disconnected 1");
-                game.Clients[1].Transport.ClientSend(new ArraySegment<byte>(new byte[80_000_000]), Channels.Reliable);
+                game.Clients[1].Transport.ClientSend(new ArraySegment<byte>(new byte[80000000]), Channels.Reliable);
                 game.WaitFor(game.Clients[1], "error InvalidSend");
                 game.WaitFor(game.Clients[1], "disconnected");
             }

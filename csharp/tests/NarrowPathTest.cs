@@ -72,7 +72,7 @@ namespace Rakwire.Tests
                         if (here.Kind == EventKind.Connected)
                         {
                             path.Longest = 800;
-                            var message = new byte[20_000];
+                            var message = new byte[20000];
                             message[0] = 0x86;
                             pair.Client.Send(connection, message);
                         }

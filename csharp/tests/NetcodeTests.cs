@@ -23,7 +23,7 @@ namespace Rakwire.Tests
                     if (kind == NetworkEvent.Nothing)
                         break;
                     Expect.True(time > 0, "a time");
-                    Events.Add(Tuple.Create(kind, client, payload.ToArray()));
+                    Events.Add(Tuple.Create(kind, client, payload.Array == null ? new byte[0] : payload.ToArray()));
                 }
                 Transport.EndFrame();
             }
@@ -84,7 +84,7 @@ namespace Rakwire.Tests
 
             internal Tuple<NetworkEvent, ulong, byte[]> WaitFor(Player player, NetworkEvent kind)
             {
-                for (int frame = 0; frame < 10_000; frame++)
+                for (int frame = 0; frame < 10000; frame++)
                 {
                     Tuple<NetworkEvent, ulong, byte[]> found = player.Take(kind);
                     if (found != null)
@@ -93,6 +93,16 @@ namespace Rakwire.Tests
                     Thread.Sleep(1);
                 }
                 throw new Exception("no event " + kind);
+            }
+
+            /// <summary>Runs until all messages are acknowledged, which a closing side waits for.</summary>
+            internal void Settle()
+            {
+                for (int frame = 0; frame < 100; frame++)
+                {
+                    Frame();
+                    Thread.Sleep(1);
+                }
             }
 
             internal void Frame()
@@ -138,14 +148,14 @@ namespace Rakwire.Tests
             {
                 for (byte number = 0; number < 50; number++)
                     game.Host.Transport.Send(game.Ids[0], Segment(number), NetworkDelivery.ReliableSequenced);
-                var large = new byte[500_000];
-                large[499_999] = 7;
+                var large = new byte[500000];
+                large[499999] = 7;
                 game.Host.Transport.Send(game.Ids[0], new ArraySegment<byte>(large), NetworkDelivery.ReliableFragmentedSequenced);
                 for (byte number = 0; number < 50; number++)
                     Expect.Bytes(new[] { number }, game.WaitFor(game.Clients[0], NetworkEvent.Data).Item3);
                 Expect.Bytes(large, game.WaitFor(game.Clients[0], NetworkEvent.Data).Item3);
-                Expect.True(game.Host.Transport.MaxPayload(game.Ids[0]) >= 500_000, "the longest payload");
-                Expect.True(game.Clients[0].Transport.MaxPayload(0) >= 500_000, "the longest payload of a client");
+                Expect.True(game.Host.Transport.MaxPayload(game.Ids[0]) >= 500000, "the longest payload");
+                Expect.True(game.Clients[0].Transport.MaxPayload(0) >= 500000, "the longest payload of a client");
             }
         }
 
@@ -168,11 +178,7 @@ namespace Rakwire.Tests
                 Expect.Equal(0ul, game.WaitFor(game.Clients[0], NetworkEvent.Disconnect).Item2);
                 game.Clients[1].Transport.DisconnectLocalClient();
                 Expect.Equal(game.Ids[1], game.WaitFor(game.Host, NetworkEvent.Disconnect).Item2);
-                for (int frame = 0; frame < 50; frame++)
-                {
-                    Thread.Sleep(1);
-                    game.Frame();
-                }
+                game.Settle();
                 Expect.Equal<object>(null, game.Host.Take(NetworkEvent.Disconnect));
                 game.Host.Transport.DisconnectRemoteClient(game.Ids[0]);
                 game.Host.Transport.Send(game.Ids[0], Segment(1), NetworkDelivery.Reliable);
@@ -186,6 +192,7 @@ namespace Rakwire.Tests
         {
             using (Game game = new Game().Connect())
             {
+                game.Settle();
                 game.Clients[0].Transport.ShutdownMs = 20;
                 game.Clients[0].Transport.Shutdown();
                 Expect.Equal(game.Ids[0], game.WaitFor(game.Host, NetworkEvent.Disconnect).Item2);
@@ -201,6 +208,9 @@ namespace Rakwire.Tests
         {
             using (Game game = new Game().Connect())
             {
+                game.Host.Transport.Send(game.Ids[1], Segment(1), NetworkDelivery.Reliable);
+                for (int frame = 0; frame < 10000 && game.Host.Transport.GetCurrentRtt(game.Ids[1]) == 0; frame++)
+                    game.Frame();
                 Expect.True(game.Clients[0].Transport.GetCurrentRtt(0) >= 1 && game.Clients[0].Transport.GetCurrentRtt(0) < 5000, "of a client");
                 Expect.True(game.Host.Transport.GetCurrentRtt(game.Ids[1]) >= 1, "of the host");
             }
@@ -238,7 +248,7 @@ namespace Rakwire.Tests
         {
             using (Game game = new Game().Connect())
             {
-                var large = new ArraySegment<byte>(new byte[1_000_000]);
+                var large = new ArraySegment<byte>(new byte[1000000]);
                 NetcodeTransport host = game.Host.Transport;
                 while (host.Endpoint.TrySend(new Connection(game.Ids[0]), 0x87, large, Reliability.Reliable) == ErrorCode.Ok)
                     continue;
@@ -270,7 +280,7 @@ namespace Rakwire.Tests
                 };
                 exchange(1000);
                 long before = GC.GetAllocatedBytesForCurrentThread();
-                exchange(10_000);
+                exchange(10000);
                 Expect.Equal(0L, GC.GetAllocatedBytesForCurrentThread() - before);
             }
         }

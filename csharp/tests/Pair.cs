@@ -1,4 +1,5 @@
 using System;
+using System.Collections.Generic;
 using System.Threading;
 
 namespace Rakwire.Tests
@@ -80,26 +81,45 @@ namespace Rakwire.Tests
             WaitFor(Client, EventKind.Connected);
         }
 
-        /// <summary>Runs both endpoints until one of them has an event of this kind. Other events are dropped.</summary>
+        readonly List<Seen> atServer = new List<Seen>(), atClient = new List<Seen>();
+
+        /// <summary>Runs both endpoints until one of them has an event of this kind, and takes it. Other events stay for later.</summary>
         internal Seen WaitFor(Endpoint at, EventKind kind)
         {
-            for (int frame = 0; frame < 10_000; frame++)
+            List<Seen> events = at == Server ? atServer : atClient;
+            for (int frame = 0; frame < 10000; frame++)
             {
-                Seen found = Frame(Server, Server == at, kind) ?? Frame(Client, Client == at, kind);
-                if (found != null)
-                    return found;
+                int found = events.FindIndex(one => one.Kind == kind);
+                if (found >= 0)
+                {
+                    Seen seen = events[found];
+                    events.RemoveAt(found);
+                    return seen;
+                }
+                Frame(Server, atServer);
+                Frame(Client, atClient);
                 Thread.Sleep(1);
             }
             throw new Exception("no event " + kind);
         }
 
-        static Seen Frame(Endpoint endpoint, bool matters, EventKind kind)
+        /// <summary>Runs both endpoints until neither has a connection.</summary>
+        internal void WaitForEnd()
+        {
+            for (int frame = 0; frame < 10000 && Server.ConnectionCount + Client.ConnectionCount > 0; frame++)
+            {
+                Frame(Server, atServer);
+                Frame(Client, atClient);
+                Thread.Sleep(1);
+            }
+            Expect.Equal(0, Server.ConnectionCount + Client.ConnectionCount);
+        }
+
+        static void Frame(Endpoint endpoint, List<Seen> events)
         {
             endpoint.Update();
             while (endpoint.Poll(out var e))
-                if (matters && e.Kind == kind)
-                    return new Seen(e);
-            return null;
+                events.Add(new Seen(e));
         }
 
         public void Dispose()

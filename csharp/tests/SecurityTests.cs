@@ -7,14 +7,22 @@ namespace Rakwire.Tests
 {
     static class SecurityTests
     {
-        static bool IsMissing => (Library.Features & Features.Secure) == 0;
+        /// <summary>Returns true for a library without security, whose functions must say so.</summary>
+        static bool IsMissingAsReported()
+        {
+            if ((Library.Features & Features.Secure) != 0)
+                return false;
+            Expect.Fails(ErrorCode.Unsupported, () => Keys.Generate(out byte[] unused));
+            Expect.Fails(ErrorCode.Unsupported, () => new Endpoint(new EndpointOptions { Secure = true }));
+            return true;
+        }
 
         static ulong InOneMinute => (ulong)DateTimeOffset.UtcNow.ToUnixTimeSeconds() + 60;
 
         [Test]
         static void a_server_is_known_by_its_key_and_a_client_by_its_identity()
         {
-            if (IsMissing)
+            if (IsMissingAsReported())
                 return;
             byte[] serverKey = Keys.Generate(out byte[] serverPublic), clientKey = Keys.Generate(out byte[] clientPublic);
             Expect.Bytes(serverPublic, Keys.PublicKey(serverKey));
@@ -48,7 +56,7 @@ namespace Rakwire.Tests
         [Test]
         static void a_connect_token_names_the_user_and_one_of_its_servers()
         {
-            if (IsMissing)
+            if (IsMissingAsReported())
                 return;
             byte[] serverKey = Keys.Generate(out byte[] serverPublic), clientKey = Keys.Generate(out byte[] clientPublic);
             byte[] tokenKey = Keys.Generate(out byte[] otherPublic);
@@ -79,7 +87,7 @@ namespace Rakwire.Tests
         [Test]
         static void wrong_claims_are_refused()
         {
-            if (IsMissing)
+            if (IsMissingAsReported())
                 return;
             byte[] key = Keys.Generate(out byte[] publicKey);
             Func<TokenClaims> claims = () => new TokenClaims
@@ -87,7 +95,7 @@ namespace Rakwire.Tests
                 Expires = InOneMinute, ClientKey = publicKey, ServerNames = new[] { "127.0.0.1:9" }, ServerKeys = new[] { publicKey },
             };
             Expect.True(claims().ToToken(key).Length > 100, "right claims give a token");
-            Expect.Fails(ErrorCode.TooLong, () => { TokenClaims one = claims(); one.UserData = new byte[129]; one.ToToken(key); });
+            Expect.Fails(ErrorCode.Security, () => { TokenClaims one = claims(); one.UserData = new byte[129]; one.ToToken(key); });
             Expect.Throws<ArgumentException>(() => { TokenClaims one = claims(); one.ServerNames = new string[0]; one.ToToken(key); });
             Expect.Throws<ArgumentException>(() => { TokenClaims one = claims(); one.ServerKeys = new byte[2][]; one.ToToken(key); });
             Expect.Throws<ArgumentException>(() => { TokenClaims one = claims(); one.ClientKey = new byte[31]; one.ToToken(key); });
@@ -97,7 +105,7 @@ namespace Rakwire.Tests
         [Test]
         static void a_key_file_is_made_once_and_opens_a_server()
         {
-            if (IsMissing)
+            if (IsMissingAsReported())
                 return;
             string path = Path.Combine(Path.GetTempPath(), Path.GetRandomFileName());
             try
@@ -126,8 +134,10 @@ namespace Rakwire.Tests
         [Test]
         static void a_plain_connection_has_no_secure_peer()
         {
+            if (IsMissingAsReported())
+                return;
             using (var pair = Pair.Connected())
-                Expect.True(IsMissing || !pair.Client.SecurePeer(pair.There).IsSecure, "plain");
+                Expect.True(!pair.Client.SecurePeer(pair.There).IsSecure, "plain");
         }
     }
 }

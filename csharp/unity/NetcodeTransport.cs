@@ -27,7 +27,7 @@ namespace Rakwire.Transports
         [Tooltip("The password of the server. It is not encrypted on the network.")]
         public string Password = "";
         [Tooltip("Silence in milliseconds after which a connection is lost.")]
-        public uint TimeoutMs = 10_000;
+        public uint TimeoutMs = 10000;
         [Tooltip("The longest wait in milliseconds for the last messages when the transport shuts down.")]
         public int ShutdownMs = 300;
 
@@ -168,8 +168,11 @@ namespace Rakwire.Transports
 
         public override void DisconnectRemoteClient(ulong clientId)
         {
-            if (endpoint != null && endpoint.TryDisconnect(new Connection(clientId)))
-                ended.Add(clientId);
+            var connection = new Connection(clientId);
+            if (endpoint == null || !endpoint.TryInfo(connection, out ConnectionInfo info) || info.State == ConnectionState.Disconnected)
+                return;
+            endpoint.Disconnect(connection);
+            ended.Add(clientId);
         }
 
         public override void DisconnectLocalClient() => endpoint?.TryDisconnect(server);
