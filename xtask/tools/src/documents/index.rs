@@ -63,9 +63,10 @@ impl TestIndex {
             if names.peek().is_none() {
                 return Some("the row cites no test".to_owned());
             }
-            // JavaScript programs and fuzz targets have no Rust tests.
+            // Programs in other languages and fuzz targets have no Rust tests.
+            let is_foreign = |name: &str| [".mjs", ".cs", ".py"].iter().any(|end| name.ends_with(end));
             let is_unknown = |name: &&str| match name.contains('/') {
-                true => !self.has_file(name) && !name.ends_with(".mjs") && !name.starts_with("fuzz/"),
+                true => !self.has_file(name) && !is_foreign(name) && !name.starts_with("fuzz/"),
                 false => !self.has_test(name),
             };
             names.find(is_unknown).map(|name| format!("there is no test {name}"))
@@ -239,7 +240,7 @@ cases! {
 | one | `a::exists` and `other` |
 | two | nothing |
 | three | `b::exists` |
-| four | `core/tests/it/`, `fuzz/`, `web/a.mjs` |
+| four | `core/tests/it/`, `fuzz/`, `web/a.mjs`, `csharp/tests/A.cs` |
 
 | what | where |
 |---|---|
