@@ -100,6 +100,62 @@ namespace Rakwire.Tests
         }
 
         [Test]
+        static void close_ends_all_connections_and_the_endpoint()
+        {
+            using (var pair = Pair.Connected())
+            {
+                pair.Client.Send(pair.There, new byte[] { 0x86 });
+                pair.WaitFor(pair.Server, EventKind.Message);
+                pair.Client.Disconnect(pair.There);
+                pair.WaitFor(pair.Client, EventKind.Disconnected);
+                pair.WaitForEnd();
+                // Without a connection there is nothing to wait for.
+                pair.Client.Close(1000000);
+                Expect.Fails(ErrorCode.Handle, () => pair.Client.Update());
+                Expect.Fails(ErrorCode.Handle, () => pair.Client.Close(0));
+            }
+            using (var server = new Endpoint(Pair.ServerOptions()))
+            {
+                var ended = new ManualResetEvent(false);
+                string address = server.LocalAddress.ToString();
+                var thread = new Thread(() =>
+                {
+                    using (var client = new Endpoint())
+                    {
+                        client.Connect(address);
+                        bool isOpen = false;
+                        while (!isOpen)
+                        {
+                            client.Update();
+                            while (client.Poll(out var e))
+                                isOpen |= e.Kind == EventKind.Connected;
+                        }
+                        client.Close(20000);
+                    }
+                    ended.Set();
+                });
+                thread.Start();
+                var reason = (DisconnectReason)0;
+                for (int frame = 0; frame < 10000 && reason == 0; frame++)
+                {
+                    Thread.Sleep(1);
+                    server.Update();
+                    while (server.Poll(out var e))
+                        if (e.Kind == EventKind.Disconnected)
+                            reason = e.DisconnectReason;
+                }
+                Expect.Equal(DisconnectReason.Remote, reason);
+                for (int frame = 0; frame < 10000 && !ended.WaitOne(0); frame++)
+                {
+                    Thread.Sleep(1);
+                    server.Update();
+                }
+                Expect.True(ended.WaitOne(0), "Close returns once the server has answered");
+                thread.Join();
+            }
+        }
+
+        [Test]
         static void dispose_frees_the_socket_and_all_messages()
         {
             for (int round = 0; round < 200; round++)
