@@ -448,11 +448,28 @@ namespace Rakwire
         }
     }
 
-    /// <summary>An event. Fields that its kind does not name are 0. <see cref="Data"/> is valid until the next <see cref="Endpoint.Poll"/>.</summary>
-    public unsafe ref struct EndpointEvent
+    /// <summary>An event, which is valid until the next <see cref="Endpoint.Poll"/>. Fields that its kind does not name are 0.</summary>
+    public readonly unsafe ref struct EndpointEvent
     {
-        internal NativeEvent Raw;
-        internal Endpoint Endpoint;
+        readonly Endpoint endpoint;
+        readonly ulong number;
+
+        internal EndpointEvent(Endpoint endpoint, ulong number)
+        {
+            this.endpoint = endpoint;
+            this.number = number;
+        }
+
+        /// <summary>The fields, which lie in the endpoint, so that an event is not copied.</summary>
+        internal ref NativeEvent Raw
+        {
+            get
+            {
+                if (endpoint.polls != number)
+                    throw new ObjectDisposedException(nameof(EndpointEvent), "an event is valid until the next Poll: Keep its bytes, and copy the rest");
+                return ref endpoint.current;
+            }
+        }
 
         public EventKind Kind => Raw.Kind;
         /// <summary>The connection, where the event has one.</summary>
@@ -497,11 +514,12 @@ namespace Rakwire
         {
             get
             {
-                if (Raw.Message == 0)
+                ref NativeEvent raw = ref Raw;
+                if (raw.Message == 0)
                     return default(ReadOnlySpan<byte>);
-                if (Endpoint.borrowed != Raw.Message)
-                    throw new ObjectDisposedException(nameof(EndpointEvent), "the bytes are valid until the next Poll: copy or Keep them");
-                return new ReadOnlySpan<byte>(Raw.Data, (int)Raw.Length);
+                if (!endpoint.isBorrowed)
+                    throw new ObjectDisposedException(nameof(EndpointEvent), "the bytes were kept, or the endpoint is closed");
+                return new ReadOnlySpan<byte>(raw.Data, (int)raw.Length);
             }
         }
 
@@ -521,7 +539,7 @@ namespace Rakwire
             ReadOnlySpan<byte> data = Data;
             if (Raw.Message == 0)
                 throw new InvalidOperationException("this event has no bytes");
-            return Endpoint.Keep(Raw.Message, (IntPtr)Raw.Data, data.Length);
+            return endpoint.Keep(data.Length);
         }
     }
 
@@ -609,7 +627,10 @@ namespace Rakwire
         readonly Stack<KeptMessage.Slot> free = new Stack<KeptMessage.Slot>();
         byte[] joined = new byte[2048];
         ulong handle;
-        internal ulong borrowed;
+        /// <summary>The last event, its number, and whether its bytes are still to be given back.</summary>
+        internal NativeEvent current;
+        internal ulong polls;
+        internal bool isBorrowed;
 
         /// <summary>Opens an endpoint for this thread. Null: a client on any IPv4 port.</summary>
         public Endpoint(EndpointOptions options = null)
@@ -631,7 +652,7 @@ namespace Rakwire
                 return;
             Library.Check(Native.rakwire_endpoint_close(handle));
             handle = 0;
-            borrowed = 0;
+            isBorrowed = false;
             foreach (KeptMessage.Slot slot in kept)
                 slot.Message = 0;
             GC.SuppressFinalize(this);
@@ -666,23 +687,24 @@ namespace Rakwire
         /// <summary>Takes the next event. Gives the bytes of the last one back.</summary>
         public bool Poll(out EndpointEvent next)
         {
-            if (borrowed != 0)
+            // The library would write to the event before it finds the wrong thread.
+            if (OwnerThread.Current != owner)
+                throw Library.Error((int)ErrorCode.Thread, Library.Describe(ErrorCode.Thread));
+            if (isBorrowed)
             {
-                Library.Check(Native.rakwire_message_release(handle, borrowed));
-                borrowed = 0;
+                Library.Check(Native.rakwire_message_release(handle, current.Message));
+                isBorrowed = false;
             }
-            next = default(EndpointEvent);
-            next.Endpoint = this;
-            next.Raw.Size = (uint)sizeof(NativeEvent);
-            fixed (NativeEvent* raw = &next.Raw)
-            {
-                bool found = Library.Check(Native.rakwire_poll(handle, raw)) > 0;
-                borrowed = raw->Message;
-                return found;
-            }
+            next = new EndpointEvent(this, ++polls);
+            current.Size = (uint)sizeof(NativeEvent);
+            int found;
+            fixed (NativeEvent* raw = &current)
+                found = Library.Check(Native.rakwire_poll(handle, raw));
+            isBorrowed = current.Message != 0;
+            return found > 0;
         }
 
-        internal KeptMessage Keep(ulong message, IntPtr data, int length)
+        internal KeptMessage Keep(int length)
         {
             if (free.Count == 0)
             {
@@ -690,10 +712,10 @@ namespace Rakwire
                 kept.Add(free.Peek());
             }
             KeptMessage.Slot slot = free.Pop();
-            slot.Message = message;
-            slot.Data = data;
+            slot.Message = current.Message;
+            slot.Data = (IntPtr)current.Data;
             slot.Length = length;
-            borrowed = 0;
+            isBorrowed = false;
             return new KeptMessage(slot);
         }
 
