@@ -57,12 +57,13 @@ namespace Rakwire.Tests
         static void every_function_of_the_header_is_bound()
         {
             string[] inHeader = Regex.Matches(Read("RAKWIRE_HEADER"), @"^[a-z][\w \*]*?(rakwire_\w+)\(", RegexOptions.Multiline).Cast<Match>()
-                .Select(match => match.Groups[1].Value).OrderBy(name => name, StringComparer.Ordinal).ToArray();
+                .Select(match => match.Groups[1].Value).ToArray();
             string[] here = typeof(Native).GetMethods(BindingFlags.Static | BindingFlags.NonPublic)
                 .Select(method => method.Name).Where(name => name.StartsWith("rakwire_", StringComparison.Ordinal))
-                .OrderBy(name => name, StringComparer.Ordinal).ToArray();
+                .ToArray();
             Expect.True(inHeader.Length > 40, "the header has functions");
-            Expect.Equal(string.Join(" ", inHeader), string.Join(" ", here));
+            Expect.Equal("", string.Join(" ", inHeader.Except(here)));
+            Expect.Equal("", string.Join(" ", here.Except(inHeader)));
         }
 
         [Test]
