@@ -7,7 +7,8 @@ use std::process::ExitCode;
 /// A failure that ends the program.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    line: String,
+    /// Nothing is printed where another program has printed the reason.
+    line: Option<String>,
     status: u8,
 }
 
@@ -23,12 +24,19 @@ impl Failure {
     }
 
     fn new(line: impl Display, status: u8) -> Self {
-        Self { line: line.to_string(), status }
+        Self { line: Some(line.to_string()), status }
+    }
+
+    /// Creates the failure of another program, which has printed its reason.
+    pub(crate) const fn reported(status: u8) -> Self {
+        Self { line: None, status }
     }
 
     /// Prints the line and returns the exit status. A failure to print is ignored.
     pub(crate) fn report(&self) -> ExitCode {
-        let _ = writeln!(io::stderr(), "error: {}", self.line);
+        if let Some(line) = &self.line {
+            let _ = writeln!(io::stderr(), "error: {line}");
+        }
         ExitCode::from(self.status)
     }
 }

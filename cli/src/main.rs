@@ -6,6 +6,7 @@
 
 mod bench;
 mod capture;
+mod conformance;
 mod connection;
 mod decode;
 mod discover;
@@ -65,6 +66,7 @@ enum Command {
     Overhead(overhead::Arguments),
     Keygen(keygen::Arguments),
     Token(token::Arguments),
+    Conformance(conformance::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -102,6 +104,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Overhead(arguments) => overhead::run(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
+        Command::Conformance(arguments) => conformance::run(&arguments),
     }
 }
 

@@ -4,8 +4,9 @@ use crate::check::skip;
 use crate::check::{Check, Stop, Timing};
 use crate::link::{Link, Trace};
 use crate::model::Fault;
+use crate::start::{self, Listening, Started};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 /// How binding a requirement is.
@@ -20,6 +21,19 @@ pub enum Level {
 pub(crate) const MUST: Level = Level::Must;
 pub(crate) const SHOULD: Level = Level::Should;
 
+/// The peer that a case judges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A server of RakNet.
+    Server,
+    /// A client of RakNet, which dials the suite.
+    Client,
+    /// A server of the Game Protocol.
+    GameServer,
+    /// A server that requires the secure mode of rakwire.
+    SecureServer,
+}
+
 /// The server that a case needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
@@ -33,6 +47,8 @@ pub enum Needs {
     Capacity,
     /// A server that sends messages of its application back.
     Echo,
+    /// A client that is started by the suite.
+    Start,
 }
 
 /// A row of the table of cases.
@@ -44,7 +60,7 @@ pub struct Case {
     pub name: &'static str,
     /// How binding it is.
     pub level: Level,
-    /// The anchor of the section of docs/raknet.md that it checks.
+    /// The anchor of the section that it checks, in the page of its role.
     pub section: &'static str,
     /// The requirement in one sentence.
     pub requirement: &'static str,
@@ -54,6 +70,8 @@ pub struct Case {
     pub fault: Fault,
     /// The server that it needs.
     pub needs: Needs,
+    /// The peer that it judges.
+    pub role: Role,
 }
 
 impl Case {
@@ -67,13 +85,39 @@ impl Case {
         run: fn(&mut Context) -> Check,
         fault: Fault,
     ) -> Self {
-        Self { number, name, level, section, requirement, run, fault, needs: Needs::Server }
+        Self {
+            number,
+            name,
+            level,
+            section,
+            requirement,
+            run,
+            fault,
+            needs: Needs::Server,
+            role: Role::Server,
+        }
+    }
+
+    /// The page that its section is in.
+    #[must_use]
+    pub const fn page(&self) -> &'static str {
+        match self.role {
+            Role::Server | Role::Client => "docs/raknet.md",
+            Role::GameServer => "docs/game-protocol.md",
+            Role::SecureServer => "docs/secure.md",
+        }
     }
 
     /// The same case for a special server.
     #[must_use]
     pub const fn needs(self, needs: Needs) -> Self {
         Self { needs, ..self }
+    }
+
+    /// The same case for another peer.
+    #[must_use]
+    pub const fn of(self, role: Role) -> Self {
+        Self { role, ..self }
     }
 }
 
@@ -88,7 +132,14 @@ pub struct Options {
     pub password: Option<String>,
     /// The number of its places.
     pub capacity: Option<usize>,
+    /// The place where clients dial, if clients are judged.
+    pub listening: Option<Listening>,
+    /// A command line that starts a server for each case.
+    pub server: Option<String>,
 }
+
+/// The time that a server may take until it prints its first line.
+const START: Duration = Duration::from_secs(20);
 
 /// The context of a running case.
 #[derive(Debug)]
@@ -101,6 +152,10 @@ pub struct Context {
     pub options: Options,
     /// The datagrams of the case.
     pub trace: Trace,
+    /// The peers that were started for the case; they end with it.
+    pub(crate) started: Vec<Started>,
+    /// Sockets of clients that were started elsewhere.
+    pub(crate) accepted: Vec<UdpSocket>,
     sockets: usize,
 }
 
@@ -108,13 +163,27 @@ impl Context {
     /// A context with an empty trace.
     #[must_use]
     pub fn new(target: SocketAddr, timing: Timing, options: Options) -> Self {
-        Self { target, timing, options, trace: Trace::default(), sockets: 0 }
+        Self {
+            target,
+            timing,
+            options,
+            trace: Trace::default(),
+            started: Vec::new(),
+            accepted: Vec::new(),
+            sockets: 0,
+        }
     }
 
     /// Opens a socket of its own address.
     pub fn link(&mut self) -> Check<Link> {
-        self.sockets += 1;
+        self.count_socket();
         Ok(Link::new(self.target, self.timing, self.trace.clone(), self.sockets)?)
+    }
+
+    /// Returns the number of the next socket.
+    pub(crate) fn count_socket(&mut self) -> usize {
+        self.sockets += 1;
+        self.sockets
     }
 
     /// The password as bytes, empty without one.
@@ -162,10 +231,16 @@ impl Report {
 ///
 /// When a socket of the suite fails.
 pub fn run(case: &'static Case, target: SocketAddr, timing: Timing, options: &Options) -> io::Result<Report> {
+    let server = options.server.as_deref().map(|line| start::server(line, START)).transpose()?;
+    let (started, target) = server.map_or((None, target), |(server, address)| (Some(server), address));
     let mut context = Context::new(target, timing, options.clone());
+    context.started.extend(started);
     let missing = match case.needs {
-        Needs::Echo if !options.echo => Some("needs an echo server (--echo)"),
+        Needs::Echo if !options.echo => Some("needs a server that sends messages back (--echo)"),
         Needs::Password if options.password.is_none() => Some("needs the password (--password)"),
+        Needs::Start if options.listening.as_ref().is_none_or(|listening| !listening.starts_clients()) => {
+            Some("needs a client that the suite starts (--start)")
+        }
         Needs::Capacity if options.capacity.is_none() => Some("needs the number of places (--capacity)"),
         _ => None,
     };
@@ -173,6 +248,7 @@ pub fn run(case: &'static Case, target: SocketAddr, timing: Timing, options: &Op
         Some(reason) => skip(reason),
         None => (case.run)(&mut context),
     };
+    context.dismiss();
     let outcome = match result {
         Ok(()) => Outcome::Passed,
         Err(Stop::Failed(reason)) => Outcome::Failed(reason),

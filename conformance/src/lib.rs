@@ -1,13 +1,21 @@
 //! A conformance suite for RakNet.
 //!
-//! Numbered cases judge a server over raw datagrams by docs/raknet.md of rakwire. The suite depends on no crate of
+//! Numbered cases judge a server or a client over raw datagrams by docs/raknet.md and docs/game-protocol.md of rakwire. The suite depends on no crate of
 //! rakwire: its encoder, decoder and clock are its own.
 
 pub mod case;
 pub mod cases;
 pub mod check;
+pub mod game;
+pub mod html;
 pub mod link;
+pub mod listen;
 pub mod model;
+pub mod packet;
+pub mod page;
 pub mod report;
+pub mod secure;
+pub mod secured;
 pub mod session;
+pub mod start;
 pub mod wire;

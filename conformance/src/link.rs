@@ -1,6 +1,7 @@
 //! A socket with a record of every datagram.
 
 use crate::check::{Check, Timing, fail};
+use crate::secure::Seal;
 use crate::wire::{self, id};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -130,6 +131,10 @@ pub struct Link {
     pub sent: usize,
     /// The bytes that were received.
     pub received: usize,
+    /// The keys of a secure connection; with them datagrams of the connection are sealed and opened.
+    pub seal: Option<Seal>,
+    /// Counters of datagrams that were opened.
+    pub counters: Vec<u64>,
 }
 
 impl Link {
@@ -142,7 +147,44 @@ impl Link {
         let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         let socket = fresh_socket(any)?;
         socket.connect(target)?;
-        Ok(Self { socket, target, timing, trace, number, sent: 0, received: 0 })
+        Ok(Self::of(socket, target, timing, trace, number))
+    }
+
+    fn of(socket: UdpSocket, target: SocketAddr, timing: Timing, trace: Trace, number: usize) -> Self {
+        let counters = Vec::new();
+        Self { socket, target, timing, trace, number, sent: 0, received: 0, seal: None, counters }
+    }
+
+    /// Waits at a bound socket for a datagram that `begins` accepts, and goes on with its sender alone.
+    ///
+    /// Returns no link if none comes until `deadline`.
+    pub fn accept(
+        socket: UdpSocket,
+        timing: Timing,
+        trace: Trace,
+        number: usize,
+        deadline: Instant,
+        begins: impl Fn(&[u8]) -> bool,
+    ) -> Check<Option<(Self, Vec<u8>)>> {
+        let mut buffer = [0; 65_536];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            socket.set_read_timeout(Some(left))?;
+            let Ok((len, target)) = socket.recv_from(&mut buffer) else {
+                continue;
+            };
+            if !begins(&buffer[..len]) {
+                continue;
+            }
+            socket.connect(target)?;
+            trace.push(number, false, &buffer[..len]);
+            let mut link = Self::of(socket, target, timing, trace, number);
+            link.received = len;
+            return Ok(Some((link, buffer[..len].to_vec())));
+        }
     }
 
     /// The address of this socket.
@@ -154,8 +196,19 @@ impl Link {
         self.socket.local_addr()
     }
 
-    /// Sends a datagram; that nothing listens at the peer's port is no error of the suite.
+    /// Sends a datagram, sealed if it belongs to a secure connection.
     pub fn send(&mut self, bytes: &[u8]) -> Check {
+        match self.seal.as_mut().filter(|_| bytes.first().is_some_and(|first| first & 0x80 != 0)) {
+            Some(seal) => {
+                let sealed = seal.seal(bytes);
+                self.send_as_it_is(&sealed)
+            }
+            None => self.send_as_it_is(bytes),
+        }
+    }
+
+    /// Sends bytes as they are; that nothing listens at the peer's port is no error of the suite.
+    pub fn send_as_it_is(&mut self, bytes: &[u8]) -> Check {
         self.trace.push(self.number, true, bytes);
         self.sent += bytes.len();
         match self.socket.send(bytes) {
@@ -178,7 +231,9 @@ impl Link {
                     let bytes = buffer[..len].to_vec();
                     self.trace.push(self.number, false, &bytes);
                     self.received += len;
-                    return Ok(Some(bytes));
+                    if let Some(bytes) = self.opened(bytes) {
+                        return Ok(Some(bytes));
+                    }
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
@@ -187,6 +242,18 @@ impl Link {
                     _ => return Err(error.into()),
                 },
             }
+        }
+    }
+
+    /// Returns the inside of a datagram; in a secure connection nothing, if it does not open.
+    fn opened(&mut self, bytes: Vec<u8>) -> Option<Vec<u8>> {
+        match self.seal.as_mut().filter(|_| bytes.first().is_some_and(|first| first & 0x80 != 0)) {
+            Some(seal) => {
+                let (counter, plain) = seal.open(&bytes)?;
+                self.counters.push(counter);
+                Some(plain)
+            }
+            None => Some(bytes),
         }
     }
 
@@ -213,10 +280,11 @@ impl Link {
 
     /// Fails if anything comes before silence counts as no answer.
     pub fn silence(&mut self, after: &str) -> Check {
-        match self.during_quiet()?.first() {
+        match self.during_quiet()?.first().map(|bytes| bytes.first()) {
             None => Ok(()),
-            Some(bytes) => {
-                fail(format!("{after} was answered by a datagram that begins with {:02x}", bytes[0]))
+            Some(None) => fail(format!("{after} was answered by an empty datagram")),
+            Some(Some(first)) => {
+                fail(format!("{after} was answered by a datagram that begins with {first:02x}"))
             }
         }
     }

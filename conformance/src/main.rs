@@ -1,73 +1,33 @@
 //! The command line of the suite.
 
-use clap::Parser;
-use rakwire_conformance::case::{Case, Options, Report, run};
+mod arguments;
+
+use arguments::{Arguments, Command, PageArguments};
+use clap::Parser as _;
+use rakwire_conformance::case::{Case, Options, Report, Role, run};
 use rakwire_conformance::check::Timing;
-use rakwire_conformance::report::{self, Totals};
+use rakwire_conformance::page::{self, Run};
+use rakwire_conformance::report::{self, Peer, Subject, Totals};
+use rakwire_conformance::start::{Dialler, Listening};
 use rakwire_conformance::{case::Level, cases};
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// Judges a RakNet server by numbered cases over raw datagrams.
-///
-/// The exit status is 0 if no case failed, 1 if one did, and 2 if the suite could not run.
-#[derive(Debug, Parser)]
-#[command(name = "rakwire-conformance", version, max_term_width = 100)]
-struct Arguments {
-    /// The server, as 127.0.0.1:19132.
-    #[arg(required_unless_present = "list")]
-    target: Option<String>,
-    /// List the cases and end.
-    #[arg(long)]
-    list: bool,
-    /// Run only the cases with these texts at the start of their number or in their name.
-    #[arg(long, value_name = "PATTERN", num_args = 1..)]
-    only: Vec<String>,
-    /// Count a SHOULD that does not hold as a failure.
-    #[arg(long)]
-    strict: bool,
-    /// Print one JSON document instead of lines.
-    #[arg(long)]
-    json: bool,
-    /// Write a file for JUnit.
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Write a page.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// How many milliseconds an answer may take; a quarter of it counts as silence.
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(40..=60_000))]
-    timeout: u64,
-    /// How many seconds the server takes at most to give up a silent client.
-    #[arg(long, value_name = "S", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=600))]
-    lifetime: u64,
-    /// The protocol version to announce.
-    #[arg(long, value_name = "N", default_value_t = 6)]
-    protocol: u8,
-    /// The server sends every message with an id of 86 or more back, as `rakwire echo` does.
-    #[arg(long)]
-    echo: bool,
-    /// The password of the server.
-    #[arg(long, value_name = "TEXT")]
-    password: Option<String>,
-    /// The number of clients that the server takes, all of which must be free.
-    #[arg(long, value_name = "N")]
-    capacity: Option<usize>,
-}
 
 fn is_selected(case: &Case, only: &[String]) -> bool {
     let number = case.number.to_string();
     only.is_empty() || only.iter().any(|pattern| number.starts_with(pattern) || case.name.contains(pattern))
 }
 
-fn list(out: &mut impl io::Write, only: &[String]) -> io::Result<()> {
-    for case in cases::all().filter(|case| is_selected(case, only)) {
+fn list(out: &mut impl io::Write, arguments: &Arguments) -> io::Result<()> {
+    let narrowed = arguments.role() != Role::Server;
+    let of_role = |case: &&Case| !narrowed || case.role == arguments.role();
+    for case in cases::all().filter(of_role).filter(|case| is_selected(case, &arguments.only)) {
         let level = if case.level == Level::Must { "MUST" } else { "SHOULD" };
-        let (number, name, section) = (case.number, case.name, case.section);
-        writeln!(out, "{number:4} {level:6} {name}: {} [{}#{section}]", case.requirement, report::PAGE)?;
+        let (number, name, page, section) = (case.number, case.name, case.page(), case.section);
+        writeln!(out, "{number:4} {level:6} {name}: {} [{page}#{section}]", case.requirement)?;
     }
     Ok(())
 }
@@ -77,8 +37,21 @@ fn resolve(target: &str) -> Result<SocketAddr, String> {
     found.next().ok_or_else(|| format!("{target} has no address"))
 }
 
+fn listening(arguments: &Arguments, address: SocketAddr) -> Result<Listening, String> {
+    let dialler = match &arguments.start {
+        Some(line) => Dialler::Command(line.clone()),
+        None if address.port() == 0 => return Err("--listen with port 0 needs --start".into()),
+        None => Dialler::Other,
+    };
+    Ok(Listening { address, dialler, patience: Duration::from_secs(arguments.patience) })
+}
+
 fn judge(arguments: &Arguments) -> Result<Vec<Report>, String> {
-    let target = resolve(arguments.target.as_deref().unwrap_or_default())?;
+    let target = match arguments.address() {
+        "" => SocketAddr::from(([127, 0, 0, 1], 0)),
+        address => resolve(address)?,
+    };
+    let listening = arguments.listen.as_ref().map(|_| listening(arguments, target)).transpose()?;
     let timing = Timing {
         lifetime: Duration::from_secs(arguments.lifetime),
         ..Timing::with_answer(Duration::from_millis(arguments.timeout))
@@ -88,9 +61,12 @@ fn judge(arguments: &Arguments) -> Result<Vec<Report>, String> {
         echo: arguments.echo,
         password: arguments.password.clone(),
         capacity: arguments.capacity,
+        server: arguments.start.clone().filter(|_| listening.is_none()),
+        listening,
     };
     let mut reports = Vec::new();
-    for case in cases::all().filter(|case| is_selected(case, &arguments.only)) {
+    let of_role = |case: &&Case| case.role == arguments.role();
+    for case in cases::all().filter(of_role).filter(|case| is_selected(case, &arguments.only)) {
         let report = run(case, target, timing, &options).map_err(|error| format!("{target}: {error}"))?;
         if !arguments.json {
             println!("{}", report::text(&report, arguments.strict));
@@ -103,42 +79,100 @@ fn judge(arguments: &Arguments) -> Result<Vec<Report>, String> {
     Ok(reports)
 }
 
+/// The command line as a reader repeats it, without what describes the peer.
+fn command_line() -> String {
+    let mut words = vec!["rakwire-conformance".to_owned()];
+    let mut given = std::env::args().skip(1);
+    while let Some(word) = given.next() {
+        if word.starts_with("--peer") {
+            if !word.contains('=') {
+                given.next();
+            }
+        } else if word.contains([' ', '{']) {
+            words.push(format!("'{word}'"));
+        } else {
+            words.push(word);
+        }
+    }
+    words.join(" ")
+}
+
+fn subject(arguments: &Arguments) -> Subject {
+    let role = match arguments.role() {
+        Role::Server => "server",
+        Role::Client => "client",
+        Role::GameServer => "game-server",
+        Role::SecureServer => "secure-server",
+    };
+    let about = arguments.about.clone();
+    Subject {
+        target: arguments.address().to_owned(),
+        role: role.to_owned(),
+        command: command_line(),
+        peer: Peer {
+            name: about.peer.unwrap_or_else(|| arguments.address().to_owned()),
+            version: about.peer_version.unwrap_or_default(),
+            start: about.peer_start.or_else(|| arguments.start.clone()).unwrap_or_default(),
+            note: about.peer_note.unwrap_or_default(),
+        },
+    }
+}
+
+fn save(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
 fn publish(arguments: &Arguments, reports: &[Report]) -> Result<(), String> {
-    let target = arguments.target.as_deref().unwrap_or_default();
     let strict = arguments.strict;
+    let subject = subject(arguments);
     if arguments.json {
-        let json = report::json(target, reports, strict).map_err(|error| error.to_string())?;
+        let json = report::json(&subject, reports, strict).map_err(|error| error.to_string())?;
         println!("{json}");
     } else {
         println!("{}", report::summary(Totals::of(reports, strict)));
     }
-    let files = [
-        (&arguments.junit, report::junit as fn(&str, &[Report], bool) -> String),
-        (&arguments.html, report::html),
-    ];
-    for (path, write) in files {
-        if let Some(path) = path {
-            let text = write(target, reports, strict);
-            std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-        }
+    if let Some(path) = &arguments.junit {
+        save(path, &report::junit(&subject.target, reports, strict))?;
+    }
+    if let Some(path) = &arguments.html {
+        save(path, &rakwire_conformance::html::page(&subject, reports, strict))?;
     }
     Ok(())
 }
 
-fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    if arguments.list {
-        let listed = list(&mut io::stdout().lock(), &arguments.only);
-        // A reader that has seen enough closes the pipe.
-        return if listed.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) };
+fn write_page(arguments: &PageArguments) -> Result<(), String> {
+    let mut runs = Vec::new();
+    for path in &arguments.files {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        runs.push(Run::read(&text).map_err(|error| format!("{}: {error}", path.display()))?);
     }
-    let result = judge(&arguments).and_then(|reports| {
-        publish(&arguments, &reports)?;
-        Ok(Totals::of(&reports, arguments.strict).failed)
-    });
-    match result {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(1),
+    let head = match &arguments.head {
+        Some(path) => {
+            std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?
+        }
+        None => String::new(),
+    };
+    print!("{}", page::markdown(&head, &runs));
+    Ok(())
+}
+
+fn finish(arguments: &Arguments) -> Result<bool, String> {
+    if let Some(Command::Page(page)) = &arguments.command {
+        return write_page(page).map(|()| true);
+    }
+    if arguments.list {
+        // A reader that has seen enough closes the pipe.
+        return list(&mut io::stdout().lock(), arguments).map_or(Ok(false), |()| Ok(true));
+    }
+    let reports = judge(arguments)?;
+    publish(arguments, &reports)?;
+    Ok(Totals::of(&reports, arguments.strict).failed == 0)
+}
+
+fn main() -> ExitCode {
+    match finish(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
         Err(reason) => {
             // Standard error may be closed, which changes nothing.
             let _ = writeln!(io::stderr(), "rakwire-conformance: {reason}");

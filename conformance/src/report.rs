@@ -1,13 +1,10 @@
-//! Reports as text, JSON, JUnit and HTML.
+//! Reports as text, JSON and JUnit.
 
 use crate::case::{Level, Outcome, Report};
 use crate::cases;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::time::Duration;
-
-/// The address of the page that the sections are in.
-pub const PAGE: &str = "docs/raknet.md";
 
 /// How many cases had each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -48,7 +45,8 @@ pub fn level(level: Level) -> &'static str {
     }
 }
 
-fn outcome(report: &Report, strict: bool) -> (&'static str, &str) {
+/// The word for an outcome, and its reason.
+pub(crate) fn outcome(report: &Report, strict: bool) -> (&'static str, &str) {
     match &report.outcome {
         Outcome::Passed => ("passed", ""),
         Outcome::Skipped(reason) => ("skipped", reason),
@@ -68,7 +66,14 @@ pub fn text(report: &Report, strict: bool) -> String {
     }
     let _ = write!(out, ": {reason}");
     if matches!(report.outcome, Outcome::Failed(_)) {
-        let _ = write!(out, "\n  {} [{PAGE}#{}]\n{}", case.requirement, case.section, report.trace.dump());
+        let _ = write!(
+            out,
+            "\n  {} [{}#{}]\n{}",
+            case.requirement,
+            case.page(),
+            case.section,
+            report.trace.dump()
+        );
     }
     out
 }
@@ -97,9 +102,38 @@ struct JsonCase<'a> {
     datagrams: Vec<JsonDatagram>,
 }
 
+/// Facts about a peer, as the suite was given them; texts that are not known are empty.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Peer {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The command line that started it.
+    pub start: String,
+    /// A limit of the run that readers should know.
+    pub note: String,
+}
+
+/// The peer that was judged, and the way.
+#[derive(Clone, Debug, Default)]
+pub struct Subject {
+    /// The address.
+    pub target: String,
+    /// `server`, `client` or `game-server`.
+    pub role: String,
+    /// The command line of the suite.
+    pub command: String,
+    /// The peer.
+    pub peer: Peer,
+}
+
 #[derive(Serialize)]
 struct Json<'a> {
     target: &'a str,
+    role: &'a str,
+    command: &'a str,
+    peer: &'a Peer,
     strict: bool,
     totals: Totals,
     cases: Vec<JsonCase<'a>>,
@@ -110,10 +144,18 @@ struct Json<'a> {
 /// # Errors
 ///
 /// Never for these types; the serialiser's signature has one.
-pub fn json(target: &str, reports: &[Report], strict: bool) -> serde_json::Result<String> {
+pub fn json(subject: &Subject, reports: &[Report], strict: bool) -> serde_json::Result<String> {
     let case = |report| -> JsonCase<'_> { json_case(report, strict) };
     let cases = reports.iter().map(case).collect();
-    serde_json::to_string_pretty(&Json { target, strict, totals: Totals::of(reports, strict), cases })
+    serde_json::to_string_pretty(&Json {
+        target: &subject.target,
+        role: &subject.role,
+        command: &subject.command,
+        peer: &subject.peer,
+        strict,
+        totals: Totals::of(reports, strict),
+        cases,
+    })
 }
 
 fn json_case(report: &Report, strict: bool) -> JsonCase<'_> {
@@ -125,7 +167,7 @@ fn json_case(report: &Report, strict: bool) -> JsonCase<'_> {
         name: report.case.name,
         group: cases::group(report.case.number),
         level: level(report.case.level),
-        section: format!("{PAGE}#{}", report.case.section),
+        section: format!("{}#{}", report.case.page(), report.case.section),
         requirement: report.case.requirement,
         outcome,
         reason,
@@ -153,7 +195,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -185,7 +227,7 @@ pub fn junit(target: &str, reports: &[Report], strict: bool) -> String {
         let _ = match word {
             "failed" => {
                 let dump = escape(&report.trace.dump());
-                let about = format!("{} [{PAGE}#{}]", escape(case.requirement), case.section);
+                let about = format!("{} [{}#{}]", escape(case.requirement), case.page(), case.section);
                 writeln!(out, "><failure message=\"{reason}\">{about}\n{dump}</failure></testcase>")
             }
             "skipped" => writeln!(out, "><skipped message=\"{reason}\"/></testcase>"),
@@ -194,50 +236,6 @@ pub fn junit(target: &str, reports: &[Report], strict: bool) -> String {
         };
     }
     out.push_str("</testsuite>\n");
-    out
-}
-
-const STYLE: &str = "body{font:15px sans-serif;max-width:70em;margin:2em auto}table{border-collapse:collapse;width:100%}\
-td,th{border-bottom:1px solid #ccc;padding:.3em .6em;text-align:left;vertical-align:top}pre{overflow:auto}\
-.passed{color:#161}.failed{color:#a11;font-weight:bold}.deviates{color:#a60}.skipped{color:#666}";
-
-/// All reports as a page.
-#[must_use]
-pub fn html(target: &str, reports: &[Report], strict: bool) -> String {
-    let totals = Totals::of(reports, strict);
-    let mut out = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>RakNet conformance of {0}</title>\
-         <style>{STYLE}</style><h1>RakNet conformance of {0}</h1><p>{1}</p>\n",
-        escape(target),
-        summary(totals),
-    );
-    let mut group = "";
-    for report in reports {
-        let case = report.case;
-        if group != cases::group(case.number) {
-            out.push_str(if group.is_empty() { "" } else { "</table>\n" });
-            group = cases::group(case.number);
-            let _ = writeln!(out, "<h2>{}</h2><table>", escape(group));
-        }
-        let (word, reason) = outcome(report, strict);
-        let _ = write!(
-            out,
-            "<tr><td>{}<td class=\"{word}\">{word}<td>{}<td>{} <small>{PAGE}#{}</small>",
-            case.number,
-            level(case.level),
-            escape(case.requirement),
-            case.section,
-        );
-        if !reason.is_empty() {
-            let _ = write!(out, "<br><em>{}</em>", escape(reason));
-        }
-        if matches!(report.outcome, Outcome::Failed(_)) {
-            let dump = escape(&report.trace.dump());
-            let _ = write!(out, "<details><summary>datagrams</summary><pre>{dump}</pre></details>");
-        }
-        out.push('\n');
-    }
-    out.push_str("</table></html>\n");
     out
 }
 

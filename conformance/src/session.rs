@@ -135,6 +135,9 @@ impl Context {
 
     /// Goes as far as reply 2 with a given MTU and GUID.
     pub fn dial_with(&mut self, mtu: u16, guid: u64) -> Check<Session> {
+        if self.options.listening.is_some() {
+            return self.accept()?.reserve(mtu);
+        }
         let mut link = self.link()?;
         let len = usize::from(mtu) - wire::UDP_OVERHEAD;
         let (_, mut first) = reply_1(&mut link, self.options.version, len)?;
@@ -146,10 +149,14 @@ impl Context {
         Ok(Session::new(link, guid, first, second))
     }
 
-    /// Opens a connection.
+    /// Opens a connection, in either role.
     pub fn open(&mut self) -> Check<Session> {
         let mut session = self.dial()?;
-        session.open(&self.password())?;
+        if self.options.listening.is_some() {
+            session.open_as_server()?;
+        } else {
+            session.open(&self.password())?;
+        }
         Ok(session)
     }
 
@@ -162,7 +169,7 @@ impl Context {
 }
 
 impl Session {
-    fn new(link: Link, guid: u64, reply_1: Reply1, reply_2: Reply2) -> Self {
+    pub(crate) fn new(link: Link, guid: u64, reply_1: Reply1, reply_2: Reply2) -> Self {
         Self {
             link,
             guid,
@@ -363,11 +370,5 @@ impl Session {
             }
         }
         fail(format!("the connection does not answer a ping after {after}"))
-    }
-
-    /// The other session's datagram numbers are serial numbers: whether `a` comes after `b`.
-    #[must_use]
-    pub fn is_newer(a: u32, b: u32) -> bool {
-        a != b && (b.wrapping_sub(a) & (U24 - 1)) > 0x7f_ffff
     }
 }

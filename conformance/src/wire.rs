@@ -2,6 +2,12 @@
 //!
 //! The suite has an encoder and a decoder of its own, so that a fault of rakwire's codec cannot hide itself.
 
+mod control;
+mod offline;
+
+pub use control::*;
+pub use offline::*;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The sixteen bytes that mark an offline message.
@@ -156,146 +162,10 @@ pub fn address_len(address: SocketAddr) -> usize {
     if address.is_ipv4() { 7 } else { 29 }
 }
 
-/// The place of the magic in an offline message, by its id.
+/// Returns whether a number of 24 bits comes after another, by the shorter way round.
 #[must_use]
-pub fn magic_offset(id: u8) -> Option<usize> {
-    match id {
-        0x05..=0x08 | 0x11 | 0x12 | 0x14 | 0x17 | 0x1a => Some(1),
-        0x19 => Some(2),
-        0x01 | 0x02 | 0x0d => Some(9),
-        0x1c => Some(17),
-        _ => None,
-    }
-}
-
-/// Returns the id of an offline message, if the magic is at its place.
-#[must_use]
-pub fn offline_id(datagram: &[u8]) -> Option<u8> {
-    let id = *datagram.first()?;
-    let at = magic_offset(id)?;
-    (datagram.get(at..at + 16)? == MAGIC).then_some(id)
-}
-
-/// Builds an unconnected ping.
-#[must_use]
-pub fn ping(id: u8, time: u64, guid: u64) -> Vec<u8> {
-    [&[id][..], &time.to_be_bytes(), &MAGIC, &guid.to_be_bytes()].concat()
-}
-
-/// Builds an unconnected pong.
-#[must_use]
-pub fn pong(time: u64, guid: u64, data: &[u8]) -> Vec<u8> {
-    [&[id::PONG][..], &time.to_be_bytes(), &guid.to_be_bytes(), &MAGIC, data].concat()
-}
-
-/// Builds a request 1 that is padded to `len` bytes.
-#[must_use]
-pub fn request_1(version: u8, len: usize) -> Vec<u8> {
-    let mut out = [&[id::REQUEST_1][..], &MAGIC, &[version]].concat();
-    out.resize(len.max(out.len()), 0);
-    out
-}
-
-/// Builds a request 2; the flag byte behind a cookie says that no challenge follows.
-#[must_use]
-pub fn request_2(cookie: Option<u32>, server: SocketAddr, mtu: u16, guid: u64) -> Vec<u8> {
-    let mut out = [&[id::REQUEST_2][..], &MAGIC].concat();
-    if let Some(cookie) = cookie {
-        out.extend(cookie.to_be_bytes());
-        out.push(0);
-    }
-    put_address(&mut out, server);
-    out.extend(mtu.to_be_bytes());
-    out.extend(guid.to_be_bytes());
-    out
-}
-
-/// Builds one of the messages that hold only the magic and a GUID.
-#[must_use]
-pub fn refusal(id: u8, guid: u64) -> Vec<u8> {
-    [&[id][..], &MAGIC, &guid.to_be_bytes()].concat()
-}
-
-/// The time, GUID and data of a pong.
-#[derive(Clone, Debug)]
-pub struct Pong {
-    /// The time of the ping.
-    pub time: u64,
-    /// The server's GUID.
-    pub guid: u64,
-    /// The data of the server's application.
-    pub data: Vec<u8>,
-}
-
-/// Reads a pong.
-#[must_use]
-pub fn read_pong(datagram: &[u8]) -> Option<Pong> {
-    let mut from = Reader(datagram);
-    (from.u8()? == id::PONG).then_some(())?;
-    let (time, guid) = (from.u64()?, from.u64()?);
-    from.magic()?;
-    Some(Pong { time, guid, data: from.0.to_vec() })
-}
-
-/// The fields of a reply 1.
-#[derive(Clone, Copy, Debug)]
-pub struct Reply1 {
-    /// The server's GUID.
-    pub guid: u64,
-    /// The byte that announces a cookie.
-    pub security: u8,
-    /// The cookie, if one is asked for.
-    pub cookie: Option<u32>,
-    /// A public key follows the cookie.
-    pub key: bool,
-    /// The MTU.
-    pub mtu: u16,
-}
-
-/// Reads a reply 1; padding with zeros is allowed, and a key counts only if it is not all zeros.
-#[must_use]
-pub fn read_reply_1(datagram: &[u8]) -> Option<Reply1> {
-    let mut from = Reader(datagram);
-    (from.u8()? == id::REPLY_1).then_some(())?;
-    from.magic()?;
-    let (guid, security) = (from.u64()?, from.u8()?);
-    let (mut cookie, mut key) = (None, false);
-    if security != 0 {
-        cookie = Some(from.u32()?);
-        // Behind the MTU only zeros may follow, so anything else is a key of 64 bytes before it.
-        let padded = from.0.get(2..).is_some_and(|rest| rest.iter().all(|&byte| byte == 0));
-        if !padded && from.0.len() >= 66 {
-            key = from.bytes(64)?.iter().any(|&byte| byte != 0);
-        }
-    }
-    Some(Reply1 { guid, security, cookie, key, mtu: from.u16()? })
-}
-
-/// The fields of a reply 2.
-#[derive(Clone, Copy, Debug)]
-pub struct Reply2 {
-    /// The server's GUID.
-    pub guid: u64,
-    /// The address that the server saw.
-    pub client: SocketAddr,
-    /// The MTU of the connection.
-    pub mtu: u16,
-    /// The encryption byte.
-    pub encryption: u8,
-    /// The number of bytes behind it.
-    pub rest: usize,
-}
-
-/// Reads a reply 2.
-#[must_use]
-pub fn read_reply_2(datagram: &[u8]) -> Option<Reply2> {
-    let mut from = Reader(datagram);
-    (from.u8()? == id::REPLY_2).then_some(())?;
-    from.magic()?;
-    let guid = from.u64()?;
-    let client = from.address()?;
-    let (mtu, encryption) = (from.u16()?, from.u8()?);
-    Some(Reply2 { guid, client, mtu, encryption, rest: from.0.len() })
+pub fn is_newer(a: u32, b: u32) -> bool {
+    a != b && (b.wrapping_sub(a) & (U24 - 1)) > 0x7f_ffff
 }
 
 /// The place of a part in its message.
@@ -501,72 +371,6 @@ pub fn records(flags: u8, records: &[(u32, u32)]) -> Vec<u8> {
         }
     }
     out
-}
-
-/// Builds a connected ping.
-#[must_use]
-pub fn connected_ping(time: u64) -> Vec<u8> {
-    [&[id::CONNECTED_PING][..], &time.to_be_bytes()].concat()
-}
-
-/// Builds a connected pong.
-#[must_use]
-pub fn connected_pong(ping: u64, time: u64) -> Vec<u8> {
-    [&[id::CONNECTED_PONG][..], &ping.to_be_bytes(), &time.to_be_bytes()].concat()
-}
-
-/// Builds a connection request without keys.
-#[must_use]
-pub fn connection_request(guid: u64, time: u64, password: &[u8]) -> Vec<u8> {
-    [&[id::CONNECTION_REQUEST][..], &guid.to_be_bytes(), &time.to_be_bytes(), &[0], password].concat()
-}
-
-/// Builds a message 13.
-#[must_use]
-pub fn new_incoming(server: SocketAddr, addresses: usize, accepted: u64, time: u64) -> Vec<u8> {
-    let mut out = vec![id::NEW_INCOMING];
-    put_address(&mut out, server);
-    for _ in 0..addresses {
-        put_address(&mut out, unassigned());
-    }
-    out.extend(accepted.to_be_bytes());
-    out.extend(time.to_be_bytes());
-    out
-}
-
-/// The unassigned address.
-#[must_use]
-pub fn unassigned() -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
-}
-
-/// The fields of a message 10.
-#[derive(Clone, Debug)]
-pub struct Accepted {
-    /// The address that the server saw.
-    pub client: SocketAddr,
-    /// The number of addresses in its list.
-    pub addresses: usize,
-    /// The time of the connection request.
-    pub request_time: u64,
-    /// The server's time.
-    pub time: u64,
-}
-
-/// Reads a message 10; its addresses end before the last sixteen bytes.
-#[must_use]
-pub fn read_accepted(payload: &[u8]) -> Option<Accepted> {
-    let mut from = Reader(payload);
-    (from.u8()? == id::ACCEPTED).then_some(())?;
-    let client = from.address()?;
-    from.u16()?;
-    let mut addresses = 0;
-    while from.0.len() > 16 {
-        from.address()?;
-        addresses += 1;
-    }
-    let (request_time, time) = (from.u64()?, from.u64()?);
-    Some(Accepted { client, addresses, request_time, time })
 }
 
 #[cfg(test)]

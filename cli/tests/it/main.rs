@@ -2,6 +2,8 @@
 
 mod both_families;
 mod commands;
+#[cfg(unix)]
+mod conformance;
 mod decode;
 mod facilitator;
 mod forwarding;

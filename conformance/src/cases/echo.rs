@@ -64,7 +64,8 @@ const fn echo(
 
 /// Bytes of a message that no other message has.
 fn message(seed: u32, len: usize) -> Vec<u8> {
-    let mut bytes = vec![id::USER + 0x10];
+    // Libraries for Bedrock pass on only messages that begin so.
+    let mut bytes = vec![0xfe];
     bytes.extend(seed.to_be_bytes());
     bytes.extend((bytes.len()..len.max(5)).map(|at| (at as u32).wrapping_mul(seed | 1).rotate_left(7) as u8));
     bytes.truncate(len.max(1));

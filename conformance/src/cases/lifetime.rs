@@ -27,7 +27,7 @@ pub(super) const CASES: &[Case] = &[
     Case::new(810, "resends-spaced", SHOULD, "round-trip", "The first resend comes no sooner than 10 ms after the message.", resends_spaced, Fault::ResendsWildly),
     Case::new(901, "disconnection-acknowledged", MUST, KEEPING, "A disconnection notification (15) is acknowledged.", acknowledged, Fault::NoAckOfDisconnection),
     Case::new(902, "disconnection-ends-pings", MUST, KEEPING, "After 15 no ping of the connection is answered.", ends_pings, Fault::GoesOnAfterDisconnection),
-    Case::new(903, "disconnection-ends-sending", MUST, KEEPING, "After 15 the server sends no data any more.", ends_sending, Fault::IgnoresDisconnection),
+    Case::new(903, "disconnection-ends-sending", MUST, KEEPING, "After 15 a peer sends no data any more.", ends_sending, Fault::IgnoresDisconnection),
     Case::new(904, "disconnection-frees-address", MUST, TIMEOUTS, "After 15 the address may connect anew.", frees_address, Fault::KeepsClosed),
     Case::new(905, "disconnection-frees-guid", MUST, TIMEOUTS, "After 15 the GUID may connect from another address.", frees_guid, Fault::KeepsClosed),
     Case::new(906, "disconnection-with-reason", SHOULD, "closing-for-size", "A 15 with a byte 01 behind it ends a connection as well.", with_reason, Fault::DisconnectionExact),

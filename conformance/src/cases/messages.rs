@@ -58,7 +58,7 @@ pub(super) const CASES: &[Case] = &[
     Case::new(637, "id-04-ignored", MUST, CONTROL, "Message 04 does no harm.", id_04, Fault::DiesOfId(4)),
     Case::new(638, "unsolicited-pong", MUST, CONTROL, "A connected pong that was not asked for does no harm.", unsolicited, Fault::DiesOfId(3)),
     Case::new(639, "local-ids-dropped", MUST, "local-events", "Ids below 1B that never travel (0B, 0C, 0E, 0F, 11, 16) are dropped without harm.", local_ids, Fault::DiesOfId(0x16)),
-    Case::new(640, "datagram-numbers-of-server", MUST, "datagrams", "The datagrams of a server are numbered without gaps.", server_numbers, Fault::SkipsDatagramNumbers),
+    Case::new(640, "datagram-numbers-of-server", MUST, "datagrams", "The datagrams of a peer are numbered without gaps.", server_numbers, Fault::SkipsDatagramNumbers),
     Case::new(701, "two-parts", MUST, SPLITS, "A message in two parts is put together.", two_parts, Fault::NoSplits),
     Case::new(702, "two-parts-reversed", SHOULD, SPLITS, "Parts are placed by their index, not by the order of arrival.", reversed, Fault::PartsInArrivalOrder),
     Case::new(703, "nine-parts", MUST, SPLITS, "A message of nine bytes in nine parts is put together.", nine_parts, Fault::PartLimit(8)),

@@ -512,7 +512,7 @@ impl Channel {
         let newer = self.newest.is_none_or(|newest| match fault {
             Fault::SequenceNoWrap => capsule.sequence > newest,
             Fault::SequencedOldDelivered => true,
-            _ => crate::session::Session::is_newer(capsule.sequence, newest),
+            _ => wire::is_newer(capsule.sequence, newest),
         });
         let in_line = capsule.sequence == self.newest.map_or(0, |newest| newest + 1);
         if newer && (in_line || fault != Fault::SequencedWaits) {

@@ -1,5 +1,11 @@
 //! The faults that the model can have on purpose.
 
+mod game;
+mod secure;
+
+pub use game::GameFault;
+pub use secure::SecureFault;
+
 /// A fault of the built-in model; each case names the one that it must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -419,4 +425,70 @@ pub enum Fault {
     EchoesReserved,
     /// Found by 1128.
     EchoFlipsLast,
+    /// Found by 2202.
+    LongRequestOne,
+    /// Found by 2203.
+    LadderRises,
+    /// Found by 2204.
+    AsksOnce,
+    /// Found by 2205.
+    AsksWildly,
+    /// Found by 2206.
+    LadderStands,
+    /// Found by 2207.
+    LadderWithoutFloor,
+    /// Found by 2208.
+    AsksForever,
+    /// Found by 2209.
+    VersionChanges,
+    /// Found by 2210, 2321, 2322, 2323, 2324, 2325, 2423.
+    IgnoresRefusal(u8),
+    /// Found by 2213, 2327.
+    BelievesStrangers,
+    /// Found by 2302.
+    LongRequestTwo,
+    /// Found by 2308.
+    CookieSwapped,
+    /// Found by 2309.
+    CookieNotZero,
+    /// Found by 2310.
+    ChallengeFlag,
+    /// Found by 2311.
+    AnswersFirstReplyOnly,
+    /// Found by 2312, 2313.
+    ReplyLengthExact,
+    /// Found by 2314.
+    SecurityByteExact,
+    /// Found by 2315, 3031.
+    RepeatsRequestTwo,
+    /// Found by 2319.
+    RequestTwoUnasked,
+    /// Found by 2331.
+    OpensTwice,
+    /// Found by 2332.
+    AsksWhenAnswered,
+    /// Found by 2333.
+    EncryptionExact,
+    /// Found by 2403.
+    RequestTruncated,
+    /// Found by 2404.
+    RequestGuidDiffers,
+    /// Found by 2405.
+    RequestUnreliable,
+    /// Found by 2407.
+    RequestWantsSecurity,
+    /// Found by 2420.
+    Ipv4Only,
+    /// Found by 2422.
+    AcceptedOrderedOnly,
+    /// Found by 2424.
+    PasswordRefusalExact,
+    /// Found by 2426.
+    AnswersEveryAccepted,
+    /// Found by 3032.
+    AnswersLateReplies,
+    /// A fault of the model of the Game Protocol.
+    Game(GameFault),
+    /// A fault of the model's secure mode.
+    Secure(SecureFault),
 }

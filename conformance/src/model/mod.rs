@@ -1,17 +1,27 @@
-//! A small RakNet server that is right, or wrong in one way on purpose.
+//! A small RakNet peer, server or client, that is right, or wrong in one way on purpose.
 //!
 //! It shows that each case can fail: a case passes against the model and fails against the model with the case's
 //! fault. It shares the encoder of the suite ([`crate::wire`]), so it does not show that the encoder is right; the
 //! bytes of docs/raknet.md and the servers of others show that.
 
+mod client;
 mod connection;
+mod dial;
 mod fault;
+mod game;
 mod offline;
 mod parse;
+mod sealed;
+mod secure;
 mod server;
+mod turn;
 
-pub use fault::Fault;
+pub use fault::{Fault, GameFault, SecureFault};
+use game::GameServer;
+use server::Server;
 pub use server::Setup;
+
+use turn::Turn;
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -35,13 +45,44 @@ impl Model {
     ///
     /// When no socket can be opened.
     pub fn start(setup: Setup, fault: Fault) -> io::Result<Self> {
+        Self::run(|socket| Server::new(socket, setup, fault))
+    }
+
+    /// Starts a model that dials an address.
+    ///
+    /// # Errors
+    ///
+    /// When no socket can be opened.
+    pub fn dial(target: SocketAddr, fault: Fault) -> io::Result<Self> {
+        Self::run(|socket| Server::dialling(socket, target, fault))
+    }
+
+    /// Starts a server of the Game Protocol.
+    ///
+    /// # Errors
+    ///
+    /// When no socket can be opened.
+    pub fn game(fault: Fault) -> io::Result<Self> {
+        Self::run(|socket| GameServer::new(socket, fault))
+    }
+
+    /// Starts a server that requires its secure mode.
+    ///
+    /// # Errors
+    ///
+    /// When no socket can be opened.
+    pub fn secure(fault: Fault) -> io::Result<Self> {
+        Self::run(|socket| Server::secure(socket, fault))
+    }
+
+    fn run<M: Turn + Send + 'static>(model: impl FnOnce(UdpSocket) -> M) -> io::Result<Self> {
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         socket.set_read_timeout(Some(Duration::from_millis(5)))?;
         let address = socket.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let mut server = model(socket);
         let thread = std::thread::spawn(move || {
-            let mut server = server::Server::new(socket, setup, fault);
             while !stopped.load(Ordering::Relaxed) {
                 server.turn();
             }

@@ -110,7 +110,7 @@ impl Server {
         self.send(from, &wire::pong(time, guid, &data));
     }
 
-    fn cookie(&self, from: SocketAddr) -> u32 {
+    pub(super) fn cookie(&self, from: SocketAddr) -> u32 {
         match self.fault {
             Fault::CookieForAll => 0x1234_5678,
             Fault::CookieOfLastRequest => self.requests as u32,
@@ -159,6 +159,12 @@ impl Server {
             }
             _ => {}
         }
+        if self.secure.is_some() {
+            if let Some(reply) = self.secure_reply_1(from, bytes.len(), mtu) {
+                self.send(from, &reply);
+            }
+            return;
+        }
         let mut out = wire::refusal(id::REPLY_1, self.guid);
         let odd = self.fault == Fault::SecurityByteOdd;
         out.push(if odd { 2 } else { u8::from(self.setup.cookies) });
@@ -188,6 +194,9 @@ impl Server {
     }
 
     fn request_2(&mut self, from: SocketAddr, bytes: &[u8]) {
+        if !self.secure_request_2(from, bytes) {
+            return;
+        }
         let mut reader = wire::Reader(&bytes[17..]);
         // Without a cookie exactly an address, an MTU and a GUID are left.
         let plain = matches!((reader.0.len(), reader.0.first()), (17, Some(4)) | (39, Some(6)));

@@ -1,7 +1,10 @@
 //! The model's table of connections, and its control messages.
 
 use super::connection::{Connection, Stage, Wish};
+use super::dial::Dial;
 use super::fault::Fault;
+use super::sealed::Secure;
+use super::turn::Turn;
 use crate::wire::{self, Capsule, id};
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
@@ -41,6 +44,10 @@ pub(super) struct Server {
     pub(super) spoiled: HashSet<SocketAddr>,
     pub(super) requests: usize,
     pub(super) pongs: u64,
+    /// The attempt of a client.
+    pub(super) dial: Option<Dial>,
+    /// The secure mode.
+    pub(super) secure: Option<Secure>,
     given_up: Vec<(SocketAddr, Connection)>,
     held_echo: Option<Vec<u8>>,
 }
@@ -60,27 +67,10 @@ impl Server {
             spoiled: HashSet::new(),
             requests: 0,
             pongs: 0,
+            dial: None,
+            secure: None,
             given_up: Vec::new(),
             held_echo: None,
-        }
-    }
-
-    /// Handles what has arrived, and what is due by time.
-    pub(super) fn turn(&mut self) {
-        let mut buffer = [0; 65_536];
-        // A burst is acknowledged together, and time goes on within it.
-        for _ in 0..64 {
-            match self.socket.recv_from(&mut buffer) {
-                Ok((len, from)) => self.take(from, &buffer[..len]),
-                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
-                Err(_) => break,
-            }
-            if self.connections.values().any(|connection| !connection.outgoing.is_empty()) {
-                break;
-            }
-        }
-        if !self.dead {
-            self.tick();
         }
     }
 
@@ -100,7 +90,11 @@ impl Server {
             return;
         }
         if bytes[0] & 0x80 == 0 {
-            self.offline(from, bytes);
+            if self.dial.is_some() {
+                self.reply(from, bytes);
+            } else {
+                self.offline(from, bytes);
+            }
             return;
         }
         let mut source = from;
@@ -113,10 +107,13 @@ impl Server {
                 _ => {}
             }
         }
-        let Some(connection) = self.connections.get_mut(&source) else {
+        let Some(bytes) = self.unsealed(source, bytes) else {
             return;
         };
-        let wish = connection.take(bytes);
+        let Some(connection) = self.connections.get_mut(&source).filter(|_| bytes.len() > 2) else {
+            return;
+        };
+        let wish = connection.take(&bytes);
         self.obey(&wish);
         self.deliver(source);
     }
@@ -155,7 +152,7 @@ impl Server {
         let _ = self.socket.send_to(&bytes, to);
     }
 
-    fn clock(&self) -> u64 {
+    pub(super) fn clock(&self) -> u64 {
         self.began.elapsed().as_millis() as u64
     }
 
@@ -185,6 +182,8 @@ impl Server {
             id::CONNECTED_PING => self.connected_ping(from, payload),
             id::CONNECTION_REQUEST if stage == Stage::Reserved => self.connection_request(from, payload),
             id::NEW_INCOMING if stage == Stage::Requested => self.new_incoming(from, payload),
+            id::ACCEPTED if self.dial.is_some() => self.accepted_by_server(from, capsule),
+            id::INVALID_PASSWORD if self.dial.is_some() => self.password_refused(from, payload),
             id::DISCONNECTION => return self.disconnection(from, payload),
             id::USER.. if stage == Stage::Open => self.echo(from, payload.clone()),
             0x0e if fault == Fault::EchoesReserved => self.echo(from, payload.clone()),
@@ -241,6 +240,9 @@ impl Server {
     }
 
     fn connection_request(&mut self, from: SocketAddr, payload: &[u8]) {
+        let Some(payload) = self.proven(from, payload) else {
+            return;
+        };
         let mut reader = wire::Reader(&payload[1..]);
         let read = (|| {
             let (_, time, _) = (reader.u64()?, reader.u64()?, reader.u8()?);
@@ -373,7 +375,11 @@ impl Server {
     }
 
     fn tick(&mut self) {
+        self.ask();
         let fault = self.fault;
+        if fault == Fault::NeverGivesUp {
+            self.insist();
+        }
         let clock = self.clock();
         let mut gone = Vec::new();
         for (&address, connection) in &mut self.connections {
@@ -387,6 +393,10 @@ impl Server {
         for connection in self.connections.iter_mut().chain(self.given_up.iter_mut().map(|(a, c)| (&*a, c))) {
             connection.1.resend_late();
             for bytes in std::mem::take(&mut connection.1.outgoing) {
+                let bytes = match self.secure.as_mut() {
+                    Some(secure) => secure.seal(*connection.0, bytes, fault),
+                    None => bytes,
+                };
                 // A client that is gone is found by its silence.
                 let _ = self.socket.send_to(&bytes, connection.0);
             }
@@ -397,6 +407,26 @@ impl Server {
                 connection.send(2, wire::connected_ping(0));
                 self.given_up.push((address, connection));
             }
+        }
+    }
+}
+
+impl Turn for Server {
+    fn turn(&mut self) {
+        let mut buffer = [0; 65_536];
+        // A burst is acknowledged together, and time goes on within it.
+        for _ in 0..64 {
+            match self.socket.recv_from(&mut buffer) {
+                Ok((len, from)) => self.take(from, &buffer[..len]),
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+                Err(_) => break,
+            }
+            if self.connections.values().any(|connection| !connection.outgoing.is_empty()) {
+                break;
+            }
+        }
+        if !self.dead {
+            self.tick();
         }
     }
 }

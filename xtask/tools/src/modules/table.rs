@@ -253,6 +253,7 @@ const CLI: Crate = Crate {
         // The commands.
         Layer::apart(&[
             "bench",
+            "conformance",
             "decode",
             "keygen",
             "log",

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Judges the peers that interop/setup.sh has built and rakwire's own, and prints docs/conformance.md.
+# Usage: conformance/peers.sh [NAME ...]    (default: all; with names the other results stay as they are)
+# The program `rakwire` is target/debug/rakwire, or that of the variable RAKWIRE_PROGRAM.
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$here/.."
+out=target/conformance
+bin=target/interop/bin
+rakwire=${RAKWIRE_PROGRAM:-target/debug/rakwire}
+suite=${CONFORMANCE_PROGRAM:-conformance/target/debug/rakwire-conformance}
+mkdir -p "$out"
+wanted=("$@")
+
+# judge FILE NAME VERSION NOTE ARGUMENTS...
+judge() {
+    local file=$1 name=$2 version=$3 note=$4
+    shift 4
+    if [ ${#wanted[@]} -gt 0 ]; then
+        case " ${wanted[*]} " in *" $file "*) ;; *) return ;; esac
+    fi
+    echo "$file" >&2
+    # Its status tells whether a case failed, which the page shows.
+    "$suite" "$@" --json --peer "$name" --peer-version "$version" --peer-note "$note" >"$out/$file.json.new"
+    [ -s "$out/$file.json.new" ] && mv "$out/$file.json.new" "$out/$file.json"
+}
+
+# server FILE NAME VERSION NOTE PROTOCOL COMMAND: a server of RakNet that sends messages back.
+server() {
+    judge "$1" "$2" "$3" "$4" --start "$6" --protocol "$5" --echo --timeout 600
+}
+
+# client FILE NAME VERSION NOTE COMMAND: a client of RakNet, a fresh one for each case.
+client() {
+    judge "$1" "$2" "$3" "$4" --listen 127.0.0.1:0 --start "$5" --timeout 600
+}
+
+version=$("$rakwire" --version | cut -d' ' -f2)
+server server-rakwire rakwire "$version" "" 6 "$rakwire echo --listen {}"
+server server-cpp "C++ RakNet" "4.081, as in raknet-native 1.2.3" "" 6 "$bin/cpp-peer server --port {port} --protocol 6"
+server server-python "raknet (PyPI)" "0.3.0, C++ RakNet in a wheel" "" 6 "$bin/python-peer server --port {port} --protocol 6"
+server server-rust-raknet rust-raknet 1.4.0 "" 11 \
+    "$bin/rust-raknet-peer server --port {port} --protocol 11"
+server server-tokio-raknet tokio-raknet 0.2.0 "Its peer is that of the benchmarks." 11 "$bin/tokio-raknet-peer echo --port {port}"
+for library in @serenityjs/raknet:0.8.21 @jsprismarine/raknet:1.4.7 jsp-raknet:2.2.0 raknet-node:0.5.0; do
+    name=${library%:*}
+    server "server-npm-$(basename "$name")-${#name}" "$name" "${library##*:}" "" 11 \
+        "$bin/npm-peer server --port {port} --library $name"
+done
+for library in PieRakNet:2.3.2.1 rak-net:1.9 pybedrock-net:1.3.4; do
+    name=${library%:*}
+    server "server-pypi-$name" "$name" "${library##*:}" "" 11 "$bin/pypi-peer server --port {port} --library $name"
+done
+
+client client-rakwire rakwire "$version" "" "$rakwire send {} hello --protocol 6 --timeout 20"
+client client-cpp "C++ RakNet" "4.081, as in raknet-native 1.2.3" "" "$bin/cpp-peer client {} --protocol 6 --timeout 60"
+client client-python "raknet (PyPI)" "0.3.0, C++ RakNet in a wheel" "" "$bin/python-peer client {} --protocol 6 --timeout 60"
+client client-rust-raknet rust-raknet 1.4.0 "It reads no cookies and takes no MTU above 1,400." \
+    "$bin/rust-raknet-peer client {} --protocol 11 --timeout 60"
+client client-tokio-raknet tokio-raknet 0.2.0 "Its peer is that of the benchmarks." "$bin/tokio-raknet-peer pingpong {}"
+for library in jsp-raknet:2.2.0 raknet-node:0.5.0; do
+    name=${library%:*}
+    client "client-npm-$(basename "$name")-${#name}" "$name" "${library##*:}" "" \
+        "$bin/npm-peer client {} --library $name --timeout 60"
+done
+client client-pypi-pybedrock-net pybedrock-net 1.3.4 "It leaves when it is connected, so cases of an open connection find it gone." \
+    "$bin/pypi-peer client {} --library pybedrock-net --timeout 60"
+
+judge game-rakwire rakwire "$version" "" --start "$rakwire echo --protocol game --listen {}" --game-protocol --echo --timeout 600
+key=$out/server.key
+[ -f "$key" ] || "$rakwire" keygen "$key" >/dev/null
+judge secure-rakwire rakwire "$version" "" --start "$rakwire echo --secure $key --listen {}" --secure --timeout 600
+
+"$suite" page --head "$here/page-head.md" "$out"/server-*.json "$out"/client-*.json "$out"/game-*.json "$out"/secure-*.json

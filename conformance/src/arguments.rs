@@ -1,0 +1,124 @@
+//! The options of the command line.
+
+use clap::{Args, Parser, Subcommand};
+use rakwire_conformance::case::Role;
+use std::path::PathBuf;
+
+/// Judges a RakNet peer, or a server of the Game Protocol, by numbered cases over raw datagrams.
+///
+/// The exit status is 0 if no case failed, 1 if one did, and 2 if the suite could not run.
+#[derive(Debug, Parser)]
+#[command(name = "rakwire-conformance", version, max_term_width = 100)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    /// The server, as 127.0.0.1:19132.
+    #[arg(required_unless_present_any = ["list", "listen", "start"])]
+    pub(crate) target: Option<String>,
+    /// Judge a client, which dials this address again and again, or is started by --start.
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["target", "game_protocol"])]
+    pub(crate) listen: Option<String>,
+    /// Start the peer for each case by this command line, in which {} stands for the address and {port} for its port,
+    /// and end it after the case. A server prints a line when it is ready.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "target")]
+    pub(crate) start: Option<String>,
+    /// How many seconds to wait for a client in each case.
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) patience: u64,
+    /// Judge a server of the Game Protocol.
+    #[arg(long)]
+    pub(crate) game_protocol: bool,
+    /// Judge a server that requires the secure mode of rakwire.
+    #[arg(long, conflicts_with_all = ["listen", "game_protocol"])]
+    pub(crate) secure: bool,
+    /// List the cases and end.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Run only the cases with these texts at the start of their number or in their name.
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    pub(crate) only: Vec<String>,
+    /// Count a SHOULD that does not hold as a failure.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Print one JSON document instead of lines.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a file for JUnit.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write a page.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// How many milliseconds an answer may take; a quarter of it counts as silence.
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(40..=60_000))]
+    pub(crate) timeout: u64,
+    /// How many seconds the peer takes at most to give up a silent one.
+    #[arg(long, value_name = "S", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) lifetime: u64,
+    /// The protocol version to announce to a server.
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    pub(crate) protocol: u8,
+    /// The server sends every message back (of RakNet those with an id of 86 or more), as `rakwire echo` does.
+    #[arg(long)]
+    pub(crate) echo: bool,
+    /// The password of the server.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) password: Option<String>,
+    /// The number of clients that the server takes, all of which must be free.
+    #[arg(long, value_name = "N")]
+    pub(crate) capacity: Option<usize>,
+    #[command(flatten)]
+    pub(crate) about: About,
+}
+
+/// Facts about the peer for the page of results.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "For the page of results")]
+pub(crate) struct About {
+    /// The name of the peer.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) peer: Option<String>,
+    /// Its version.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) peer_version: Option<String>,
+    /// The command line that started it.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) peer_start: Option<String>,
+    /// A limit that readers should know.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) peer_note: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print a page in Markdown from the JSON documents of several runs.
+    Page(PageArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PageArguments {
+    /// The JSON documents.
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Text for the beginning of the page.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) head: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// The peer that is judged.
+    pub(crate) fn role(&self) -> Role {
+        match &self.listen {
+            Some(_) => Role::Client,
+            None if self.game_protocol => Role::GameServer,
+            None if self.secure => Role::SecureServer,
+            None => Role::Server,
+        }
+    }
+
+    /// The address of the server, or the one to listen at.
+    pub(crate) fn address(&self) -> &str {
+        self.listen.as_deref().or(self.target.as_deref()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,217 @@
+//! Group 22: the first requests of a client, and what it makes of answers that are not right.
+
+use crate::case::{Case, Context, Needs, Role};
+use crate::case::{MUST, SHOULD};
+use crate::check::{Check, Stop, ensure, fail};
+use crate::link::Link;
+use crate::listen::Attempt;
+use crate::model::Fault;
+use crate::wire::{self, id};
+use std::time::{Duration, Instant};
+
+const ATTEMPTS: &str = "connection-attempts";
+const OFFLINE: &str = "offline-messages";
+const VERSION: &str = "the-version-of-the-server";
+const DATAGRAMS: &str = "datagrams";
+
+/// The cases.
+#[rustfmt::skip]
+pub(super) const CASES: &[Case] = &[
+    client(2201, "dials", MUST, OFFLINE, "A client begins with request 1 (05) and the magic.", dials, Fault::Mute(id::REQUEST_1)),
+    client(2202, "request-1-longest", MUST, ATTEMPTS, "No request 1 has more than 1,464 bytes, which is an MTU of 1492.", longest, Fault::LongRequestOne),
+    client(2203, "request-1-falls", SHOULD, ATTEMPTS, "The sizes of unanswered requests 1 do not rise from one to the next.", falls, Fault::LadderRises),
+    client(2204, "request-1-repeated", MUST, ATTEMPTS, "A request 1 without an answer is repeated.", repeated, Fault::AsksOnce),
+    client(2205, "request-1-spaced", SHOULD, ATTEMPTS, "Requests 1 leave at most 20 times a second.", spaced, Fault::AsksWildly),
+    client(2206, "request-1-smaller", SHOULD, ATTEMPTS, "Without an answer a smaller MTU is tried.", smaller, Fault::LadderStands),
+    client(2207, "request-1-floor", SHOULD, ATTEMPTS, "No request 1 is shorter than 548 bytes, which is an MTU of 576.", floor, Fault::LadderWithoutFloor),
+    client(2208, "request-1-gives-up", SHOULD, ATTEMPTS, "An attempt without any answer ends.", gives_up, Fault::AsksForever).needs(Needs::Start),
+    client(2209, "request-1-version", MUST, VERSION, "All requests 1 of an attempt announce one version.", version, Fault::VersionChanges),
+    client(2210, "incompatible-ends", MUST, VERSION, "After 19 a client sends no request 2, though a reply 1 follows.", incompatible, Fault::IgnoresRefusal(id::INCOMPATIBLE)),
+    client(2211, "incompatible-wrong-magic", MUST, DATAGRAMS, "A 19 with another magic does not end the attempt.", incompatible_magic, Fault::IgnoresMagic),
+    client(2212, "garbage-while-dialling", MUST, "hostile-bytes", "Random bytes from the server's address do not end the attempt.", garbage, Fault::DiesOfGarbage),
+    client(2213, "reply-1-other-port", MUST, DATAGRAMS, "A reply 1 from another port of the server's host is not answered.", other_port, Fault::BelievesStrangers),
+    client(2214, "reply-1-truncated", MUST, OFFLINE, "A reply 1 that is cut off brings no request 2.", truncated, Fault::PadsShortDatagrams),
+    client(2215, "reply-1-wrong-magic", MUST, DATAGRAMS, "A reply 1 with another magic brings no request 2.", wrong_magic, Fault::IgnoresMagic),
+    client(2216, "incompatible-truncated", SHOULD, OFFLINE, "A 19 that is cut off does not end the attempt.", incompatible_cut, Fault::PadsShortDatagrams),
+    client(2217, "unknown-id-while-dialling", MUST, "message-ids", "A datagram with the magic and an id that travels nowhere is not answered.", unknown, Fault::AnswersUnknownIds),
+];
+
+pub(super) const fn client(
+    number: u16,
+    name: &'static str,
+    level: crate::case::Level,
+    section: &'static str,
+    requirement: &'static str,
+    run: fn(&mut Context) -> Check,
+    fault: Fault,
+) -> Case {
+    Case::new(number, name, level, section, requirement, run, fault).of(Role::Client)
+}
+
+fn dials(context: &mut Context) -> Check {
+    context.accept().map(|_| ())
+}
+
+/// The times and bytes of the requests 1 that come in a time without any answer.
+fn unanswered(context: &mut Context, time: Duration) -> Check<Vec<(Instant, Vec<u8>)>> {
+    let mut attempt = context.accept()?;
+    let mut all = vec![(Instant::now(), attempt.first.clone())];
+    let deadline = Instant::now() + time;
+    while let Some(bytes) = attempt.link.receive(deadline)? {
+        if wire::offline_id(&bytes) == Some(id::REQUEST_1) {
+            all.push((Instant::now(), bytes));
+        }
+    }
+    Ok(all)
+}
+
+fn lengths(context: &mut Context) -> Check<Vec<usize>> {
+    let time = context.timing.lifetime;
+    Ok(unanswered(context, time)?.iter().map(|request| request.1.len()).collect())
+}
+
+fn longest(context: &mut Context) -> Check {
+    let attempt = context.accept()?;
+    ensure(attempt.first.len() <= 1464, || format!("the first has {} bytes", attempt.first.len()))
+}
+
+fn falls(context: &mut Context) -> Check {
+    let lengths = lengths(context)?;
+    // Behind the smallest size an attempt may begin again with the largest.
+    let rises = lengths.windows(2).any(|pair| pair[1] > pair[0] && pair[1] != lengths[0]);
+    ensure(!rises && lengths[0] == lengths.iter().copied().max().unwrap_or_default(), || {
+        format!("the sizes are {lengths:?}")
+    })
+}
+
+fn repeated(context: &mut Context) -> Check {
+    let lengths = lengths(context)?;
+    ensure(lengths.len() > 1, || "one request 1 came".into())
+}
+
+fn spaced(context: &mut Context) -> Check {
+    let count = unanswered(context, Duration::from_secs(1))?.len();
+    ensure(count <= 21, || format!("{count} came in a second"))
+}
+
+fn smaller(context: &mut Context) -> Check {
+    let lengths = lengths(context)?;
+    ensure(lengths.iter().any(|&len| len < lengths[0]), || format!("the sizes are {lengths:?}"))
+}
+
+fn floor(context: &mut Context) -> Check {
+    let lengths = lengths(context)?;
+    ensure(lengths.iter().all(|&len| len >= 548), || format!("the sizes are {lengths:?}"))
+}
+
+fn gives_up(context: &mut Context) -> Check {
+    let lifetime = context.timing.lifetime;
+    let all = unanswered(context, lifetime * 2)?;
+    let late = all.last().is_some_and(|last| last.0 - all[0].0 > lifetime * 3 / 2);
+    ensure(!late, || format!("{} requests came, the last after {:?}", all.len(), lifetime * 3 / 2))
+}
+
+fn version(context: &mut Context) -> Check {
+    let time = context.timing.lifetime;
+    let all = unanswered(context, time)?;
+    let versions: Vec<_> = all.iter().filter_map(|request| request.1.get(17)).collect();
+    ensure(versions.windows(2).all(|pair| pair[0] == pair[1]), || format!("they are {versions:?}"))
+}
+
+/// Fails if request 2 comes before silence counts as no answer.
+fn no_request_2(attempt: &mut Attempt, after: &str) -> Check {
+    let came = attempt.link.during_quiet()?;
+    let asked = came.iter().any(|bytes| wire::offline_id(bytes) == Some(id::REQUEST_2));
+    ensure(!asked, || format!("{after} was followed by request 2"))
+}
+
+/// Fails unless a right reply 1 brings request 2.
+pub(super) fn goes_on(attempt: &mut Attempt, after: &str) -> Check {
+    for _ in 0..2 {
+        let reply = attempt.reply_1(None, attempt.probed());
+        attempt.link.send(&reply)?;
+        if attempt.request_2()?.is_some() {
+            return Ok(());
+        }
+    }
+    fail(format!("no request 2 for a reply 1 after {after}"))
+}
+
+fn incompatible(context: &mut Context) -> Check {
+    let mut attempt = context.accept()?;
+    let refused = attempt.first.get(17).copied().unwrap_or_default();
+    attempt.link.send(&wire::incompatible(refused.wrapping_add(1), attempt.guid))?;
+    attempt.link.during_quiet()?;
+    let reply = attempt.reply_1(None, attempt.probed());
+    attempt.link.send(&reply)?;
+    no_request_2(&mut attempt, "19")
+}
+
+fn incompatible_magic(context: &mut Context) -> Check {
+    let mut attempt = context.accept()?;
+    let mut refusal = wire::incompatible(99, attempt.guid);
+    refusal[9] ^= 1;
+    attempt.link.send(&refusal)?;
+    goes_on(&mut attempt, "a 19 with another magic")
+}
+
+fn garbage(context: &mut Context) -> Check {
+    let mut attempt = context.accept()?;
+    for seed in 0..60_u32 {
+        let mut bytes: Vec<u8> =
+            (0..seed % 40 + 3).map(|at| (at ^ seed).wrapping_mul(0x9e37_79b1).to_be_bytes()[0]).collect();
+        // 0A, 0B, 0C and 11 end an attempt also without the magic.
+        bytes[0] |= 0x40;
+        attempt.link.send(&bytes)?;
+    }
+    goes_on(&mut attempt, "random bytes")
+}
+
+fn other_port(context: &mut Context) -> Check {
+    let mut attempt = context.accept()?;
+    let mut other: Link = context.link()?;
+    let reply = attempt.reply_1(None, attempt.probed());
+    other.send(&reply)?;
+    other.silence("a reply 1 from another port")?;
+    no_request_2(&mut attempt, "a reply 1 from another port")?;
+    goes_on(&mut attempt, "a reply 1 from another port")
+}
+
+fn truncated(context: &mut Context) -> Check {
+    let mut attempt = context.accept()?;
+    let reply = attempt.reply_1(None, attempt.probed());
+    for len in 3..reply.len() {
+        attempt.link.send(&reply[..len])?;
+    }
+    no_request_2(&mut attempt, "a truncated reply 1")?;
+    goes_on(&mut attempt, "truncated replies 1")
+}
+
+fn wrong_magic(context: &mut Context) -> Check {
+    let mut attempt = context.accept()?;
+    for at in 1..17 {
+        let mut reply = attempt.reply_1(None, attempt.probed());
+        reply[at] ^= 1;
+        attempt.link.send(&reply)?;
+    }
+    no_request_2(&mut attempt, "a reply 1 with another magic")
+}
+
+fn incompatible_cut(context: &mut Context) -> Check {
+    let mut attempt = context.accept()?;
+    attempt.link.send(&wire::incompatible(99, attempt.guid)[..20])?;
+    goes_on(&mut attempt, "a 19 that is cut off")
+}
+
+fn unknown(context: &mut Context) -> Check {
+    let mut attempt = context.accept()?;
+    for id in 0x1e..0x80_u8 {
+        attempt.link.send(&[&[id][..], &wire::MAGIC, &[0; 30]].concat())?;
+    }
+    let came = attempt.link.during_quiet()?;
+    let answered = came.iter().any(|bytes| wire::offline_id(bytes) != Some(id::REQUEST_1));
+    if answered {
+        return Err(Stop::Failed("it was answered".into()));
+    }
+    goes_on(&mut attempt, "datagrams with unknown ids")
+}

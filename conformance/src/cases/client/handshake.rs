@@ -1,0 +1,287 @@
+//! Group 24: the messages of a client inside the connection, until it is open.
+
+use super::attempt::client;
+use crate::case::{Case, Context};
+use crate::case::{MUST, SHOULD};
+use crate::check::{Check, ensure, fail};
+use crate::model::Fault;
+use crate::session::{Session, now};
+use crate::wire::{self, Capsule, id};
+use std::net::{Ipv6Addr, SocketAddr};
+
+const CONTROL: &str = "control-messages";
+const OPENING: &str = "opening-a-connection";
+const SENDING: &str = "sending";
+const MISMATCHES: &str = "where-the-documents-disagree";
+
+/// The cases.
+#[rustfmt::skip]
+pub(super) const CASES: &[Case] = &[
+    client(2401, "request", MUST, OPENING, "Reply 2 brings a connection request (09).", request, Fault::MuteControl(id::CONNECTION_REQUEST)),
+    client(2402, "request-numbers", MUST, "address-validation", "09 comes in datagram 0 and is reliable message 0.", numbers, Fault::FirstDatagram(1)),
+    client(2403, "request-layout", MUST, CONTROL, "09 has a GUID, a time and a security byte, 17 bytes behind its id, and then the password.", layout, Fault::RequestTruncated),
+    client(2404, "request-guid", MUST, CONTROL, "09 has the GUID of request 2.", same_guid, Fault::RequestGuidDiffers),
+    client(2405, "request-reliable", MUST, CONTROL, "09 travels reliable.", reliable, Fault::RequestUnreliable),
+    client(2406, "request-resent", MUST, "gaps", "09 is sent again until it is acknowledged.", resent, Fault::NeverResends),
+    client(2407, "request-plain", MUST, CONTROL, "Without a key in reply 1 the security byte of 09 is 0.", plain, Fault::RequestWantsSecurity),
+    client(2408, "accepted-acknowledged", MUST, "acknowledgements", "The datagram of 10 is acknowledged.", ten_acked, Fault::NoAckOfFirst),
+    client(2409, "new-incoming", MUST, OPENING, "10 brings a message 13.", thirteen, Fault::MuteControl(id::NEW_INCOMING)),
+    client(2410, "new-incoming-layout", MUST, CONTROL, "13 is exactly an address, addresses and two times.", thirteen_layout, Fault::AcceptedTail),
+    client(2411, "new-incoming-time", MUST, CONTROL, "13 has the server's time of message 10.", thirteen_time, Fault::AcceptedTimeWrong),
+    client(2412, "new-incoming-addresses", SHOULD, "internal-addresses", "13 lists ten addresses with versions up to 8, and twenty from 9 on.", thirteen_list, Fault::AddressCount(9)),
+    client(2413, "new-incoming-ordered", SHOULD, CONTROL, "13 travels reliable ordered on channel 0.", thirteen_ordered, Fault::AcceptedUnreliable),
+    client(2414, "new-incoming-first-order", MUST, SENDING, "13 has the ordering index 0.", thirteen_order, Fault::FirstOrder(1)),
+    client(2415, "new-incoming-resent", MUST, "gaps", "13 is sent again until it is acknowledged.", thirteen_resent, Fault::NeverResends),
+    client(2416, "accepted-twenty-addresses", MUST, CONTROL, "10 may list twenty addresses.", twenty, Fault::NewIncomingCount),
+    client(2417, "accepted-one-address", MUST, CONTROL, "10 may list one address: as many are read as come before the last 16 bytes.", one, Fault::NewIncomingCount),
+    client(2418, "accepted-ten-addresses", MUST, CONTROL, "10 may list ten addresses.", ten, Fault::NewIncomingTen),
+    client(2419, "accepted-other-address", SHOULD, MISMATCHES, "The client's address in 10 is not checked.", other_address, Fault::ChecksNewIncoming),
+    client(2420, "accepted-mixed-addresses", SHOULD, CONTROL, "The list of 10 may mix addresses of both versions.", mixed, Fault::Ipv4Only),
+    client(2421, "accepted-truncated", MUST, "hostile-bytes", "A 10 that is cut within the client's address is not followed by 13.", truncated, Fault::AcceptsShortRequest),
+    client(2422, "accepted-unreliable", SHOULD, "connection-attempts", "A 10 that travels unreliable is taken: some servers send it so.", unreliable, Fault::AcceptedOrderedOnly),
+    client(2423, "password-refused", MUST, CONTROL, "18 ends the attempt: a 10 behind it is not followed by 13.", refused, Fault::IgnoresRefusal(id::INVALID_PASSWORD)),
+    client(2424, "password-refused-nine-bits", SHOULD, "cut-messages", "18 counts also when nine bits are left of it.", refused_cut, Fault::PasswordRefusalExact),
+    client(2425, "accepted-in-parts", SHOULD, "splits", "A 10 in two parts is put together.", in_parts, Fault::NoSplits),
+    client(2426, "accepted-twice", MUST, "both-dial", "A second 10 brings no second 13.", accepted_twice, Fault::AnswersEveryAccepted),
+    client(2427, "ping-after-opening", MUST, OPENING, "After 13 the connection is open: pings in it are answered.", opened, Fault::MuteControl(id::CONNECTED_PONG)),
+];
+
+fn request(context: &mut Context) -> Check {
+    context.requested().map(|_| ())
+}
+
+fn numbers(context: &mut Context) -> Check {
+    let (session, request) = context.requested()?;
+    let first = session.first(id::CONNECTION_REQUEST).map_or(0, |arrival| arrival.datagram);
+    ensure(first == 0 && request.number == 0, || format!("datagram {first}, message {}", request.number))
+}
+
+fn layout(context: &mut Context) -> Check {
+    let (_, request) = context.requested()?;
+    ensure(request.payload.len() >= 18, || format!("it has {} bytes", request.payload.len()))
+}
+
+fn same_guid(context: &mut Context) -> Check {
+    let mut attempt = context.accept()?;
+    let mtu = attempt.probed();
+    attempt.link.send(&attempt.reply_1(None, mtu))?;
+    let Some((_, second)) = attempt.request_2()? else {
+        return fail("no request 2 after reply 1");
+    };
+    attempt.link.send(&attempt.reply_2(second.mtu))?;
+    let mut session = attempt.session(second.mtu);
+    let request = session.wait_for(id::CONNECTION_REQUEST)?;
+    let same = request.payload.get(1..9) == Some(&second.guid.to_be_bytes()[..]);
+    ensure(same, || format!("request 2 had {:016x}, 09 has {:02x?}", second.guid, request.payload.get(1..9)))
+}
+
+fn reliable(context: &mut Context) -> Check {
+    let (_, request) = context.requested()?;
+    ensure(request.is_reliable(), || format!("reliability {}", request.reliability))
+}
+
+/// Waits until a message came twice under one message number, without an acknowledgement.
+fn comes_again(session: &mut Session, id: u8) -> Check {
+    let patience = session.link.timing.lifetime;
+    let again = |session: &Session| {
+        let first = session.first(id).map(|arrival| arrival.capsule.number);
+        session.with_id(id).filter(|arrival| Some(arrival.capsule.number) == first).count() > 1
+    };
+    let came = session.wait(patience, again)?;
+    ensure(came, || "it was not sent again, although nothing was acknowledged".into())
+}
+
+fn resent(context: &mut Context) -> Check {
+    let mut session = context.reserve()?;
+    session.acknowledges = false;
+    comes_again(&mut session, id::CONNECTION_REQUEST)
+}
+
+fn plain(context: &mut Context) -> Check {
+    let (_, request) = context.requested()?;
+    let security = request.payload.get(17);
+    ensure(security == Some(&0), || format!("it is {security:02x?}"))
+}
+
+fn ten_acked(context: &mut Context) -> Check {
+    let (mut session, _) = context.requested()?;
+    let accepted = session.accepted(10);
+    let number = session.send_10(accepted)?;
+    ensure(session.wait_ack(number)?, || "it was not".into())
+}
+
+/// Sends a 10 and returns the 13 that it brings.
+fn thirteen_for(context: &mut Context, build: impl Fn(&Session) -> Vec<u8>) -> Check<(Session, Capsule)> {
+    let (mut session, _) = context.requested()?;
+    let accepted = build(&session);
+    session.send_10(accepted)?;
+    let thirteen = session.wait_for(id::NEW_INCOMING)?;
+    Ok((session, thirteen))
+}
+
+fn usual(context: &mut Context) -> Check<(Session, Capsule)> {
+    thirteen_for(context, |session| session.accepted(10))
+}
+
+fn thirteen(context: &mut Context) -> Check {
+    usual(context).map(|_| ())
+}
+
+fn read(capsule: &Capsule) -> Check<wire::NewIncoming> {
+    match wire::read_new_incoming(&capsule.payload) {
+        Some(read) => Ok(read),
+        None => fail("13 cannot be read: addresses do not end before the last 16 bytes"),
+    }
+}
+
+fn thirteen_layout(context: &mut Context) -> Check {
+    let (_, thirteen) = usual(context)?;
+    read(&thirteen).map(|_| ())
+}
+
+fn thirteen_time(context: &mut Context) -> Check {
+    let build = |session: &Session| wire::accepted(session.link.target, 10, 7, 0x0011_2233_4455);
+    let (_, thirteen) = thirteen_for(context, build)?;
+    let time = read(&thirteen)?.accepted;
+    ensure(time == 0x0011_2233_4455, || format!("it has {time:#x}"))
+}
+
+fn thirteen_list(context: &mut Context) -> Check {
+    let (_, thirteen) = usual(context)?;
+    let version = context.trace.entries().first().and_then(|entry| entry.bytes.get(17).copied());
+    let due = if version > Some(8) { 20 } else { 10 };
+    let count = read(&thirteen)?.addresses;
+    ensure(count == due, || format!("{count} addresses, {due} are due"))
+}
+
+fn thirteen_ordered(context: &mut Context) -> Check {
+    let (_, thirteen) = usual(context)?;
+    ensure(thirteen.reliability == 3 && thirteen.channel == 0, || {
+        format!("reliability {}, channel {}", thirteen.reliability, thirteen.channel)
+    })
+}
+
+fn thirteen_order(context: &mut Context) -> Check {
+    let (_, thirteen) = usual(context)?;
+    ensure(thirteen.order == 0, || format!("it has {}", thirteen.order))
+}
+
+fn thirteen_resent(context: &mut Context) -> Check {
+    let (mut session, _) = context.requested()?;
+    session.acknowledges = false;
+    let accepted = session.accepted(10);
+    session.send_10(accepted)?;
+    comes_again(&mut session, id::NEW_INCOMING)
+}
+
+fn with_addresses(context: &mut Context, count: usize) -> Check {
+    thirteen_for(context, |session| session.accepted(count)).map(|_| ())
+}
+
+fn twenty(context: &mut Context) -> Check {
+    with_addresses(context, 20)
+}
+
+fn one(context: &mut Context) -> Check {
+    with_addresses(context, 1)
+}
+
+fn ten(context: &mut Context) -> Check {
+    with_addresses(context, 10)
+}
+
+fn other_address(context: &mut Context) -> Check {
+    let other = SocketAddr::from(([203, 0, 113, 7], 4));
+    thirteen_for(context, |_| wire::accepted(other, 10, 1, now())).map(|_| ())
+}
+
+fn mixed(context: &mut Context) -> Check {
+    let build = |session: &Session| {
+        let mut out = vec![id::ACCEPTED];
+        wire::put_address(&mut out, session.link.target);
+        out.extend([0, 0]);
+        for at in 0..10 {
+            let version_6 = SocketAddr::from((Ipv6Addr::LOCALHOST, at));
+            wire::put_address(&mut out, if at == 3 { version_6 } else { wire::unassigned() });
+        }
+        out.extend([1_u64.to_be_bytes(), now().to_be_bytes()].concat());
+        out
+    };
+    thirteen_for(context, build).map(|_| ())
+}
+
+/// Fails if 13 comes before silence counts as no answer.
+fn no_13(session: &mut Session, after: &str) -> Check {
+    session.quiet()?;
+    ensure(session.first(id::NEW_INCOMING).is_none(), || format!("{after} was followed by 13"))
+}
+
+fn truncated(context: &mut Context) -> Check {
+    let (mut session, _) = context.requested()?;
+    let accepted = session.accepted(10);
+    session.send_10(accepted[..5].to_vec())?;
+    no_13(&mut session, "a truncated 10")
+}
+
+fn unreliable(context: &mut Context) -> Check {
+    let (mut session, _) = context.requested()?;
+    let accepted = session.accepted(10);
+    session.send(&[Capsule::unreliable(accepted)])?;
+    session.wait_for(id::NEW_INCOMING).map(|_| ())
+}
+
+/// Refuses the password, accepts nevertheless, and fails if 13 comes.
+fn refused_by(context: &mut Context, cut: bool) -> Check {
+    let (mut session, _) = context.requested()?;
+    let whole = [&[id::INVALID_PASSWORD][..], &session.guid.to_be_bytes()].concat();
+    let number = session.next_reliable();
+    if cut {
+        // Nine bits: the id, and the first bit of the next byte.
+        let mut bytes = wire::data(0x84, session.number, &[]);
+        Capsule::reliable(number, whole[..2].to_vec()).write_bits(9, 0, &mut bytes);
+        session.link.send(&bytes)?;
+        session.number += 1;
+    } else {
+        session.send(&[Capsule::reliable(number, whole)])?;
+    }
+    session.quiet()?;
+    let accepted = session.accepted(10);
+    session.send_10(accepted)?;
+    no_13(&mut session, "18 and then 10")
+}
+
+fn refused(context: &mut Context) -> Check {
+    refused_by(context, false)
+}
+
+fn refused_cut(context: &mut Context) -> Check {
+    refused_by(context, true)
+}
+
+fn in_parts(context: &mut Context) -> Check {
+    let (mut session, _) = context.requested()?;
+    let accepted = session.accepted(10);
+    for (index, piece) in (0..).zip(accepted.chunks(accepted.len().div_ceil(2))) {
+        let number = session.next_reliable();
+        let split = Some(wire::Split { count: 2, id: 0, index });
+        session.send(&[Capsule { split, ..Capsule::ordered(number, 0, 0, piece.to_vec()) }])?;
+    }
+    session.wait_for(id::NEW_INCOMING).map(|_| ())
+}
+
+fn accepted_twice(context: &mut Context) -> Check {
+    let (mut session, first) = usual(context)?;
+    let accepted = session.accepted(10);
+    let number = session.next_reliable();
+    session.send(&[Capsule::ordered(number, 1, 0, accepted)])?;
+    session.quiet()?;
+    let others = session.with_id(id::NEW_INCOMING).filter(|other| other.capsule.number != first.number);
+    let count = others.count();
+    ensure(count == 0, || format!("{count} more came"))
+}
+
+fn opened(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    session.send(&[Capsule::unreliable(wire::connected_ping(2427))])?;
+    session.expect_pong(2427, "a connection that was opened")
+}

@@ -1,0 +1,270 @@
+//! Groups 25, 28 and 30: resends of a client, their pace, and hostile bytes.
+
+use super::attempt::{client, goes_on};
+use crate::case::{Case, Context};
+use crate::case::{MUST, SHOULD};
+use crate::check::{Check, ensure, fail};
+use crate::model::Fault;
+use crate::session::Session;
+use crate::wire::{self, Capsule, id};
+use std::time::{Duration, Instant};
+
+const GAPS: &str = "gaps";
+const RECORDS: &str = "records";
+const DATAGRAMS: &str = "datagrams";
+const HOSTILE_BYTES: &str = "hostile-bytes";
+
+/// The cases of resends.
+#[rustfmt::skip]
+pub(super) const RESENDS: &[Case] = &[
+    client(2541, "nak-resends-13", MUST, GAPS, "A negative acknowledgement has its messages sent again.", nak, Fault::IgnoresNaks),
+    client(2542, "resend-of-13-new-number", MUST, GAPS, "A resend has a new datagram number.", new_number, Fault::ResendsSameDatagram),
+    client(2543, "resend-of-13-same-message", MUST, GAPS, "A resend keeps the reliable message number of its message.", same_message, Fault::ResendsRenumbered),
+    client(2544, "acknowledged-13-not-resent", MUST, "acknowledgements", "What was acknowledged is not sent again.", acked, Fault::ResendsForever),
+    client(2545, "ack-run-read-by-client", MUST, RECORDS, "An acknowledgement of a run (00 first last) acknowledges each number in it.", run_read, Fault::ReadsRunsAsSingles),
+    client(2546, "ack-odd-flag-of-server", SHOULD, RECORDS, "A record whose flag is neither 0 nor 1 stands for one number.", odd_flag, Fault::FlagOneOnly),
+    client(2547, "ack-with-speed-of-server", SHOULD, DATAGRAMS, "An acknowledgement with arrival speed (E0) is read.", with_speed, Fault::IgnoresSpeedForm),
+    client(2548, "ack-low-bits-of-server", SHOULD, DATAGRAMS, "Bits 4 to 0 of the first byte of an acknowledgement are ignored.", low_bits, Fault::AckByteExact),
+];
+
+/// The cases of pace.
+#[rustfmt::skip]
+pub(super) const PACE: &[Case] = &[
+    client(2811, "resends-of-13-bounded", SHOULD, "round-trip", "What is not acknowledged is sent again no more than 40 times a second.", bounded, Fault::ResendsWildly),
+    client(2812, "resends-of-13-spaced", SHOULD, "round-trip", "The first resend comes no sooner than 10 ms after the message.", spaced, Fault::ResendsWildly),
+    client(2813, "handshake-given-up", MUST, "timeouts", "A client whose connection request is acknowledged and never answered sends nothing any more after a while.", given_up, Fault::NeverGivesUp),
+];
+
+/// The cases of hostile bytes.
+#[rustfmt::skip]
+pub(super) const HOSTILE: &[Case] = &[
+    client(3031, "replies-no-amplifier", MUST, "address-validation", "Replies 1 bring no more than three times their bytes.", amplifies, Fault::RepeatsRequestTwo),
+    client(3032, "late-reply-1", MUST, "offline-messages", "A reply 1 that reaches an open connection brings no request 2, and the connection goes on.", late_reply, Fault::AnswersLateReplies),
+    client(3033, "incompatible-in-connection", MUST, "offline-messages", "A 19 from the server's address does not end an open connection.", incompatible, Fault::BelievesRefusals),
+    client(3034, "empty-datagram-to-client", MUST, HOSTILE_BYTES, "An empty datagram does no harm.", empty, Fault::DiesOfEmptyDatagram),
+    client(3035, "datagram-of-2000-to-client", MUST, "sizes", "A datagram of 2,000 bytes does no harm.", long, Fault::DiesOfLongDatagram),
+    client(3036, "datagram-of-60000-to-client", MUST, HOSTILE_BYTES, "A datagram of 60,000 bytes does no harm.", longest, Fault::DiesOfLongDatagram),
+    client(3037, "long-datagrams-while-dialling", MUST, HOSTILE_BYTES, "Datagrams of 2,000 bytes do not end an attempt.", long_dialling, Fault::DiesOfLongDatagram),
+    client(3038, "second-new-incoming", MUST, "both-dial", "A 13 from the server does not end a connection.", thirteen, Fault::DiesOfSecondNewIncoming),
+    client(3039, "short-control-to-client", MUST, HOSTILE_BYTES, "Pings and pongs that are cut at any byte do no harm.", short_control, Fault::DiesOfShortControl),
+    client(3040, "ids-of-requests-inside", MUST, "message-ids", "Ids 05 and 07 inside a connection are dropped without harm.", requests_inside, Fault::DiesOfId(id::REQUEST_1)),
+];
+
+/// A connection whose 13 has come and is not acknowledged, with the message and the number of its datagram.
+fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
+    let (mut session, _) = context.requested()?;
+    session.acknowledges = false;
+    let accepted = session.accepted(10);
+    session.send_10(accepted)?;
+    let thirteen = session.wait_for(id::NEW_INCOMING)?;
+    let datagram = session.first(id::NEW_INCOMING).map_or(0, |arrival| arrival.datagram);
+    Ok((session, thirteen, datagram))
+}
+
+/// Waits for the 13 again and returns its datagram and capsule.
+fn resent(session: &mut Session, patience: u32) -> Check<(u32, Capsule)> {
+    let before = session.with_id(id::NEW_INCOMING).count();
+    let time = session.link.timing.answer * patience;
+    session.wait(time, |session| session.with_id(id::NEW_INCOMING).count() > before)?;
+    match session.with_id(id::NEW_INCOMING).nth(before) {
+        Some(arrival) => Ok((arrival.datagram, arrival.capsule.clone())),
+        None => fail("it was not sent again"),
+    }
+}
+
+fn nak(context: &mut Context) -> Check {
+    let (mut session, _, datagram) = unacked(context)?;
+    let began = Instant::now();
+    session.link.send(&wire::records(0xa0, &[(datagram, datagram)]))?;
+    resent(&mut session, 1)?;
+    let first = began.elapsed();
+    // A resend by timeout comes at its own time; the one that was asked for comes at once.
+    ensure(first < context.timing.quiet, || format!("the resend came {first:?} after it was asked for"))
+}
+
+fn new_number(context: &mut Context) -> Check {
+    let (mut session, _, datagram) = unacked(context)?;
+    let (again, _) = resent(&mut session, 4)?;
+    ensure(again != datagram, || format!("both have the number {datagram}"))
+}
+
+fn same_message(context: &mut Context) -> Check {
+    let (mut session, first, _) = unacked(context)?;
+    let (_, again) = resent(&mut session, 4)?;
+    ensure(first == again, || format!("message {} became {}", first.number, again.number))
+}
+
+/// Acknowledges all datagrams by `ack`, and fails if 13 comes again.
+fn not_resent(context: &mut Context, ack: impl Fn(u32) -> Vec<u8>) -> Check {
+    let (mut session, first, datagram) = unacked(context)?;
+    // The message then has another datagram than the first one of the run.
+    session.link.send(&wire::records(0xa0, &[(datagram, datagram)]))?;
+    resent(&mut session, 4)?;
+    for _ in 0..2 {
+        let newest = session.datagrams.iter().map(|datagram| datagram.0).max().unwrap_or_default();
+        session.link.send(&ack(newest))?;
+        // A resend that left before may be on its way.
+        session.quiet()?;
+    }
+    let before = session.arrivals.len();
+    session.pass(context.timing.answer * 2)?;
+    let again = session.arrivals[before..].iter().any(|arrival| arrival.capsule == first);
+    ensure(!again, || "it was sent again".into())
+}
+
+/// Single records of all numbers up to the newest.
+fn singles(newest: u32) -> Vec<(u32, u32)> {
+    (0..=newest).map(|number| (number, number)).collect()
+}
+
+fn acked(context: &mut Context) -> Check {
+    not_resent(context, |newest| wire::records(0xc0, &singles(newest)))
+}
+
+fn run_read(context: &mut Context) -> Check {
+    not_resent(context, |newest| wire::records(0xc0, &[(0, newest)]))
+}
+
+fn odd_flag(context: &mut Context) -> Check {
+    not_resent(context, |newest| {
+        let mut bytes = wire::records(0xc0, &singles(newest));
+        // Each record has four bytes behind the three of the head.
+        bytes.iter_mut().skip(3).step_by(4).for_each(|flag| *flag = 7);
+        bytes
+    })
+}
+
+fn with_speed(context: &mut Context) -> Check {
+    not_resent(context, |newest| {
+        let plain = wire::records(0xe0, &singles(newest));
+        [&plain[..1], &1000.0_f32.to_be_bytes(), &plain[1..]].concat()
+    })
+}
+
+fn low_bits(context: &mut Context) -> Check {
+    not_resent(context, |newest| wire::records(0xdf, &singles(newest)))
+}
+
+fn resends(context: &mut Context) -> Check<Vec<Instant>> {
+    let (mut session, _, _) = unacked(context)?;
+    session.pass(Duration::from_secs(1))?;
+    Ok(session.with_id(id::NEW_INCOMING).map(|arrival| arrival.at).collect())
+}
+
+fn bounded(context: &mut Context) -> Check {
+    let count = resends(context)?.len();
+    ensure(count <= 41, || format!("13 came {count} times in a second"))
+}
+
+fn spaced(context: &mut Context) -> Check {
+    let times = resends(context)?;
+    let shortest = times.windows(2).map(|pair| pair[1] - pair[0]).next();
+    let spaced = shortest.is_none_or(|time| time >= Duration::from_millis(10));
+    ensure(spaced, || format!("it came after {shortest:?}"))
+}
+
+fn given_up(context: &mut Context) -> Check {
+    let (mut session, _) = context.requested()?;
+    // The first datagrams are acknowledged; then the server is silent.
+    session.quiet()?;
+    session.acknowledges = false;
+    session.answers_pings = false;
+    session.pass(context.timing.lifetime * 2)?;
+    let before = session.datagrams.len();
+    session.pass(context.timing.lifetime)?;
+    let after = session.datagrams.len() - before;
+    ensure(after == 0, || format!("{after} datagrams came"))
+}
+
+fn amplifies(context: &mut Context) -> Check {
+    let mut attempt = context.accept()?;
+    let reply = attempt.reply_1(None, attempt.probed());
+    attempt.link.during_quiet()?;
+    let mut received = 0;
+    let mut sent = 0;
+    for _ in 0..30 {
+        attempt.link.send(&reply)?;
+        sent += reply.len();
+    }
+    for bytes in attempt.link.during_quiet()? {
+        received += if wire::offline_id(&bytes) == Some(id::REQUEST_1) { 0 } else { bytes.len() };
+    }
+    ensure(received <= 3 * sent, || format!("{received} bytes came for {sent}"))
+}
+
+fn late_reply(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    let reply = wire::reply_1(session.guid, None, session.reply_2.mtu);
+    session.link.send(&reply)?;
+    let deadline = Instant::now() + context.timing.quiet;
+    while let Some(bytes) = session.link.receive(deadline)? {
+        ensure(wire::offline_id(&bytes) != Some(id::REQUEST_2), || "request 2 came".into())?;
+    }
+    session.still_answers("a late reply 1")
+}
+
+fn incompatible(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    let refusal = wire::incompatible(99, session.guid);
+    session.link.send(&refusal)?;
+    session.still_answers("a 19")
+}
+
+fn empty(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    session.link.send(&[])?;
+    session.still_answers("an empty datagram")
+}
+
+fn of_length(context: &mut Context, len: usize) -> Check {
+    let mut session = context.open()?;
+    for first in [0x86, 0x06] {
+        let mut bytes = vec![0x86; len];
+        bytes[0] = first;
+        session.link.send(&bytes)?;
+    }
+    session.still_answers(&format!("datagrams of {len} bytes"))
+}
+
+fn long(context: &mut Context) -> Check {
+    of_length(context, 2000)
+}
+
+fn longest(context: &mut Context) -> Check {
+    of_length(context, 60_000)
+}
+
+fn long_dialling(context: &mut Context) -> Check {
+    let mut attempt = context.accept()?;
+    for first in [0x06, 0x08, 0x86] {
+        let mut bytes = vec![0; 2000];
+        bytes[0] = first;
+        attempt.link.send(&bytes)?;
+    }
+    goes_on(&mut attempt, "datagrams of 2,000 bytes")
+}
+
+fn harmless(context: &mut Context, messages: &[Vec<u8>], what: &str) -> Check {
+    let mut session = context.open_and_settle()?;
+    for message in messages {
+        session.send_reliable(message.clone())?;
+    }
+    session.quiet()?;
+    session.still_answers(what)
+}
+
+fn thirteen(context: &mut Context) -> Check {
+    harmless(context, &[wire::new_incoming(wire::unassigned(), 10, 1, 2)], "a 13")
+}
+
+fn short_control(context: &mut Context) -> Check {
+    let whole = [wire::connected_ping(1), wire::connected_pong(1, 1)];
+    let cut: Vec<_> =
+        whole.iter().flat_map(|message| (1..message.len()).map(|len| message[..len].to_vec())).collect();
+    harmless(context, &cut, "control messages that are cut off")
+}
+
+fn requests_inside(context: &mut Context) -> Check {
+    let messages = [wire::request_1(6, 100), wire::request_2(None, wire::unassigned(), 1492, 9)];
+    harmless(context, &messages, "requests of the offline handshake")
+}

@@ -1,0 +1,349 @@
+//! Groups 41, 45 and 46: the handshake, the end of a connection, and hostile bytes.
+
+use super::row::game;
+use crate::case::{Case, Context};
+use crate::case::{MUST, SHOULD};
+use crate::check::{Check, ensure, fail};
+use crate::game::{GameSession, SALT, pepper, seasoning};
+use crate::link::Link;
+use crate::model::GameFault;
+use crate::packet::{ACK, END, FIN, Packet, REL};
+use std::time::Instant;
+
+const HANDSHAKE: &str = "handshake";
+const STATELESS: &str = "stateless-handshake";
+const PACKETS: &str = "packets";
+const TIMEOUTS: &str = "timeouts";
+const HOSTILE_INPUT: &str = "hostile-input";
+
+/// The cases of the handshake.
+#[rustfmt::skip]
+pub(super) const CASES: &[Case] = &[
+    game(4101, "game-pepper", MUST, HANDSHAKE, "A salt is answered by a pepper.", answered, GameFault::Mute),
+    game(4102, "game-pepper-length", MUST, HANDSHAKE, "A pepper has four bytes.", pepper_length, GameFault::LongPepper),
+    game(4103, "game-pepper-differs", MUST, STATELESS, "Two addresses get two peppers for one salt.", differs, GameFault::OneKey),
+    game(4104, "game-opens", MUST, HANDSHAKE, "After the seasoning, salt XOR pepper, the connection is open: a reliable packet is acknowledged.", opens, GameFault::NeverOpens),
+    game(4105, "game-wrong-seasoning", MUST, HANDSHAKE, "A seasoning with one wrong bit opens nothing.", wrong, GameFault::AnySeasoning),
+    game(4106, "game-seasoning-of-another", MUST, STATELESS, "The seasoning of another address opens nothing.", of_another, GameFault::OneKey),
+    game(4107, "game-stranger", MUST, HOSTILE_INPUT, "A packet with a body from an unknown address is not acknowledged.", stranger, GameFault::AcksStrangers),
+    game(4108, "game-short-datagrams", MUST, PACKETS, "Datagrams of fewer than four bytes are dropped.", short, GameFault::AnswersShort),
+    game(4109, "game-pepper-no-amplifier", MUST, STATELESS, "No more bytes leave than came before the seasoning.", amplifies, GameFault::PepperTwice),
+    game(4110, "game-two-clients", MUST, HANDSHAKE, "Two connections of one host are open at once.", two_clients, GameFault::OneClient),
+    game(4111, "game-seasoning-again", SHOULD, "repeated-seasoning", "A seasoning that comes again ends nothing.", seasoning_again, GameFault::SeasoningCloses),
+    game(4112, "game-salt-again", SHOULD, STATELESS, "A salt that comes again is answered, and its seasoning opens the connection.", salt_again, GameFault::SaltOnce),
+    game(4113, "game-salt-with-tail", SHOULD, HANDSHAKE, "Five bytes from an unknown address are no salt.", salt_with_tail, GameFault::LongSalts),
+];
+
+/// The cases of the end.
+#[rustfmt::skip]
+pub(super) const ENDS: &[Case] = &[
+    game(4501, "game-end", MUST, HANDSHAKE, "After END no packet of the connection is acknowledged.", ends, GameFault::IgnoresEnd),
+    game(4502, "game-end-not-answered", MUST, HANDSHAKE, "END is not answered.", end_not_answered, GameFault::AnswersEnd),
+    game(4503, "game-end-flag-alone", MUST, PACKETS, "END without FIN (08) ends a connection as well.", end_alone, GameFault::EndExact),
+    game(4504, "game-end-wins", MUST, PACKETS, "Of several flags END wins: 0F ends a connection.", end_wins, GameFault::EndExact),
+    game(4505, "game-end-of-another", MUST, HANDSHAKE, "An END from another address ends nothing.", end_of_another, GameFault::EndFromAnyone),
+    game(4506, "game-end-of-one", MUST, HANDSHAKE, "END ends its own connection and no other.", end_of_one, GameFault::EndEndsAll),
+    game(4507, "game-reconnects", SHOULD, "original-handshake", "After END the same port may connect again.", reconnects, GameFault::KeepsEnded),
+    game(4508, "game-silent-given-up", MUST, TIMEOUTS, "A client that has fallen silent loses its connection.", given_up, GameFault::NeverGivesUp),
+    game(4509, "game-kept", MUST, HANDSHAKE, "A client that sends stays connected for longer than the timeout.", kept, GameFault::DropsIdle),
+];
+
+/// The cases of hostile bytes.
+#[rustfmt::skip]
+pub(super) const HOSTILE: &[Case] = &[
+    game(4601, "game-garbage-stranger", MUST, HOSTILE_INPUT, "Random datagrams of five bytes and more from an unknown address are not answered.", garbage_stranger, GameFault::EchoesGarbage),
+    game(4602, "game-garbage-connected", MUST, HOSTILE_INPUT, "Random datagrams in a connection do the server no harm.", garbage_connected, GameFault::DiesOfGarbage),
+    game(4603, "game-ack-of-nothing", MUST, HOSTILE_INPUT, "Acknowledgements of chunks that were never sent do no harm.", ack_of_nothing, GameFault::DiesOfUnknownAck),
+    game(4604, "game-unfinished", MUST, HOSTILE_INPUT, "Sixty unreliable payloads that lack a chunk keep no other from arriving.", unfinished, GameFault::DiesOfUnfinished),
+    game(4605, "game-datagram-of-2000", MUST, HOSTILE_INPUT, "A datagram of 2,000 bytes does no harm.", long, GameFault::DiesOfLong),
+    game(4606, "game-datagram-of-60000", MUST, HOSTILE_INPUT, "A datagram of 60,000 bytes does no harm.", longest, GameFault::DiesOfLong),
+    game(4607, "game-empty-datagram", MUST, HOSTILE_INPUT, "An empty datagram does no harm.", empty, GameFault::DiesOfEmpty),
+    game(4608, "game-other-source", MUST, HOSTILE_INPUT, "A packet from another port of the same host does not reach a connection.", other_source, GameFault::SharesConnections),
+    game(4609, "game-flood-of-salts", SHOULD, HOSTILE_INPUT, "After 300 salts from 30 addresses a client still comes in.", flood, GameFault::DiesOfSalts),
+];
+
+fn answered(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    pepper(&mut link, SALT).map(|_| ())
+}
+
+fn pepper_length(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    let pepper = pepper(&mut link, SALT)?;
+    ensure(pepper.len() == 4, || format!("it has {} bytes", pepper.len()))
+}
+
+fn differs(context: &mut Context) -> Check {
+    let (mut one, mut two) = (context.link()?, context.link()?);
+    let (first, second) = (pepper(&mut one, SALT)?, pepper(&mut two, SALT)?);
+    ensure(first != second, || format!("both got {first:02x?}"))
+}
+
+fn opens(context: &mut Context) -> Check {
+    context.open_game()?.still_answers("the handshake")
+}
+
+/// Fails if a reliable packet over the link is acknowledged.
+fn not_open(link: &mut Link, what: &str) -> Check {
+    link.send(&Packet::new(REL | FIN, 0, 0, b"hello").bytes())?;
+    let is_ack = |bytes: &Vec<u8>| bytes.len() == 4 && bytes[0] & 0x0f == ACK | FIN && bytes[1..] == [0; 3];
+    let acked = link.during_quiet()?.iter().any(is_ack);
+    ensure(!acked, || format!("{what} opened a connection: a packet was acknowledged"))
+}
+
+fn wrong(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    let pepper = pepper(&mut link, SALT)?;
+    let mut seasoning = seasoning(SALT, &pepper)?;
+    seasoning[2] ^= 0x10;
+    link.send(&seasoning)?;
+    link.during_quiet()?;
+    not_open(&mut link, "a wrong seasoning")
+}
+
+fn of_another(context: &mut Context) -> Check {
+    let (mut one, mut two) = (context.link()?, context.link()?);
+    let pepper = pepper(&mut one, SALT)?;
+    two.send(&seasoning(SALT, &pepper)?)?;
+    two.during_quiet()?;
+    not_open(&mut two, "the seasoning of another")
+}
+
+fn stranger(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    link.send(&Packet::new(REL | FIN, 0, 0, b"hello").bytes())?;
+    link.silence("a packet from an unknown address")
+}
+
+fn short(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    for bytes in [&[][..], &[1], &[0x41, 2], &[0x41, 2, 3]] {
+        link.send(bytes)?;
+    }
+    link.silence("a datagram of fewer than four bytes")
+}
+
+fn amplifies(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    link.send(&SALT)?;
+    link.during_quiet()?;
+    let (sent, received) = (link.sent, link.received);
+    ensure(received <= sent, || format!("{received} bytes came for {sent}"))
+}
+
+fn two_clients(context: &mut Context) -> Check {
+    let (mut one, mut two) = (context.open_game()?, context.open_game()?);
+    one.still_answers("a second client came")?;
+    two.still_answers("it came as the second")
+}
+
+fn seasoning_again(context: &mut Context) -> Check {
+    let mut session = context.open_game()?;
+    session.still_answers("the handshake")?;
+    let seasoning = session.seasoning;
+    session.link.send(&seasoning)?;
+    session.quiet()?;
+    session.still_answers("a second seasoning")
+}
+
+fn salt_again(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    pepper(&mut link, SALT)?;
+    let second = pepper(&mut link, SALT)?;
+    link.send(&seasoning(SALT, &second)?)?;
+    let packet = Packet::new(REL | FIN, 0, 0, b"hello").bytes();
+    link.send(&packet)?;
+    let deadline = Instant::now() + link.timing.answer;
+    while let Some(bytes) = link.receive(deadline)? {
+        if bytes == [ACK | FIN, 0, 0, 0] {
+            return Ok(());
+        }
+    }
+    fail("the connection is not open")
+}
+
+fn salt_with_tail(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    link.send(&[&SALT[..], &[0]].concat())?;
+    link.silence("a salt with a byte behind it")
+}
+
+/// Sends END as these flags, and fails if a packet behind it is acknowledged.
+fn ends_with(context: &mut Context, flags: u8) -> Check {
+    let mut session = context.open_game()?;
+    session.still_answers("the handshake")?;
+    session.link.send(&[flags, 0, 0, 0])?;
+    session.quiet()?;
+    session.acks.clear();
+    let sequence = session.send(true, b"late")?;
+    session.quiet()?;
+    ensure(session.acks_of(0, sequence) == 0, || "it was acknowledged".into())
+}
+
+fn ends(context: &mut Context) -> Check {
+    ends_with(context, END | FIN)
+}
+
+fn end_alone(context: &mut Context) -> Check {
+    ends_with(context, END)
+}
+
+fn end_wins(context: &mut Context) -> Check {
+    ends_with(context, END | FIN | ACK | REL)
+}
+
+fn end_not_answered(context: &mut Context) -> Check {
+    let mut session = context.open_game()?;
+    session.still_answers("the handshake")?;
+    session.quiet()?;
+    session.link.send(&[END | FIN, 0, 0, 0])?;
+    session.link.silence("END")
+}
+
+fn end_of_another(context: &mut Context) -> Check {
+    let mut session = context.open_game()?;
+    session.still_answers("the handshake")?;
+    let mut other = context.link()?;
+    other.send(&[END | FIN, 0, 0, 0])?;
+    session.quiet()?;
+    session.still_answers("an END from another port")
+}
+
+fn end_of_one(context: &mut Context) -> Check {
+    let (mut one, mut two) = (context.open_game()?, context.open_game()?);
+    one.still_answers("the handshake")?;
+    two.still_answers("the handshake")?;
+    two.link.send(&[END | FIN, 0, 0, 0])?;
+    one.quiet()?;
+    one.still_answers("the END of another connection")
+}
+
+fn reconnects(context: &mut Context) -> Check {
+    let mut session = context.open_game()?;
+    session.still_answers("the handshake")?;
+    session.link.send(&[END | FIN, 0, 0, 0])?;
+    session.quiet()?;
+    let pepper = pepper(&mut session.link, SALT)?;
+    let seasoning = seasoning(SALT, &pepper)?;
+    session.link.send(&seasoning)?;
+    session.sequence = 0;
+    session.acks.clear();
+    session.still_answers("its port connected for the second time")
+}
+
+fn given_up(context: &mut Context) -> Check {
+    let mut session = context.open_game()?;
+    session.still_answers("the handshake")?;
+    session.acknowledges = false;
+    session.pass(context.timing.lifetime + context.timing.answer)?;
+    session.acks.clear();
+    let sequence = session.send(true, b"late")?;
+    session.quiet()?;
+    ensure(session.acks_of(0, sequence) == 0, || "it is acknowledged still".into())
+}
+
+fn kept(context: &mut Context) -> Check {
+    let mut session = context.open_game()?;
+    for _ in 0..12 {
+        session.still_answers("a time with a packet now and then")?;
+        session.pass(context.timing.lifetime / 10)?;
+    }
+    session.still_answers("a time that is longer than the timeout")
+}
+
+/// A datagram that looks random, and is the same in each run.
+fn random(seed: u32) -> Vec<u8> {
+    let byte =
+        |at: u32| (seed.wrapping_mul(0x9e37_79b1) ^ at.wrapping_mul(0x85eb_ca6b)).rotate_left(at) as u8;
+    (0..seed % 120 + 5).map(byte).collect()
+}
+
+fn garbage_stranger(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    for seed in 0..300 {
+        link.send(&random(seed))?;
+    }
+    link.silence("random bytes")?;
+    opens(context)
+}
+
+fn garbage_connected(context: &mut Context) -> Check {
+    let mut session = context.open_game()?;
+    session.still_answers("the handshake")?;
+    for seed in 0..300 {
+        session.link.send(&random(seed))?;
+    }
+    session.quiet()?;
+    // Random bytes may end this connection; the server has to go on.
+    opens(context)
+}
+
+fn ack_of_nothing(context: &mut Context) -> Check {
+    let mut session = context.open_game()?;
+    session.still_answers("the handshake")?;
+    for sequence in [0, 7, 0x7fff, 0xffff] {
+        session.link.send(&Packet::new(ACK | FIN, 9, sequence, &[]).bytes())?;
+    }
+    session.quiet()?;
+    session.still_answers("acknowledgements of nothing")
+}
+
+fn unfinished(context: &mut Context) -> Check {
+    let mut session = context.open_game()?;
+    for _ in 0..60 {
+        let sequence = session.take_sequence();
+        session.link.send(&Packet::new(FIN, 1, sequence, b"second").bytes())?;
+    }
+    session.still_answers("sixty payloads that lack a chunk")
+}
+
+fn of_length(context: &mut Context, len: usize) -> Check {
+    let mut session: GameSession = context.open_game()?;
+    session.still_answers("the handshake")?;
+    let mut other = context.link()?;
+    other.send(&vec![0x55; len])?;
+    session.quiet()?;
+    session.still_answers(&format!("a datagram of {len} bytes"))
+}
+
+fn long(context: &mut Context) -> Check {
+    of_length(context, 2000)
+}
+
+fn longest(context: &mut Context) -> Check {
+    of_length(context, 60_000)
+}
+
+fn empty(context: &mut Context) -> Check {
+    let mut session = context.open_game()?;
+    session.link.send(&[])?;
+    session.still_answers("an empty datagram")
+}
+
+fn other_source(context: &mut Context) -> Check {
+    let mut session = context.open_game()?;
+    session.still_answers("the handshake")?;
+    let mut other = context.link()?;
+    other.send(&Packet::new(REL | FIN, 0, 40, b"not yours").bytes())?;
+    other.silence("a packet of another's connection")?;
+    session.still_answers("a packet from another port")
+}
+
+fn flood(context: &mut Context) -> Check {
+    for _ in 0..30 {
+        let mut link = context.link()?;
+        for _ in 0..10 {
+            link.send(&SALT)?;
+        }
+        // The socket of the server has room for some of them only.
+        link.receive(Instant::now() + context.timing.quiet / 4)?;
+    }
+    // Challenges may be rationed for a while.
+    let deadline = Instant::now() + context.timing.answer * 4;
+    while Instant::now() < deadline {
+        if opens(context).is_ok() {
+            return Ok(());
+        }
+    }
+    fail("no client comes in")
+}

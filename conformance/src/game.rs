@@ -1,0 +1,198 @@
+//! A connection of the Game Protocol as a client, written from docs/game-protocol.md alone.
+
+use crate::case::Context;
+use crate::check::{Check, ensure, fail};
+use crate::link::Link;
+use crate::packet::{ACK, END, FIN, Packet, REL, cut};
+use std::time::{Duration, Instant};
+
+/// A packet that came.
+#[derive(Clone, Debug)]
+pub struct Came {
+    /// When it came.
+    pub at: Instant,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The packet.
+    pub packet: Packet,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct GameSession {
+    /// The socket.
+    pub link: Link,
+    /// The seasoning of the handshake.
+    pub seasoning: [u8; 4],
+    /// The number of the next payload.
+    pub sequence: u16,
+    /// Acknowledges what the server sends reliably.
+    pub acknowledges: bool,
+    /// Acknowledgements that came.
+    pub acks: Vec<Came>,
+    /// Other packets that came.
+    pub packets: Vec<Came>,
+}
+
+/// A salt as the suite sends it: no peer takes it for the header of a packet.
+pub const SALT: [u8; 4] = [0x5a, 0x01, 0x02, 0x03];
+
+/// Sends a salt and returns the pepper.
+pub fn pepper(link: &mut Link, salt: [u8; 4]) -> Check<Vec<u8>> {
+    link.send(&salt)?;
+    match link.receive(Instant::now() + link.timing.answer)? {
+        Some(bytes) => Ok(bytes),
+        None => fail("a salt was not answered"),
+    }
+}
+
+/// The seasoning for a salt and its pepper.
+pub fn seasoning(salt: [u8; 4], pepper: &[u8]) -> Check<[u8; 4]> {
+    match <[u8; 4]>::try_from(pepper) {
+        Ok(pepper) => Ok(std::array::from_fn(|at| salt[at] ^ pepper[at])),
+        Err(_) => fail(format!("the pepper has {} bytes", pepper.len())),
+    }
+}
+
+impl Context {
+    /// Opens a connection of the Game Protocol.
+    pub fn open_game(&mut self) -> Check<GameSession> {
+        let mut link = self.link()?;
+        let pepper = pepper(&mut link, SALT)?;
+        let seasoning = seasoning(SALT, &pepper)?;
+        link.send(&seasoning)?;
+        Ok(GameSession {
+            link,
+            seasoning,
+            sequence: 0,
+            acknowledges: true,
+            acks: Vec::new(),
+            packets: Vec::new(),
+        })
+    }
+}
+
+impl GameSession {
+    /// Sends a payload under the next number, which it returns.
+    pub fn send(&mut self, reliable: bool, payload: &[u8]) -> Check<u16> {
+        let sequence = self.take_sequence();
+        for packet in cut(reliable, sequence, payload) {
+            self.link.send(&packet.bytes())?;
+        }
+        Ok(sequence)
+    }
+
+    /// Returns the next number of a payload and counts on.
+    pub fn take_sequence(&mut self) -> u16 {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.sequence.wrapping_sub(1)
+    }
+
+    /// Handles what comes until `done` or until `time` has passed; returns whether it was done.
+    pub fn wait(&mut self, time: Duration, done: impl Fn(&Self) -> bool) -> Check<bool> {
+        let deadline = Instant::now() + time;
+        loop {
+            if done(self) {
+                return Ok(true);
+            }
+            match self.link.receive(deadline)? {
+                Some(bytes) => self.take(bytes)?,
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// Handles what comes for a time.
+    pub fn pass(&mut self, time: Duration) -> Check {
+        self.wait(time, |_| false).map(|_| ())
+    }
+
+    /// Handles what comes until silence would count as no answer.
+    pub fn quiet(&mut self) -> Check {
+        self.pass(self.link.timing.quiet)
+    }
+
+    fn take(&mut self, bytes: Vec<u8>) -> Check {
+        let Some(packet) = Packet::read(&bytes) else {
+            return Ok(());
+        };
+        if packet.flags & (REL | ACK | END) == REL && self.acknowledges {
+            self.link.send(&Packet::new(ACK | FIN, packet.chunk, packet.sequence, &[]).bytes())?;
+        }
+        let is_ack = packet.flags & (ACK | END) == ACK;
+        let came = Came { at: Instant::now(), bytes, packet };
+        if is_ack {
+            self.acks.push(came);
+        } else {
+            self.packets.push(came);
+        }
+        Ok(())
+    }
+
+    /// How many acknowledgements of a chunk came.
+    #[must_use]
+    pub fn acks_of(&self, chunk: u8, sequence: u16) -> usize {
+        let names = |came: &&Came| came.packet.chunk == chunk && came.packet.sequence == sequence;
+        self.acks.iter().filter(names).count()
+    }
+
+    /// Fails unless a chunk is acknowledged.
+    pub fn expect_ack(&mut self, chunk: u8, sequence: u16, what: &str) -> Check {
+        let answer = self.link.timing.answer;
+        let came = self.wait(answer, |session| session.acks_of(chunk, sequence) > 0)?;
+        ensure(came, || format!("{what} was not acknowledged"))
+    }
+
+    /// Fails unless the connection still acknowledges.
+    pub fn still_answers(&mut self, after: &str) -> Check {
+        for _ in 0..3 {
+            let sequence = self.send(true, b"still there")?;
+            let answer = self.link.timing.answer / 2;
+            if self.wait(answer, |session| session.acks_of(0, sequence) > 0)? {
+                return Ok(());
+            }
+        }
+        fail(format!("the connection acknowledges nothing after {after}"))
+    }
+
+    /// The payloads that came whole, each once, in the order of their completion.
+    #[must_use]
+    pub fn payloads(&self) -> Vec<Vec<u8>> {
+        let mut seen: Vec<u16> = Vec::new();
+        for came in &self.packets {
+            if came.packet.flags & END == 0 && !seen.contains(&came.packet.sequence) {
+                seen.push(came.packet.sequence);
+            }
+        }
+        seen.into_iter().filter_map(|sequence| self.payload(sequence)).collect()
+    }
+
+    fn payload(&self, sequence: u16) -> Option<Vec<u8>> {
+        let of = |chunk: u8| {
+            let names = |came: &&Came| came.packet.chunk == chunk && came.packet.sequence == sequence;
+            self.packets.iter().find(names).map(|came| &came.packet)
+        };
+        let mut out = Vec::new();
+        for chunk in 0..=u8::MAX {
+            let packet = of(chunk)?;
+            out.extend(&packet.body);
+            if packet.flags & FIN != 0 {
+                return Some(out);
+            }
+        }
+        None
+    }
+
+    /// Counts how often a payload came.
+    #[must_use]
+    pub fn came(&self, payload: &[u8]) -> usize {
+        self.payloads().iter().filter(|other| other[..] == *payload).count()
+    }
+
+    /// Fails unless a payload comes back.
+    pub fn expect(&mut self, payload: &[u8], what: &str) -> Check {
+        let time = self.link.timing.answer * 4;
+        let back = self.wait(time, |session| session.came(payload) > 0)?;
+        ensure(back, || format!("{what} did not come back"))
+    }
+}

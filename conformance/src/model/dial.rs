@@ -1,0 +1,17 @@
+//! The attempt of a client of the model.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// An attempt to connect.
+#[derive(Debug)]
+pub(super) struct Dial {
+    pub(super) target: SocketAddr,
+    pub(super) asked: usize,
+    pub(super) asked_at: Option<Instant>,
+    /// No further request 1 leaves.
+    pub(super) over: bool,
+    pub(super) requests_2: usize,
+    pub(super) last_request_2: Option<Vec<u8>>,
+    pub(super) opened: bool,
+}

@@ -1,0 +1,58 @@
+//! Packets of the Game Protocol, written from docs/game-protocol.md alone.
+
+/// The flag of a packet that is to be acknowledged.
+pub const REL: u8 = 1;
+/// The flag of an acknowledgement.
+pub const ACK: u8 = 2;
+/// The flag of the last chunk.
+pub const FIN: u8 = 4;
+/// The flag of the end.
+pub const END: u8 = 8;
+/// The most bytes of a chunk.
+pub const CHUNK: usize = 504;
+
+/// A packet of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The flags.
+    pub flags: u8,
+    /// The index of the chunk.
+    pub chunk: u8,
+    /// The number of the payload.
+    pub sequence: u16,
+    /// The bytes of the chunk.
+    pub body: Vec<u8>,
+}
+
+impl Packet {
+    /// A packet with its body.
+    #[must_use]
+    pub fn new(flags: u8, chunk: u8, sequence: u16, body: &[u8]) -> Self {
+        Self { flags, chunk, sequence, body: body.to_vec() }
+    }
+
+    /// Reads a packet; shorter datagrams are none.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let (&[flags, chunk, high, low], body) = bytes.split_first_chunk::<4>()?;
+        Some(Self { flags, chunk, sequence: u16::from_be_bytes([high, low]), body: body.to_vec() })
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let [high, low] = self.sequence.to_be_bytes();
+        [&[self.flags, self.chunk, high, low][..], &self.body].concat()
+    }
+}
+
+/// Cuts a payload into packets.
+#[must_use]
+pub fn cut(reliable: bool, sequence: u16, payload: &[u8]) -> Vec<Packet> {
+    let chunks: Vec<&[u8]> = payload.chunks(CHUNK).collect();
+    let flags = |index: usize| {
+        let last = if index + 1 == chunks.len() { FIN } else { 0 };
+        (u8::from(reliable) * REL) | last
+    };
+    (0..).zip(&chunks).map(|(at, body)| Packet::new(flags(at), at as u8, sequence, body)).collect()
+}

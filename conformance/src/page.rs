@@ -1,0 +1,173 @@
+//! A page in Markdown from the JSON documents of several runs: peers against groups of cases.
+
+use crate::cases;
+use crate::report::Peer;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The outcome of a case in a run.
+#[derive(Clone, Debug, Deserialize)]
+struct Judged {
+    number: u16,
+    requirement: String,
+    outcome: String,
+    #[serde(default)]
+    reason: String,
+}
+
+/// The JSON document of a run.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Run {
+    role: String,
+    command: String,
+    peer: Peer,
+    cases: Vec<Judged>,
+}
+
+impl Run {
+    /// Reads a document that `--json` printed.
+    ///
+    /// # Errors
+    ///
+    /// When the text is not such a document.
+    pub fn read(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+
+    fn of_group(&self, group: u16) -> [usize; 4] {
+        let mut counts = [0; 4];
+        for judged in self.cases.iter().filter(|judged| judged.number / 100 == group) {
+            let at =
+                ["passed", "failed", "deviates", "skipped"].iter().position(|word| *word == judged.outcome);
+            counts[at.unwrap_or(1)] += 1;
+        }
+        counts
+    }
+
+    fn totals(&self) -> [usize; 4] {
+        let mut groups: Vec<_> = self.cases.iter().map(|judged| judged.number / 100).collect();
+        groups.dedup();
+        groups.into_iter().fold([0; 4], |mut sum, group| {
+            sum.iter_mut().zip(self.of_group(group)).for_each(|(sum, count)| *sum += count);
+            sum
+        })
+    }
+}
+
+const ROLES: [(&str, &str); 4] = [
+    ("server", "Servers"),
+    ("client", "Clients"),
+    ("game-server", "Servers of the Game Protocol"),
+    ("secure-server", "Servers with secure connections"),
+];
+
+/// The page: a head of the caller's, a table for each role, the peers, and the cases that some peer fails.
+#[must_use]
+pub fn markdown(head: &str, runs: &[Run]) -> String {
+    let mut out = head.trim_end().to_owned();
+    out.push('\n');
+    for (role, title) in ROLES {
+        let of_role: Vec<&Run> = runs.iter().filter(|run| run.role == role).collect();
+        if of_role.is_empty() {
+            continue;
+        }
+        let _ = write!(out, "\n## {title}\n\n");
+        table(&of_role, &mut out);
+        let _ = write!(out, "\n### {title}: how they were run\n\n");
+        of_role.iter().for_each(|run| about(run, &mut out));
+        let _ = write!(out, "\n### {title}: MUST that failed\n\n");
+        failures(&of_role, "failed", &mut out);
+        let _ = write!(out, "\n### {title}: SHOULD that did not hold\n\n");
+        failures(&of_role, "deviates", &mut out);
+    }
+    out
+}
+
+fn cell([passed, failed, deviates, skipped]: [usize; 4]) -> String {
+    let mut words = vec![passed.to_string()];
+    for (count, letter) in [(failed, 'f'), (deviates, 'd'), (skipped, 's')] {
+        if count > 0 {
+            words.push(format!("{count}{letter}"));
+        }
+    }
+    words.join(" ")
+}
+
+/// One row for each group, one column for each peer.
+fn table(runs: &[&Run], out: &mut String) {
+    let names: Vec<_> = runs.iter().map(|run| run.peer.name.replace('|', "/")).collect();
+    let _ = writeln!(out, "| group | {} |\n|---{}|", names.join(" | "), "|---".repeat(runs.len()));
+    let mut groups: Vec<u16> =
+        runs.iter().flat_map(|run| &run.cases).map(|judged| judged.number / 100).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    for group in groups {
+        let cells: Vec<_> = runs.iter().map(|run| cell(run.of_group(group))).collect();
+        let _ = writeln!(out, "| {} | {} |", cases::group(group * 100), cells.join(" | "));
+    }
+    let totals: Vec<_> = runs.iter().map(|run| cell(run.totals())).collect();
+    let _ = writeln!(out, "| **all** | {} |", totals.join(" | "));
+}
+
+fn about(run: &Run, out: &mut String) {
+    let Peer { name, version, start, note } = &run.peer;
+    let _ = write!(out, "- **{name}**");
+    if !version.is_empty() {
+        let _ = write!(out, ", {version}");
+    }
+    out.push('.');
+    if !start.is_empty() {
+        let _ = write!(out, " Started by `{start}`.");
+    }
+    let _ = write!(out, " Judged by `{}`.", run.command);
+    if !note.is_empty() {
+        let _ = write!(out, " {note}");
+    }
+    out.push('\n');
+}
+
+/// A row for each case with this outcome somewhere: the peers, and the reason at the first of them.
+fn failures(runs: &[&Run], outcome: &str, out: &mut String) {
+    let mut rows: BTreeMap<u16, (&Judged, Vec<&str>)> = BTreeMap::new();
+    for run in runs {
+        for judged in run.cases.iter().filter(|judged| judged.outcome == outcome) {
+            rows.entry(judged.number).or_insert((judged, Vec::new())).1.push(&run.peer.name);
+        }
+    }
+    if rows.is_empty() {
+        out.push_str("None.\n");
+        return;
+    }
+    out.push_str("| case | requirement | at | seen at the first |\n|---|---|---|---|\n");
+    for (number, (judged, peers)) in rows {
+        let (requirement, reason) = (judged.requirement.replace('|', "/"), judged.reason.replace('|', "/"));
+        let _ = writeln!(out, "| {number} | {requirement} | {} | {reason} |", peers.join(", "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(name: &str, outcome: &str) -> Run {
+        let text = format!(
+            r#"{{"role": "server", "command": "rakwire-conformance A", "target": "A", "strict": false,
+            "peer": {{"name": "{name}", "version": "1", "start": "serve", "note": ""}},
+            "cases": [
+              {{"number": 101, "name": "a", "level": "MUST", "requirement": "It answers.", "outcome": "passed"}},
+              {{"number": 102, "name": "b", "level": "MUST", "requirement": "It is right.", "outcome": "{outcome}",
+                "reason": "it is wrong"}}]}}"#
+        );
+        Run::read(&text).unwrap()
+    }
+
+    #[test]
+    fn a_page_counts_outcomes_by_group_and_names_failures() {
+        let page = markdown("# Page", &[run("one", "failed"), run("two", "skipped")]);
+        assert!(page.contains("| group | one | two |"), "{page}");
+        assert!(page.contains("| offline messages | 1 1f | 1 1s |"), "{page}");
+        assert!(page.contains("| 102 | It is right. | one | it is wrong |"), "{page}");
+        assert!(page.contains("Started by `serve`. Judged by `rakwire-conformance A`."), "{page}");
+    }
+}

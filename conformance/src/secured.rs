@@ -1,0 +1,140 @@
+//! The handshake of a secure connection, step by step, in the role of a client.
+
+use crate::case::Context;
+use crate::check::{Check, ensure, fail, skip};
+use crate::link::Link;
+use crate::secure::{Handshake, KeyPair, SUITE, SecureReply, hash, prologue, read_reply_1};
+use crate::session::{Session, new_guid, now};
+use crate::wire::{self, Reply1, Reply2, id};
+
+/// The length of a reply 1 with a key.
+pub const REPLY_1: usize = 96;
+
+/// The fields of a challenge that a case may change.
+#[derive(Clone, Copy, Debug)]
+pub struct Choices {
+    /// The pattern.
+    pub pattern: u8,
+    /// The number of the challenge within the attempt.
+    pub number: u8,
+    /// The version that was announced first.
+    pub first_version: u8,
+    /// The client's GUID.
+    pub guid: u64,
+}
+
+/// A challenge, and what its answer needs.
+#[derive(Clone, Debug)]
+pub struct Challenge {
+    /// The request 2.
+    pub request: Vec<u8>,
+    /// The handshake behind its first message.
+    pub handshake: Handshake,
+    /// The ephemeral key.
+    pub ephemeral: KeyPair,
+    /// The client's GUID.
+    pub guid: u64,
+    /// The MTU of request 2.
+    pub mtu: u16,
+}
+
+/// A key pair that no other case has. It protects nothing, so the clock is random enough.
+fn ephemeral() -> KeyPair {
+    KeyPair::new(hash(&[&new_guid().to_be_bytes(), &new_guid().to_be_bytes()]))
+}
+
+impl Context {
+    /// Asks for reply 1 with a key.
+    pub fn secure_reply(&mut self) -> Check<(Link, SecureReply)> {
+        let mut link = self.link()?;
+        let request = wire::request_1(self.options.version, 1464);
+        match link.ask(&request, &[id::REPLY_1])?.as_deref().map(read_reply_1) {
+            Some(Some(reply)) => Ok((link, reply)),
+            Some(None) => skip("reply 1 has no key: the server has no secure mode"),
+            None => fail("no reply 1"),
+        }
+    }
+
+    /// The choices of a right challenge.
+    #[must_use]
+    pub fn choices(&self) -> Choices {
+        Choices { pattern: 1, number: 0, first_version: self.options.version, guid: new_guid() }
+    }
+
+    /// Builds a request 2 with a challenge.
+    #[must_use]
+    pub fn challenge(&self, link: &Link, reply: &SecureReply, choices: Choices) -> Challenge {
+        let mtu = reply.mtu;
+        let mut address = Vec::new();
+        wire::put_address(&mut address, link.target);
+        let head = [&[choices.pattern, 0, 0][..], SUITE].concat();
+        let covered = prologue(reply, &head, &address, mtu, choices.guid);
+        let mut handshake = Handshake::new(&covered, &reply.public());
+        let ephemeral = ephemeral();
+        let payload = [self.options.version, choices.first_version, choices.number, 0, 0, 0, 0, 0];
+        let first = handshake.write_first(&ephemeral, reply.public(), &payload);
+        let mut request = [&[id::REQUEST_2][..], &wire::MAGIC, &reply.cookie.to_be_bytes(), &[1]].concat();
+        request.extend([&head[..], &first, &address].concat());
+        request.extend(mtu.to_be_bytes());
+        request.extend(choices.guid.to_be_bytes());
+        Challenge { request, handshake, ephemeral, guid: choices.guid, mtu }
+    }
+
+    /// Goes as far as a reply 2 with an answer that opens.
+    pub fn secure_dial(&mut self) -> Check<(Session, Handshake)> {
+        let (mut link, reply) = self.secure_reply()?;
+        let challenge = self.challenge(&link, &reply, self.choices());
+        let Some(answer) = link.ask(&challenge.request, &[id::REPLY_2])? else {
+            return fail("no reply 2 for a right challenge");
+        };
+        let (second, handshake) = finish(&challenge, &answer)?;
+        link.seal = Some(handshake.keys(true));
+        let first =
+            Reply1 { guid: reply.guid, security: 1, cookie: Some(reply.cookie), key: true, mtu: reply.mtu };
+        Ok((Session::new(link, challenge.guid, first, second), handshake))
+    }
+
+    /// Opens a secure connection.
+    pub fn secure_open(&mut self) -> Check<Session> {
+        let (mut session, handshake) = self.secure_dial()?;
+        let request = request(&session, &handshake.proof(), &self.password());
+        session.send_reliable(request)?;
+        let answer = session.link.timing.answer;
+        let came = session.wait(answer, |session| session.first(id::ACCEPTED).is_some())?;
+        let accepted = session.first(id::ACCEPTED).filter(|_| came);
+        let Some(accepted) = accepted.and_then(|ten| wire::read_accepted(&ten.capsule.payload)) else {
+            return fail("no connection request accepted (10) in a sealed datagram");
+        };
+        let server = session.link.target;
+        session.send_13(server, accepted.addresses.max(10), accepted.time)?;
+        Ok(session)
+    }
+}
+
+/// A connection request with a proof and without an identity.
+#[must_use]
+pub fn request(session: &Session, proof: &[u8; 32], password: &[u8]) -> Vec<u8> {
+    let head = [&[id::CONNECTION_REQUEST][..], &session.guid.to_be_bytes(), &now().to_be_bytes()].concat();
+    [&head[..], &[1], proof, &[0], password].concat()
+}
+
+/// Reads a reply 2 and opens its answer, which must agree with what stands in clear.
+pub fn finish(challenge: &Challenge, bytes: &[u8]) -> Check<(Reply2, Handshake)> {
+    let Some(second) = wire::read_reply_2(bytes) else {
+        return fail("reply 2 cannot be read");
+    };
+    ensure(second.encryption != 0 && second.rest >= 128, || {
+        format!("the encryption byte is {:02x}, {} bytes follow", second.encryption, second.rest)
+    })?;
+    let answer = &bytes[bytes.len() - second.rest..][..128];
+    let mut handshake = challenge.handshake.clone();
+    let Some(payload) = handshake.read_second(answer, &challenge.ephemeral) else {
+        return fail("the answer in reply 2 does not open");
+    };
+    let mut due = Vec::new();
+    wire::put_address(&mut due, second.client);
+    due.resize(29, 0);
+    due.extend(second.mtu.to_be_bytes());
+    ensure(payload.get(..31) == Some(&due[..]), || "the answer names another address or MTU".into())?;
+    Ok((second, handshake))
+}

@@ -1,0 +1,120 @@
+//! The peers of rakwire pass, strictly and in each role.
+//!
+//! The suite depends on nothing of rakwire, so the tests run the program that the variable `RAKWIRE_PROGRAM` names, and
+//! do nothing without it.
+
+use rakwire_conformance::case::{Options, Outcome, Role, run};
+use rakwire_conformance::cases;
+use rakwire_conformance::check::Timing;
+use rakwire_conformance::start::{Dialler, Listening};
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A running echo server.
+struct Echo {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Echo {
+    fn start(program: &str, arguments: &[&str]) -> Self {
+        let mut child = Command::new(program)
+            .args(["echo", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let address = loop {
+            let line = lines.next().expect("the server says where it listens").expect("a line of text");
+            let word = line.split_whitespace().find_map(|word| word.parse().ok());
+            if let Some(address) = word {
+                break address;
+            }
+        };
+        // Lines that nothing reads would block the server.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, address }
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn program() -> Option<String> {
+    let program = std::env::var("RAKWIRE_PROGRAM").ok();
+    if program.is_none() {
+        println!("RAKWIRE_PROGRAM names no program, so nothing was judged");
+    }
+    program
+}
+
+/// Runs all cases of a role and lists those that fail, also those of a SHOULD.
+fn strictly(role: Role, target: SocketAddr, options: &Options) {
+    let timing = Timing::with_answer(Duration::from_millis(1000));
+    let mut wrong = Vec::new();
+    for case in cases::all().filter(|case| case.role == role) {
+        let judge = || run(case, target, timing, options).expect("a socket").outcome;
+        let mut outcome = judge();
+        // The machine may be busy with something else for as long as an answer may take.
+        if matches!(outcome, Outcome::Failed(_)) {
+            outcome = judge();
+        }
+        if let Outcome::Failed(reason) = outcome {
+            wrong.push(format!("{} {}: {reason}", case.number, case.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn options() -> Options {
+    Options { version: 6, echo: true, password: None, capacity: None, listening: None, server: None }
+}
+
+#[test]
+fn the_server_of_rakwire_passes() {
+    let Some(program) = program() else {
+        return;
+    };
+    let echo = Echo::start(&program, &[]);
+    strictly(Role::Server, echo.address, &options());
+}
+
+#[test]
+fn the_client_of_rakwire_passes() {
+    let Some(program) = program() else {
+        return;
+    };
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    let dialler = Dialler::Command(format!("'{program}' send {{}} hello --protocol 6 --timeout 20"));
+    let listening = Some(Listening { address, dialler, patience: Duration::from_secs(20) });
+    strictly(Role::Client, address, &Options { listening, ..options() });
+}
+
+#[test]
+fn the_game_protocol_server_of_rakwire_passes() {
+    let Some(program) = program() else {
+        return;
+    };
+    let echo = Echo::start(&program, &["--protocol", "game"]);
+    strictly(Role::GameServer, echo.address, &options());
+}
+
+#[test]
+fn the_secure_server_of_rakwire_passes() {
+    let Some(program) = program() else {
+        return;
+    };
+    let key = concat!(env!("CARGO_TARGET_TMPDIR"), "/conformance-server.key");
+    // A key of an earlier run serves as well.
+    let _ = Command::new(&program).args(["keygen", key]).output().expect("the program starts");
+    let echo = Echo::start(&program, &["--secure", key]);
+    strictly(Role::SecureServer, echo.address, &options());
+}
