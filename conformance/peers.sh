@@ -48,7 +48,7 @@ for library in @serenityjs/raknet:0.8.21 @jsprismarine/raknet:1.4.7 jsp-raknet:2
     server "server-npm-$(basename "$name")-${#name}" "$name" "${library##*:}" "" 11 \
         "$bin/npm-peer server --port {port} --library $name"
 done
-for library in PieRakNet:2.3.2.1 rak-net:1.9 pybedrock-net:1.3.4; do
+for library in PieRakNet:2.3.2.1 rak-net:1.9; do
     name=${library%:*}
     server "server-pypi-$name" "$name" "${library##*:}" "" 11 "$bin/pypi-peer server --port {port} --library $name"
 done

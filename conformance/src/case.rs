@@ -140,6 +140,8 @@ pub struct Options {
 
 /// The time that a server may take until it prints its first line.
 const START: Duration = Duration::from_secs(20);
+/// The time that it may take from then on until it answers.
+const ANSWER: Duration = Duration::from_secs(2);
 
 /// The context of a running case.
 #[derive(Debug)]
@@ -232,6 +234,9 @@ impl Report {
 /// When a socket of the suite fails.
 pub fn run(case: &'static Case, target: SocketAddr, timing: Timing, options: &Options) -> io::Result<Report> {
     let server = options.server.as_deref().map(|line| start::server(line, START)).transpose()?;
+    if let Some((_, address)) = server.as_ref().filter(|_| case.role != Role::GameServer) {
+        start::wait_for_pong(*address, ANSWER)?;
+    }
     let (started, target) = server.map_or((None, target), |(server, address)| (Some(server), address));
     let mut context = Context::new(target, timing, options.clone());
     context.started.extend(started);

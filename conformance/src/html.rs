@@ -70,3 +70,28 @@ fn item(report: &Report, strict: bool, out: &mut String) {
     }
     out.push_str("</li>\n");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::{Options, run};
+    use crate::check::Timing;
+    use crate::model::{Fault, Model, Setup};
+    use crate::wire::id;
+    use std::time::Duration;
+
+    #[test]
+    fn a_page_stands_alone_and_has_the_datagrams_of_failures() {
+        let model = Model::start(Setup::default(), Fault::Mute(id::PONG)).unwrap();
+        let timing = Timing::with_answer(Duration::from_millis(60));
+        let case = cases::all().next().unwrap();
+        let report = run(case, model.address(), timing, &Options::default()).unwrap();
+        let mut subject = Subject::default();
+        subject.peer.name = "<peer>".into();
+        let page = page(&subject, &[report], false);
+        assert!(page.contains("name=\"viewport\"") && page.contains("&lt;peer&gt;"), "{page}");
+        assert!(page.contains("<li class=\"failed\" id=\"c101\">"), "{page}");
+        assert!(page.contains("suite -&gt; peer  33 bytes"), "{page}");
+        assert!(!page.contains("src=") && !page.contains("http"), "{page}");
+    }
+}

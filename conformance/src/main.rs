@@ -105,12 +105,15 @@ fn subject(arguments: &Arguments) -> Subject {
         Role::SecureServer => "secure-server",
     };
     let about = arguments.about.clone();
+    // A server that the suite starts has another address in each case.
+    let started = arguments.start.as_deref().filter(|_| arguments.address().is_empty());
+    let target = started.unwrap_or_else(|| arguments.address()).to_owned();
     Subject {
-        target: arguments.address().to_owned(),
+        target: target.clone(),
         role: role.to_owned(),
         command: command_line(),
         peer: Peer {
-            name: about.peer.unwrap_or_else(|| arguments.address().to_owned()),
+            name: about.peer.unwrap_or(target),
             version: about.peer_version.unwrap_or_default(),
             start: about.peer_start.or_else(|| arguments.start.clone()).unwrap_or_default(),
             note: about.peer_note.unwrap_or_default(),

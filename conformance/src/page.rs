@@ -117,7 +117,7 @@ fn about(run: &Run, out: &mut String) {
         let _ = write!(out, ", {version}");
     }
     out.push('.');
-    if !start.is_empty() {
+    if !run.command.contains(start.as_str()) {
         let _ = write!(out, " Started by `{start}`.");
     }
     let _ = write!(out, " Judged by `{}`.", run.command);

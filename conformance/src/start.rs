@@ -1,11 +1,12 @@
 //! Peers that the suite starts itself, a fresh one for each case, and where clients dial.
 
 use crate::model::{Fault, Model};
+use crate::wire::{self, id};
 use std::io::{self, BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The client that dials.
 #[derive(Clone, Debug)]
@@ -109,4 +110,25 @@ pub fn server(line: &str, patience: Duration) -> io::Result<(Started, SocketAddr
         Ok(()) => Ok((program, address)),
         Err(_) => Err(io::Error::other(format!("a server that was started by `{line}` printed no line"))),
     }
+}
+
+/// Waits until a server answers a ping, since some print their line before they listen.
+///
+/// A server that answers none is judged all the same.
+///
+/// # Errors
+///
+/// When no socket can be opened.
+pub fn wait_for_pong(server: SocketAddr, patience: Duration) -> io::Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.set_read_timeout(Some(Duration::from_millis(50)))?;
+    let began = Instant::now();
+    while began.elapsed() < patience {
+        // Nothing may listen yet, which the socket reports.
+        let _ = socket.send_to(&wire::ping(id::PING, 1, 1), server);
+        if socket.recv_from(&mut [0; 2048]).is_ok() {
+            break;
+        }
+    }
+    Ok(())
 }

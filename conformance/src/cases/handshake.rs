@@ -119,7 +119,8 @@ fn accepted_ordered(context: &mut Context) -> Check {
 
 fn accepted_resent(context: &mut Context) -> Check {
     let (mut session, _) = received(context, false)?;
-    let patience = session.link.timing.answer * 4;
+    // The first resend of a peer may take seconds, and the second twice as long.
+    let patience = session.link.timing.lifetime;
     let resent = session.wait(patience, |session| session.with_id(id::ACCEPTED).count() > 2)?;
     ensure(resent, || "10 was not sent twice again, although nothing was acknowledged".into())
 }

@@ -211,7 +211,7 @@ fn mtu_least(context: &mut Context) -> Check {
     let reply = attempt.reply_1(None, 100);
     attempt.link.send(&reply)?;
     let mtu = attempt.request_2()?.map(|(_, request)| request.mtu);
-    ensure(mtu.is_none_or(|mtu| mtu >= wire::SMALLEST_MTU), || format!("it has {mtu:?}"))
+    ensure(mtu.is_none_or(|mtu| mtu >= wire::SMALLEST_MTU), || format!("it has {}", mtu.unwrap_or_default()))
 }
 
 fn small_mtu(context: &mut Context) -> Check {
