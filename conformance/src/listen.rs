@@ -116,7 +116,8 @@ impl Attempt {
     pub fn session(self, mtu: u16) -> Session {
         let first = Reply1 { guid: self.guid, security: 0, cookie: None, key: false, mtu };
         let second = Reply2 { guid: self.guid, client: self.link.target, mtu, encryption: 0, rest: 0 };
-        Session::new(self.link, self.guid, first, second)
+        let addresses = if self.first.get(17) > Some(&8) { 20 } else { 10 };
+        Session { addresses, ..Session::new(self.link, self.guid, first, second) }
     }
 }
 
@@ -148,7 +149,7 @@ impl Session {
     /// Answers the connection request of a client and waits until the connection is open.
     pub fn open_as_server(&mut self) -> Check {
         self.wait_for(id::CONNECTION_REQUEST)?;
-        let accepted = self.accepted(10);
+        let accepted = self.accepted(self.addresses);
         let datagram = self.send_10(accepted.clone())?;
         if !self.wait_ack(datagram)? {
             self.send(&[Capsule::ordered(self.reliable - 1, 0, 0, accepted)])?;

@@ -34,6 +34,8 @@ pub struct Session {
     pub number: u32,
     /// The number of the next reliable message.
     pub reliable: u32,
+    /// The number of addresses that the version of a client has in a message 10.
+    pub addresses: usize,
     /// Acknowledges datagrams of the server.
     pub acknowledges: bool,
     /// Answers pings of the server.
@@ -177,6 +179,7 @@ impl Session {
             reply_2,
             number: 0,
             reliable: 0,
+            addresses: 10,
             acknowledges: true,
             answers_pings: true,
             acked: Vec::new(),

@@ -106,7 +106,7 @@ fn plain(context: &mut Context) -> Check {
 
 fn ten_acked(context: &mut Context) -> Check {
     let (mut session, _) = context.requested()?;
-    let accepted = session.accepted(10);
+    let accepted = session.accepted(session.addresses);
     let number = session.send_10(accepted)?;
     ensure(session.wait_ack(number)?, || "it was not".into())
 }
@@ -121,7 +121,7 @@ fn thirteen_for(context: &mut Context, build: impl Fn(&Session) -> Vec<u8>) -> C
 }
 
 fn usual(context: &mut Context) -> Check<(Session, Capsule)> {
-    thirteen_for(context, |session| session.accepted(10))
+    thirteen_for(context, |session| session.accepted(session.addresses))
 }
 
 fn thirteen(context: &mut Context) -> Check {
@@ -170,7 +170,7 @@ fn thirteen_order(context: &mut Context) -> Check {
 fn thirteen_resent(context: &mut Context) -> Check {
     let (mut session, _) = context.requested()?;
     session.acknowledges = false;
-    let accepted = session.accepted(10);
+    let accepted = session.accepted(session.addresses);
     session.send_10(accepted)?;
     comes_again(&mut session, id::NEW_INCOMING)
 }
@@ -219,14 +219,14 @@ fn no_13(session: &mut Session, after: &str) -> Check {
 
 fn truncated(context: &mut Context) -> Check {
     let (mut session, _) = context.requested()?;
-    let accepted = session.accepted(10);
+    let accepted = session.accepted(session.addresses);
     session.send_10(accepted[..5].to_vec())?;
     no_13(&mut session, "a truncated 10")
 }
 
 fn unreliable(context: &mut Context) -> Check {
     let (mut session, _) = context.requested()?;
-    let accepted = session.accepted(10);
+    let accepted = session.accepted(session.addresses);
     session.send(&[Capsule::unreliable(accepted)])?;
     session.wait_for(id::NEW_INCOMING).map(|_| ())
 }
@@ -246,7 +246,7 @@ fn refused_by(context: &mut Context, cut: bool) -> Check {
         session.send(&[Capsule::reliable(number, whole)])?;
     }
     session.quiet()?;
-    let accepted = session.accepted(10);
+    let accepted = session.accepted(session.addresses);
     session.send_10(accepted)?;
     no_13(&mut session, "18 and then 10")
 }
@@ -261,7 +261,7 @@ fn refused_cut(context: &mut Context) -> Check {
 
 fn in_parts(context: &mut Context) -> Check {
     let (mut session, _) = context.requested()?;
-    let accepted = session.accepted(10);
+    let accepted = session.accepted(session.addresses);
     for (index, piece) in (0..).zip(accepted.chunks(accepted.len().div_ceil(2))) {
         let number = session.next_reliable();
         let split = Some(wire::Split { count: 2, id: 0, index });
@@ -272,7 +272,7 @@ fn in_parts(context: &mut Context) -> Check {
 
 fn accepted_twice(context: &mut Context) -> Check {
     let (mut session, first) = usual(context)?;
-    let accepted = session.accepted(10);
+    let accepted = session.accepted(session.addresses);
     let number = session.next_reliable();
     session.send(&[Capsule::ordered(number, 1, 0, accepted)])?;
     session.quiet()?;

@@ -54,7 +54,7 @@ pub(super) const HOSTILE: &[Case] = &[
 fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     let (mut session, _) = context.requested()?;
     session.acknowledges = false;
-    let accepted = session.accepted(10);
+    let accepted = session.accepted(session.addresses);
     session.send_10(accepted)?;
     let thirteen = session.wait_for(id::NEW_INCOMING)?;
     let datagram = session.first(id::NEW_INCOMING).map_or(0, |arrival| arrival.datagram);
