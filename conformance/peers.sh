@@ -43,15 +43,17 @@ server server-python "raknet (PyPI)" "0.3.0, C++ RakNet in a wheel" "" 6 "$bin/p
 server server-rust-raknet rust-raknet 1.4.0 "" 11 \
     "$bin/rust-raknet-peer server --port {port} --protocol 11"
 server server-tokio-raknet tokio-raknet 0.2.0 "Its peer is that of the benchmarks." 11 "$bin/tokio-raknet-peer echo --port {port}"
-for library in @serenityjs/raknet:0.8.21 @jsprismarine/raknet:1.4.7 jsp-raknet:2.2.0 raknet-node:0.5.0; do
-    name=${library%:*}
-    file=${name#@}
-    server "server-npm-${file%/raknet}" "$name" "${library##*:}" "" 11 "$bin/npm-peer server --port {port} --library $name"
-done
-for library in PieRakNet:2.3.2.1 rak-net:1.9; do
-    name=${library%:*}
-    server "server-pypi-$name" "$name" "${library##*:}" "" 11 "$bin/pypi-peer server --port {port} --library $name"
-done
+# library FILE NAME VERSION PROTOCOL PEER: one of the libraries that a peer knows.
+library() {
+    server "$1" "$2" "$3" "" "$4" "$bin/$5-peer server --port {port} --library $2"
+}
+
+library server-npm-serenityjs @serenityjs/raknet 0.8.21 11 npm
+library server-npm-jsprismarine @jsprismarine/raknet 1.4.7 10 npm
+library server-npm-jsp-raknet jsp-raknet 2.2.0 10 npm
+library server-npm-raknet-node raknet-node 0.5.0 11 npm
+library server-pypi-PieRakNet PieRakNet 2.3.2.1 11 pypi
+library server-pypi-rak-net rak-net 1.9 10 pypi
 
 client client-rakwire rakwire "$version" "" "$rakwire send {} hello --protocol 6 --timeout 20"
 client client-cpp "C++ RakNet" "4.081, as in raknet-native 1.2.3" "" "$bin/cpp-peer client {} --protocol 6 --timeout 60"

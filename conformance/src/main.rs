@@ -32,6 +32,12 @@ fn list(out: &mut impl io::Write, arguments: &Arguments) -> io::Result<()> {
     Ok(())
 }
 
+/// Prints a text and a line break.
+fn say(text: &str) {
+    // A reader that has seen enough closes the pipe, and files that were asked for are still written.
+    let _ = writeln!(io::stdout(), "{text}");
+}
+
 fn resolve(target: &str) -> Result<SocketAddr, String> {
     let mut found = target.to_socket_addrs().map_err(|error| format!("{target}: {error}"))?;
     found.next().ok_or_else(|| format!("{target} has no address"))
@@ -69,7 +75,7 @@ fn judge(arguments: &Arguments) -> Result<Vec<Report>, String> {
     for case in cases::all().filter(of_role).filter(|case| is_selected(case, &arguments.only)) {
         let report = run(case, target, timing, &options).map_err(|error| format!("{target}: {error}"))?;
         if !arguments.json {
-            println!("{}", report::text(&report, arguments.strict));
+            say(&report::text(&report, arguments.strict));
         }
         reports.push(report);
     }
@@ -130,9 +136,9 @@ fn publish(arguments: &Arguments, reports: &[Report]) -> Result<(), String> {
     let subject = subject(arguments);
     if arguments.json {
         let json = report::json(&subject, reports, strict).map_err(|error| error.to_string())?;
-        println!("{json}");
+        say(&json);
     } else {
-        println!("{}", report::summary(Totals::of(reports, strict)));
+        say(&report::summary(Totals::of(reports, strict)));
     }
     if let Some(path) = &arguments.junit {
         save(path, &report::junit(&subject.target, reports, strict))?;
@@ -155,7 +161,7 @@ fn write_page(arguments: &PageArguments) -> Result<(), String> {
         }
         None => String::new(),
     };
-    print!("{}", page::markdown(&head, &runs));
+    say(page::markdown(&head, &runs).trim_end());
     Ok(())
 }
 
