@@ -233,7 +233,9 @@ impl Report {
 ///
 /// When a socket of the suite fails.
 pub fn run(case: &'static Case, target: SocketAddr, timing: Timing, options: &Options) -> io::Result<Report> {
-    let server = options.server.as_deref().map(|line| start::server(line, START)).transpose()?;
+    // Another program may take the port that was free a moment ago.
+    let start = |line| start::server(line, START).or_else(|_| start::server(line, START));
+    let server = options.server.as_deref().map(start).transpose()?;
     if let Some((_, address)) = server.as_ref().filter(|_| case.role != Role::GameServer) {
         start::wait_for_pong(*address, ANSWER)?;
     }
