@@ -65,8 +65,6 @@ client client-npm-jsp-raknet jsp-raknet 2.2.0 "It acknowledges nothing in the fi
     "$bin/npm-peer client {} --library jsp-raknet --timeout 60" 2500
 client client-npm-raknet-node raknet-node 0.5.0 "It is rust-raknet in a package for Node." \
     "$bin/npm-peer client {} --library raknet-node --timeout 60"
-client client-pypi-pybedrock-net pybedrock-net 1.3.4 "It leaves when it is connected, so cases of an open connection find it gone." \
-    "$bin/pypi-peer client {} --library pybedrock-net --timeout 60"
 
 judge game-rakwire rakwire "$version" "" --start "$rakwire echo --protocol game --listen {}" --game-protocol --echo --timeout 600
 key=$out/server.key
