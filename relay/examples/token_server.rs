@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut next = |what: &str| arguments.next().ok_or_else(|| format!("missing argument: {what}"));
     let (key, target, listen) = (next("KEY")?, next("TARGET")?, next("ADDR")?);
     let key = SigningKey::from_text(&std::fs::read_to_string(key)?)?;
-    let router = Router::new().route("/token", get(issue)).with_state(Arc::new(Issuer { key, target }));
+    let router = Router::new().route("/token", get(issue_token)).with_state(Arc::new(Issuer { key, target }));
     let listener = TcpListener::bind(listen).await?;
     println!("listening on http://{}", listener.local_addr()?);
     axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>()).await?;
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// A token that works for a short time and only from the address that asked for it.
-async fn issue(
+async fn issue_token(
     State(issuer): State<Arc<Issuer>>,
     ConnectInfo(client): ConnectInfo<SocketAddr>,
 ) -> Result<([(HeaderName, &'static str); 1], String), StatusCode> {

@@ -87,7 +87,14 @@ impl World {
                 self.endings.push((self.now + lasts, Ending::Inside));
             }
             FaultKind::Noise { datagrams } => self.send_noise(datagrams),
-            _ => self.begin_at_client(fault),
+            FaultKind::Blackout { .. }
+            | FaultKind::BadNetwork { .. }
+            | FaultKind::NarrowPath { .. }
+            | FaultKind::NewAddress
+            | FaultKind::ClientRestart
+            | FaultKind::ClientStall { .. }
+            | FaultKind::ClientClock { .. }
+            | FaultKind::CarrierLost { .. } => self.begin_at_client(fault),
         }
     }
 
@@ -131,7 +138,13 @@ impl World {
                 return self.lose_carrier(fault.client, Duration::from_millis(500), false);
             }
             FaultKind::CarrierLost { lasts } => return self.lose_carrier(fault.client, lasts, false),
-            _ => return,
+            FaultKind::ServerStall { .. }
+            | FaultKind::ServerClock { .. }
+            | FaultKind::ServerRestart { .. }
+            | FaultKind::RelayRestart
+            | FaultKind::FrontRestart { .. }
+            | FaultKind::Congestion { .. }
+            | FaultKind::Noise { .. } => return,
         };
         self.endings.push((now + lasts, Ending::Client(fault.client)));
     }

@@ -190,7 +190,14 @@ pub(crate) fn take_events(peer: &mut Peer<'static>) -> Vec<Happening> {
             raknet::Event::Message { id, delivery, message } => {
                 Some(Happening::Message(id, Received { delivery, bytes: message.to_vec() }))
             }
-            _ => None,
+            raknet::Event::Refused { .. }
+            | raknet::Event::Receipt { .. }
+            | raknet::Event::Progress { .. }
+            | raknet::Event::MtuChanged { .. }
+            | raknet::Event::Pong { .. }
+            | raknet::Event::OutOfBand { .. }
+            | raknet::Event::Advertisement { .. }
+            | _ => None,
         });
     }
     events

@@ -1,6 +1,8 @@
 //! Worlds keep their promises, and planted faults are found.
 
-use rakwire_worlds::plan::{Omitted, Plan};
+use std::collections::BTreeSet;
+
+use rakwire_worlds::plan::{KINDS, Omitted, Plan, Route};
 use rakwire_worlds::plant::Plant;
 use rakwire_worlds::shrink::{run, shrink};
 
@@ -52,4 +54,36 @@ fn a_failure_is_shrunk_and_still_fails() {
     let plan = Plan::without(seed, &omitted);
     assert_eq!(plan.clients.iter().flatten().count(), 1, "one client is enough");
     assert_eq!(plan.faults.len(), 1, "one fault is enough: {:?}", plan.faults);
+}
+
+#[test]
+fn a_plan_depends_on_its_seed_alone() {
+    assert_eq!(format!("{:?}", Plan::new(7)), format!("{:?}", Plan::new(7)));
+    assert_ne!(format!("{:?}", Plan::new(7)), format!("{:?}", Plan::new(8)));
+}
+
+#[test]
+fn what_is_left_out_changes_nothing_else() {
+    let seed = (0..).find(|seed| Plan::new(*seed).faults.len() > 2).expect("a seed with faults");
+    let (whole, omitted) = (Plan::new(seed), Omitted { faults: [1].into(), clients: [0].into() });
+    let part = Plan::without(seed, &omitted);
+    assert!(part.clients[0].is_none());
+    assert_eq!(format!("{:?}", part.clients.get(1..)), format!("{:?}", whole.clients.get(1..)));
+    assert_eq!(format!("{:?}", part.faults[1]), format!("{:?}", whole.faults[2]));
+}
+
+#[test]
+fn each_kind_of_fault_and_route_occurs() {
+    let plans: Vec<_> = (0..400).map(Plan::new).collect();
+    let kinds: BTreeSet<_> = plans
+        .iter()
+        .flat_map(|plan| &plan.faults)
+        .map(|fault| format!("{:?}", fault.kind).split([' ', '{']).next().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(kinds.len() as u64, KINDS, "{kinds:?}");
+    for route in [Route::Direct, Route::Front, Route::RelayDatagrams, Route::RelayStream] {
+        assert!(
+            plans.iter().flat_map(|plan| plan.clients.iter().flatten()).any(|client| client.route == route)
+        );
+    }
 }

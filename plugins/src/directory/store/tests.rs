@@ -1,5 +1,6 @@
 //! Tests of the store of a directory.
 
+use super::super::patches;
 use super::*;
 
 /// Creates a store in a new directory, with a limit of directories.
