@@ -1,4 +1,4 @@
-//! What threads share in `rakwire-native`, under the scheduler shuttle, which tries many orders of the steps of threads.
+//! The parts of `rakwire-native` that threads share, under the scheduler shuttle, which tries many orders of their steps.
 //!
 //! The files are those of the driver. They take locks and atomics from `crate::sync`, which are those of the scheduler here.
 //! Run `cargo test` in this folder; `RAKWIRE_LOCKS_RUNS` sets the number of orders for each property.

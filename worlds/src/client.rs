@@ -139,7 +139,7 @@ fn router_address(client: u8, number: u8) -> IpAddr {
     Ipv4Addr::new(203, 0, number, client).into()
 }
 
-/// Returns the client whose router has, or had, this address.
+/// Returns the client of the router that has, or had, this address.
 pub(crate) fn client_of(address: SocketAddr) -> Option<usize> {
     match address.ip() {
         IpAddr::V4(ip) if ip.octets()[..2] == [203, 0] => Some(ip.octets()[3].into()),

@@ -80,10 +80,10 @@ pub(crate) struct Relay {
     counters: Arc<TargetCounters>,
     limits: FlowLimits,
     next_port: u16,
-    /// How often it has begun again.
+    /// The number of times that it has begun again.
     pub(crate) starts: u32,
     random: Random,
-    /// False in a world whose relay does not handle timeouts.
+    /// False if a planted fault keeps the relay from handling timeouts.
     pub(crate) handles_timeouts: bool,
 }
 
@@ -185,7 +185,7 @@ impl Relay {
         datagrams
     }
 
-    /// Returns the frames to the pages whose transport has room.
+    /// Returns the frames to the pages with room in their transport.
     pub(crate) fn poll_to_client(&mut self, now: Instant, has_room: impl Fn(usize) -> bool) -> Vec<Frame> {
         let (at, mut frames) = (self.clock.at(now), Vec::new());
         for flow in self.flows.values_mut() {
@@ -292,7 +292,7 @@ impl Admit for Gate {
     }
 }
 
-/// Where datagrams of the front go.
+/// The destination of a datagram of the front.
 pub(crate) enum FromFront {
     Client(SocketAddr),
     /// From this port to the server.

@@ -9,18 +9,7 @@ use crate::flow::FromClient;
 use crate::peers;
 use crate::plan::{Fault, FaultKind};
 use crate::plant::Plant;
-use crate::world::{INSIDE, Phase, World};
-
-/// The end of a fault.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// The access network of this client is as before.
-    Client(usize),
-    /// The network between relay, front and server is as before.
-    Inside,
-    /// The server begins again.
-    Server,
-}
+use crate::world::{Ending, INSIDE, Phase, World};
 
 /// The queue of the network between relay, front and server while it is congested.
 const QUEUE: Duration = Duration::from_millis(200);

@@ -10,7 +10,6 @@ use rakwire::sim::{Conditions, Link};
 
 use crate::client::Client;
 use crate::edge::{Clock, Relay, SimulatedFront};
-use crate::faults::Ending;
 use crate::host::Host;
 use crate::plan::{ACTIVE, Plan, Route};
 use crate::plant::Plant;
@@ -69,6 +68,17 @@ pub(crate) enum Phase {
     Settling { others_are_done: bool },
     /// All clients have disconnected.
     Closing,
+}
+
+/// The end of a fault.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The access network of this client is as before.
+    Client(usize),
+    /// The network between relay, front and server is as before.
+    Inside,
+    /// The server begins again.
+    Server,
 }
 
 /// A world.
