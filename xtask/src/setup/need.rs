@@ -101,6 +101,7 @@ needs! {
     Caddy "caddy": How::System(&[("caddy", "caddy")]);
     Systemd "systemd": How::System(&[("systemd-analyze", "systemd")]);
     BareDebian "bare debian": How::System(&BARE_DEBIAN);
+    Mono "mono": How::System(&[("mcs", "mono-devel")]);
     Valgrind "valgrind": How::System(&[("valgrind", "valgrind")]);
     Qemu "qemu": How::System(&[(QEMU, QEMU)]);
     TShark "tshark": How::System(&[("tshark", "tshark")]);
