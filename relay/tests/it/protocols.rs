@@ -254,8 +254,8 @@ async fn pings_are_answered_from_the_cache() {
 async fn a_protocol_mismatch_is_reported_to_the_client() {
     let request = bytes(&Offline::Request1 { protocol: 6, mtu: MTU });
     let cases = [
-        (ProtocolKind::RakNet, vec![1, 2, 3, 4], "speaks raknet"),
-        (ProtocolKind::GameProtocol, request, "speaks game-protocol"),
+        (ProtocolKind::RakNet, vec![1, 2, 3, 4], "uses raknet"),
+        (ProtocolKind::GameProtocol, request, "uses game-protocol"),
     ];
     for (kind, first, expected) in cases {
         let server = Server::bind().await;
