@@ -76,10 +76,8 @@ pub fn markdown(head: &str, runs: &[Run]) -> String {
         table(&of_role, &mut out);
         let _ = write!(out, "\n### {title}: how they were run\n\n");
         of_role.iter().for_each(|run| about(run, &mut out));
-        let _ = write!(out, "\n### {title}: MUST that failed\n\n");
-        failures(&of_role, "failed", &mut out);
-        let _ = write!(out, "\n### {title}: SHOULD that did not hold\n\n");
-        failures(&of_role, "deviates", &mut out);
+        failures(&of_role, &format!("{title}: MUST that failed"), "failed", &mut out);
+        failures(&of_role, &format!("{title}: SHOULD that did not hold"), "deviates", &mut out);
     }
     out
 }
@@ -127,8 +125,11 @@ fn about(run: &Run, out: &mut String) {
     out.push('\n');
 }
 
-/// A row for each case with this outcome somewhere: the peers, and the reason at the first of them.
-fn failures(runs: &[&Run], outcome: &str, out: &mut String) {
+/// The number of rows below a heading, so that a page of them takes no more than minutes to read.
+const ROWS: usize = 50;
+
+/// A heading, and a row for each case with this outcome somewhere: the peers, and the reason at the first of them.
+fn failures(runs: &[&Run], title: &str, outcome: &str, out: &mut String) {
     let mut rows: BTreeMap<u16, (&Judged, Vec<&str>)> = BTreeMap::new();
     for run in runs {
         for judged in run.cases.iter().filter(|judged| judged.outcome == outcome) {
@@ -136,13 +137,19 @@ fn failures(runs: &[&Run], outcome: &str, out: &mut String) {
         }
     }
     if rows.is_empty() {
-        out.push_str("None.\n");
-        return;
+        let _ = write!(out, "\n### {title}\n\nNone.\n");
     }
-    out.push_str("| case | requirement | at | seen at the first |\n|---|---|---|---|\n");
-    for (number, (judged, peers)) in rows {
-        let (requirement, reason) = (judged.requirement.replace('|', "/"), judged.reason.replace('|', "/"));
-        let _ = writeln!(out, "| {number} | {requirement} | {} | {reason} |", peers.join(", "));
+    let rows: Vec<_> = rows.into_iter().collect();
+    for part in rows.chunks(ROWS) {
+        let (Some((first, _)), Some((last, _))) = (part.first(), part.last()) else { continue };
+        let cases = if rows.len() > ROWS { format!(", cases {first} to {last}") } else { String::new() };
+        let _ = write!(out, "\n### {title}{cases}\n\n");
+        out.push_str("| case | requirement | at | seen at the first |\n|---|---|---|---|\n");
+        for (number, (judged, peers)) in part {
+            let (requirement, reason) =
+                (judged.requirement.replace('|', "/"), judged.reason.replace('|', "/"));
+            let _ = writeln!(out, "| {number} | {requirement} | {} | {reason} |", peers.join(", "));
+        }
     }
 }
 
