@@ -118,7 +118,7 @@ for (const protocol of PROTOCOLS) {
     const echo = await startEcho(t, ...server.echo);
     const kind = server.name === "RakNet" ? "raknet" : "game-protocol";
     const relay = await startRelay(t, { game: `${echo.address},kind=${kind}` });
-    const refused = fails("incompatible-protocol", new RegExp(`speaks ${kind}`));
+    const refused = fails("incompatible-protocol", new RegExp(`uses ${kind}`));
     await assert.rejects(connectTo(relay, other, { webSocket: WebSocket }), refused);
   });
 }

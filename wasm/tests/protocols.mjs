@@ -25,7 +25,7 @@ export const RAKNET = {
   short: 1000,
   /** Room for a few dozen of them. */
   smallMemory: { blocks: 256, blockSize: 512 },
-  tooLong: { bytes: 10_000_000, words: /larger/ },
+  tooLong: { bytes: 10_000_000, words: /exceeds/ },
 };
 
 export const GAME_PROTOCOL = {
