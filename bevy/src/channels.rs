@@ -1,0 +1,149 @@
+//! The channels of replicon in messages of RakNet.
+
+use bevy_replicon::bytes::Bytes;
+use bevy_replicon::prelude::Channel;
+use rakwire_native::{Delivery, id};
+
+/// First byte of a message whose channel number follows in two bytes.
+const LONG: u8 = 0xFF;
+/// Number of channels that one byte names.
+const SHORT: usize = (LONG - id::USER) as usize;
+
+/// The number of a channel of replicon, as it begins a message.
+///
+/// RakNet's messages begin with an id, and applications own those from 0x86 on. The channels 0 to 120 are the ids 0x86
+/// to 0xFE. The id 0xFF is followed by two bytes, the higher one first, for the channels from 121 on.
+///
+/// ```
+/// use rakwire_bevy::ChannelId;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// assert_eq!(ChannelId::new(2)?.prefix(), [0x88]);
+/// assert_eq!(ChannelId::new(122)?.prefix(), [0xFF, 0, 1]);
+/// assert_eq!(ChannelId::read(&[0x88, 7, 8]), Some((ChannelId::new(2)?, 1)));
+/// assert_eq!(ChannelId::read(&[0x13]), None);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ChannelId {
+    number: usize,
+    bytes: [u8; 3],
+}
+
+/// The error for a channel number above 65,656.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("channel {0} is beyond 65,656, the highest one")]
+pub struct TooManyChannels(pub usize);
+
+impl ChannelId {
+    /// Creates the id of this channel, 0 to 65,656.
+    ///
+    /// # Errors
+    /// Returns [`TooManyChannels`] for a higher number.
+    pub fn new(number: usize) -> Result<Self, TooManyChannels> {
+        if number < SHORT {
+            return Ok(Self { number, bytes: [id::USER + number as u8, 0, 0] });
+        }
+        let rest = u16::try_from(number - SHORT).map_err(|_| TooManyChannels(number))?;
+        let [high, low] = rest.to_be_bytes();
+        Ok(Self { number, bytes: [LONG, high, low] })
+    }
+
+    /// Reads the channel of a message, and the number of bytes before the payload: 1 or 3. Returns `None` if the message
+    /// begins with no channel.
+    #[must_use]
+    pub fn read(message: &[u8]) -> Option<(Self, usize)> {
+        match *message {
+            [LONG, high, low, ..] => {
+                let number = SHORT + usize::from(u16::from_be_bytes([high, low]));
+                Some((Self { number, bytes: [LONG, high, low] }, 3))
+            }
+            [first, ..] if (id::USER..LONG).contains(&first) => {
+                Some((Self { number: usize::from(first - id::USER), bytes: [first, 0, 0] }, 1))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the number of the channel.
+    #[must_use]
+    pub const fn number(self) -> usize {
+        self.number
+    }
+
+    /// Returns the bytes before the payload.
+    #[must_use]
+    pub fn prefix(&self) -> &[u8] {
+        if self.number < SHORT { &self.bytes[..1] } else { &self.bytes }
+    }
+}
+
+/// Returns the delivery of a channel.
+pub(crate) fn delivery_of(channel: Channel, number: usize) -> Delivery {
+    match channel {
+        Channel::Unreliable => Delivery::UNRELIABLE,
+        Channel::Unordered => Delivery::RELIABLE,
+        Channel::Ordered => {
+            let count = rakwire_native::Channel::COUNT;
+            let ordering = rakwire_native::Channel::new((number % count) as u8).unwrap_or_default();
+            Delivery::RELIABLE_ORDERED.on(ordering)
+        }
+    }
+}
+
+/// Returns the channel and the payload of a received message, if its channel is one of the first `count`.
+pub(crate) fn open(message: Vec<u8>, count: usize) -> Option<(usize, Bytes)> {
+    let (id, payload) = ChannelId::read(&message)?;
+    (id.number() < count).then(|| (id.number(), Bytes::from(message).slice(payload..)))
+}
+
+#[cfg(test)]
+mod tests {
+    use rakwire_native::Reliability;
+
+    use super::*;
+
+    /// Number of channels in each direction.
+    const MOST: usize = SHORT + 0x1_0000;
+
+    #[test]
+    fn every_channel_reads_back() {
+        for number in [0, 1, SHORT - 1, SHORT, SHORT + 1, SHORT + 300, MOST - 1] {
+            let id = ChannelId::new(number).expect("a channel");
+            let message = [id.prefix(), b"payload"].concat();
+            assert_eq!(ChannelId::read(&message), Some((id, id.prefix().len())), "{number}");
+            assert!(message[0] >= id::USER, "RakNet owns the ids below");
+        }
+        assert_eq!(ChannelId::new(MOST), Err(TooManyChannels(MOST)));
+    }
+
+    #[test]
+    fn other_messages_have_no_channel() {
+        for message in [&[][..], &[0], &[0x1B, 1], &[0x85, 1], &[0xFF], &[0xFF, 0]] {
+            assert_eq!(ChannelId::read(message), None, "{message:?}");
+        }
+    }
+
+    #[test]
+    fn messages_of_channels_that_do_not_exist_are_refused() {
+        assert_eq!(open(b"\x87two".to_vec(), 2), Some((1, Bytes::from_static(b"two"))));
+        assert_eq!(open(b"\x86".to_vec(), 2), Some((0, Bytes::new())));
+        assert_eq!(open(b"\x88two".to_vec(), 2), None);
+        assert_eq!(open(b"\xFF\xFF\xFFtwo".to_vec(), 2), None);
+    }
+
+    #[test]
+    fn nothing_is_reliable_that_replicon_sends_again() {
+        let reliability = |channel| delivery_of(channel, 0).reliability;
+        assert_eq!(reliability(Channel::Unreliable), Reliability::Unreliable);
+        assert_eq!(reliability(Channel::Unordered), Reliability::Reliable);
+        assert_eq!(reliability(Channel::Ordered), Reliability::ReliableOrdered);
+    }
+
+    #[test]
+    fn ordered_channels_do_not_wait_for_each_other() {
+        let ordering = |number| delivery_of(Channel::Ordered, number).channel.number();
+        assert_eq!([0, 1, 31, 32, 33].map(ordering), [0, 1, 31, 0, 1]);
+    }
+}

@@ -1,0 +1,89 @@
+//! Endpoints whose resource was removed. They stay until their peers know of the end.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use bevy::platform::cell::SyncCell;
+use bevy::prelude::*;
+use rakwire_native::{RakNet, polled};
+
+type Endpoint = polled::Endpoint<RakNet>;
+
+/// The endpoint of a resource, which outlives it until its last messages have arrived.
+pub(crate) struct Owned {
+    /// `None` only while it is dropped.
+    endpoint: Option<SyncCell<Endpoint>>,
+    heir: Option<Sender<Endpoint>>,
+}
+
+impl Owned {
+    pub(crate) fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint: Some(SyncCell::new(endpoint)), heir: None }
+    }
+
+    pub(crate) fn get(&mut self) -> &mut Endpoint {
+        self.endpoint.as_mut().expect("it is taken when it is dropped").get()
+    }
+
+    /// Names the app that goes on with the endpoint.
+    pub(crate) fn leave_to(&mut self, closing: &Closing) {
+        if self.heir.is_none() {
+            self.heir = Some(closing.sender.clone());
+        }
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let Some(mut endpoint) = self.endpoint.take().map(SyncCell::to_inner) else { return };
+        let all: Vec<_> = endpoint.peer().connections().collect();
+        all.into_iter().for_each(|id| endpoint.disconnect(id));
+        endpoint.flush();
+        if let Some(heir) = &self.heir {
+            // An app that is gone closes the socket at once.
+            let _ = heir.send(endpoint);
+        }
+    }
+}
+
+/// The endpoints that are being closed.
+#[derive(Resource)]
+pub(crate) struct Closing {
+    sender: Sender<Endpoint>,
+    arriving: SyncCell<Receiver<Endpoint>>,
+    endpoints: SyncCell<Vec<Endpoint>>,
+}
+
+impl Default for Closing {
+    fn default() -> Self {
+        let (sender, arriving) = channel();
+        Self { sender, arriving: SyncCell::new(arriving), endpoints: SyncCell::new(Vec::new()) }
+    }
+}
+
+/// Goes on with endpoints until they are closed. Both plugins need it.
+pub(crate) struct ClosingPlugin;
+
+impl ClosingPlugin {
+    pub(crate) fn add_once(app: &mut App) {
+        if !app.is_plugin_added::<Self>() {
+            app.add_plugins(Self);
+        }
+    }
+}
+
+impl Plugin for ClosingPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<Closing>().add_systems(Last, go_on);
+    }
+}
+
+fn go_on(mut closing: ResMut<Closing>) {
+    let closing = &mut *closing;
+    let endpoints = closing.endpoints.get();
+    endpoints.extend(closing.arriving.get().try_iter());
+    endpoints.retain_mut(|endpoint| {
+        endpoint.update();
+        while endpoint.poll_event().is_some() {}
+        endpoint.connections() > 0
+    });
+}

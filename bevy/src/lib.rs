@@ -1,0 +1,99 @@
+//! RakNet as a messaging backend of [`bevy_replicon`], over UDP sockets and without tasks or threads of its own.
+//!
+//! Add [`RakwireRepliconPlugins`] beside replicon's own plugins, and insert a [`RakwireServer`] or a [`RakwireClient`]
+//! as a resource. Replicon's states, messages and statistics follow it. Removing the resource ends it.
+//!
+//! ```
+//! use bevy::prelude::*;
+//! use bevy::state::app::StatesPlugin;
+//! use bevy_replicon::prelude::*;
+//! use rakwire_bevy::{ClientSettings, RakwireClient, RakwireRepliconPlugins, RakwireServer, ServerSettings};
+//!
+//! fn app() -> App {
+//!     let mut app = App::new();
+//!     let replicon = RepliconPlugins.set(ServerPlugin::new(PostUpdate));
+//!     app.add_plugins((MinimalPlugins, StatesPlugin, replicon, RakwireRepliconPlugins)).finish();
+//!     app
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (mut server, mut client) = (app(), app());
+//! let listening = RakwireServer::bind("127.0.0.1:0", ServerSettings::new(8)?)?;
+//! let address = listening.local_addr();
+//! server.insert_resource(listening);
+//! client.insert_resource(RakwireClient::connect(address, ClientSettings::new()?)?);
+//!
+//! server.world_mut().spawn(Replicated);
+//! let mut remote = client.world_mut().query::<&Remote>();
+//! while remote.iter(client.world()).count() == 0 {
+//!     server.update();
+//!     client.update();
+//!     std::thread::sleep(std::time::Duration::from_millis(1)); // the rest of the frame
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Channels
+//!
+//! Each channel of replicon is one reliability of RakNet, so nothing is made reliable twice:
+//!
+//! | replicon | RakNet |
+//! |---|---|
+//! | [`Channel::Unreliable`](bevy_replicon::prelude::Channel::Unreliable) | unreliable |
+//! | [`Channel::Unordered`](bevy_replicon::prelude::Channel::Unordered) | reliable |
+//! | [`Channel::Ordered`](bevy_replicon::prelude::Channel::Ordered) | reliable ordered, on the ordering channel of its number modulo 32 |
+//!
+//! [`ChannelId`] describes the first byte of each message. Messages of any length up to
+//! [`max_message_len`](RakwireClient::max_message_len) travel in parts. Replicon cuts its mutations so that each fits
+//! into a datagram of the connection, whose size it reads from
+//! [`ConnectedClient`](bevy_replicon::prelude::ConnectedClient).
+//!
+//! # Limits
+//!
+//! Data from the network cannot cause a panic: messages with an unknown channel are dropped and counted in
+//! [`Dropped`]. A reliable message that finds no room waits and is sent in a later frame. A connection with more than
+//! [`backlog`](ServerSettings::backlog) bytes of them is closed.
+
+mod channels;
+#[cfg(feature = "client")]
+mod client;
+mod closing;
+mod counters;
+mod outbox;
+#[cfg(feature = "server")]
+mod server;
+
+pub use rakwire_native;
+
+pub use self::channels::{ChannelId, TooManyChannels};
+#[cfg(feature = "client")]
+pub use self::client::{
+    ClientSettings, ConnectError, DisconnectCause, RakwireClient, RakwireRepliconClientPlugin, Status,
+};
+pub use self::counters::Dropped;
+pub use self::outbox::DEFAULT_BACKLOG;
+#[cfg(feature = "server")]
+pub use self::server::{
+    ClientConnection, RakwireRepliconServerPlugin, RakwireServer, ServerError, ServerSettings,
+};
+
+use bevy::app::{PluginGroup, PluginGroupBuilder};
+
+/// The plugins of this crate: [`RakwireRepliconServerPlugin`] with the feature `server`, and
+/// [`RakwireRepliconClientPlugin`] with the feature `client`.
+///
+/// An app that is server and client in turn needs both. Never insert both resources at the same time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RakwireRepliconPlugins;
+
+impl PluginGroup for RakwireRepliconPlugins {
+    fn build(self) -> PluginGroupBuilder {
+        let group = PluginGroupBuilder::start::<Self>();
+        #[cfg(feature = "server")]
+        let group = group.add(RakwireRepliconServerPlugin);
+        #[cfg(feature = "client")]
+        let group = group.add(RakwireRepliconClientPlugin);
+        group
+    }
+}

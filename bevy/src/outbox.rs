@@ -1,0 +1,124 @@
+//! Messages on their way out, and what waits for room in a connection.
+
+use std::collections::VecDeque;
+
+use bevy_replicon::prelude::Channel;
+use rakwire_native::raknet::ConnectionId;
+use rakwire_native::rakwire::endpoint::SendError;
+use rakwire_native::{ConnectionStats, Delivery, RakNet, polled};
+
+use crate::channels::{ChannelId, delivery_of};
+use crate::counters::Dropped;
+
+/// Default of the bytes of reliable messages that may wait for room in a connection: 16 MiB.
+pub const DEFAULT_BACKLOG: usize = 16 << 20;
+
+/// Bytes of a datagram that are no payload: the headers of IP, UDP, datagram and capsule, twice those of a secure
+/// connection, and the channel. A message within the rest travels in one datagram.
+const HEADERS: usize = 28 + 9 + 23 + 2 * 19 + 3;
+
+/// Returns the length of the longest payload that travels in one datagram.
+pub(crate) fn max_unsplit(stats: &ConnectionStats) -> usize {
+    usize::from(stats.mtu).saturating_sub(HEADERS)
+}
+
+/// The fate of a reliable message that cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Overflow {
+    #[error("more reliable messages wait than the backlog may hold")]
+    Backlog,
+    #[error("a reliable message is larger than the connection may hold")]
+    TooLarge,
+}
+
+/// The messages of one connection that wait for room.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    id: ConnectionId,
+    /// Reliable messages with their prefix, in order.
+    waiting: VecDeque<(Delivery, Vec<u8>)>,
+    bytes: usize,
+    limit: usize,
+}
+
+impl Outbox {
+    pub(crate) const fn new(id: ConnectionId, limit: usize) -> Self {
+        Self { id, waiting: VecDeque::new(), bytes: 0, limit }
+    }
+
+    pub(crate) const fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// Sends a message of a channel, or lets it wait.
+    pub(crate) fn send(
+        &mut self,
+        endpoint: &mut polled::Endpoint<RakNet>,
+        (channel, id): (Channel, ChannelId),
+        payload: &[u8],
+        dropped: &mut Dropped,
+    ) -> Result<(), Overflow> {
+        let delivery = delivery_of(channel, id.number());
+        let mut message = Vec::with_capacity(id.prefix().len() + payload.len());
+        message.extend_from_slice(id.prefix());
+        message.extend_from_slice(payload);
+        let is_reliable = delivery.reliability.is_reliable();
+        if is_reliable && !self.waiting.is_empty() {
+            return self.wait(delivery, message);
+        }
+        match endpoint.send_vec(self.id, &mut message, delivery) {
+            Ok(_) => Ok(()),
+            Err(SendError::QuotaExceeded | SendError::PoolExhausted) if is_reliable => {
+                self.wait(delivery, message)
+            }
+            Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
+                dropped.unreliable += 1;
+                Ok(())
+            }
+            Err(error) => refused(error, is_reliable, dropped),
+        }
+    }
+
+    fn wait(&mut self, delivery: Delivery, message: Vec<u8>) -> Result<(), Overflow> {
+        let bytes = self.bytes.saturating_add(message.len());
+        if bytes > self.limit {
+            return Err(Overflow::Backlog);
+        }
+        self.bytes = bytes;
+        self.waiting.push_back((delivery, message));
+        Ok(())
+    }
+
+    /// Sends the waiting messages for which there is room now.
+    pub(crate) fn retry(
+        &mut self,
+        endpoint: &mut polled::Endpoint<RakNet>,
+        dropped: &mut Dropped,
+    ) -> Result<(), Overflow> {
+        while let Some((delivery, mut message)) = self.waiting.pop_front() {
+            let length = message.len();
+            match endpoint.send_vec(self.id, &mut message, delivery) {
+                Ok(_) => self.bytes -= length,
+                Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
+                    self.waiting.push_front((delivery, message));
+                    break;
+                }
+                Err(error) => {
+                    self.bytes -= length;
+                    refused(error, true, dropped)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts a message that can never be sent.
+fn refused(error: SendError, is_reliable: bool, dropped: &mut Dropped) -> Result<(), Overflow> {
+    if error == SendError::NotConnected {
+        dropped.not_connected += 1;
+        return Ok(());
+    }
+    dropped.too_large += 1;
+    if is_reliable { Err(Overflow::TooLarge) } else { Ok(()) }
+}

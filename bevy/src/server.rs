@@ -1,0 +1,390 @@
+//! The server: a connection and an entity for each client.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bevy::prelude::*;
+use bevy_replicon::bytes::Bytes;
+use bevy_replicon::prelude::*;
+use bevy_replicon::shared::backend::connected_client::NetworkId;
+use rakwire_native::raknet::{ConnectionId, SetError};
+use rakwire_native::rakwire::endpoint::Event;
+#[cfg(feature = "secure")]
+use rakwire_native::secure::{ServerIdentity, StaticKey};
+use rakwire_native::{BindError, ConnectionStats, Guid, Options, RakNet, polled};
+
+use crate::channels::{ChannelId, open};
+use crate::closing::{Closing, ClosingPlugin, Owned};
+use crate::counters::{Dropped, statistics};
+use crate::outbox::{DEFAULT_BACKLOG, Outbox, max_unsplit};
+
+/// The settings of a [`RakwireServer`].
+///
+/// ```
+/// use rakwire_bevy::ServerSettings;
+///
+/// let mut settings = ServerSettings::new(64)?;
+/// settings.password = b"snow".to_vec();
+/// settings.options.config.max_per_address = Some(4);
+/// assert_eq!(settings.options.config.max_incoming, 64);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServerSettings {
+    /// The options of the endpoint: limits, timeouts, memory, keys, a simulated network.
+    ///
+    /// Only those apply that [`polled::Endpoint::bind`] names.
+    pub options: Options,
+    /// The password that clients must give, 0 to 255 bytes. Default: empty, which admits those without one.
+    pub password: Vec<u8>,
+    /// The bytes of reliable messages that may wait for room in each connection. Default: [`DEFAULT_BACKLOG`].
+    ///
+    /// A client for which there are more is disconnected.
+    pub backlog: usize,
+}
+
+impl ServerSettings {
+    /// Creates the default settings for up to `max_clients` clients.
+    ///
+    /// # Errors
+    /// Returns an error if the system provides no random bytes.
+    pub fn new(max_clients: u16) -> io::Result<Self> {
+        let options = Options::server(max_clients)?;
+        Ok(Self { options, password: Vec::new(), backlog: DEFAULT_BACKLOG })
+    }
+
+    /// Gives the server a key, and refuses clients without a secure connection.
+    ///
+    /// [`Options::secure`] has everything else: identities of clients, connect tokens, and optional security.
+    ///
+    /// # Errors
+    /// Returns an error if the system provides no random bytes.
+    #[cfg(feature = "secure")]
+    pub fn require_security(&mut self, key: StaticKey) -> io::Result<()> {
+        let mut identity = ServerIdentity::new(key);
+        identity.requires_security = true;
+        self.options.secure()?.server = Some(identity);
+        Ok(())
+    }
+}
+
+/// The error of [`RakwireServer::bind`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// No socket could be opened.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The password is longer than 255 bytes.
+    #[error(transparent)]
+    Password(#[from] SetError),
+}
+
+/// The connection of a client, on the entity that has its [`ConnectedClient`].
+///
+/// Its [`NetworkId`] is the GUID that the client has announced. Each [`RakwireClient`](crate::RakwireClient) has another
+/// one. It is unique among the clients that are connected, and no proof of an identity.
+#[derive(Clone, Copy, Component, Debug)]
+#[component(immutable)]
+pub struct ClientConnection {
+    id: ConnectionId,
+    remote: SocketAddr,
+}
+
+impl ClientConnection {
+    /// Returns the id of the connection in [`RakwireServer::endpoint_mut`].
+    #[must_use]
+    pub const fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// Returns the address of the client.
+    #[must_use]
+    pub const fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+}
+
+/// A client with an entity.
+#[derive(Debug)]
+struct Client {
+    entity: Entity,
+    outbox: Outbox,
+    /// Set if a message of it has arrived in this frame.
+    was_heard: bool,
+}
+
+/// The number of the next server of this program. It shows the systems that a resource has been replaced.
+static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
+
+/// A server, as a resource.
+///
+/// Each client is an entity with a [`ConnectedClient`] and a [`ClientConnection`]. To disconnect it, write a
+/// [`DisconnectRequest`] or despawn it. Removing the resource disconnects all. Reliable messages sent before arrive
+/// first, as long as the app runs.
+#[derive(Resource)]
+pub struct RakwireServer {
+    endpoint: Owned,
+    local: SocketAddr,
+    clients: HashMap<ConnectionId, Client>,
+    /// Entities of connections that have ended, whose last messages replicon takes in the frame in which they arrive.
+    ended: Vec<Entity>,
+    backlog: usize,
+    dropped: Dropped,
+    session: u64,
+}
+
+impl std::fmt::Debug for RakwireServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { local, clients, dropped, .. } = self;
+        let mut shown = f.debug_struct("RakwireServer");
+        shown.field("local", local).field("clients", &clients.len()).field("dropped", dropped);
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl RakwireServer {
+    /// Binds a socket to the first address that works; port 0 picks a free port.
+    ///
+    /// # Errors
+    /// Returns a [`ServerError`] if no address works, or if the password is too long.
+    pub fn bind(address: impl ToSocketAddrs, settings: ServerSettings) -> Result<Self, ServerError> {
+        let ServerSettings { options, password, backlog } = settings;
+        let mut endpoint = polled::Endpoint::bind(address, options)?;
+        endpoint.peer_mut().set_password(&password)?;
+        Ok(Self {
+            local: endpoint.local_addr(),
+            endpoint: Owned::new(endpoint),
+            clients: HashMap::new(),
+            ended: Vec::new(),
+            backlog,
+            dropped: Dropped::default(),
+            session: NEXT_SESSION.fetch_add(1, Ordering::Relaxed),
+        })
+    }
+
+    /// Returns the address of the socket, with its actual port.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Returns the numbers of dropped messages of all connections.
+    #[must_use]
+    pub const fn dropped(&self) -> Dropped {
+        self.dropped
+    }
+
+    /// Returns the number of connections, including those that are being opened or closed.
+    pub fn connections(&mut self) -> usize {
+        self.endpoint.get().connections()
+    }
+
+    /// Returns the counters and measurements of a connection, or `None` if it has ended.
+    pub fn stats(&mut self, connection: &ClientConnection) -> Option<ConnectionStats> {
+        self.endpoint.get().peer().connection_stats(connection.id)
+    }
+
+    /// Returns the endpoint, for functions without a method here: the advertisement, bans, tokens of clients.
+    ///
+    /// Its events belong to the plugin.
+    pub fn endpoint_mut(&mut self) -> &mut polled::Endpoint<RakNet> {
+        self.endpoint.get()
+    }
+
+    /// Starts to disconnect all clients. Their entities disappear when they have left.
+    pub fn disconnect_all(&mut self) {
+        let endpoint = self.endpoint.get();
+        self.clients.keys().for_each(|id| endpoint.disconnect(*id));
+    }
+
+    /// Handles what has arrived, and passes on the messages of the first `count` channels.
+    fn receive(
+        &mut self,
+        count: usize,
+        commands: &mut Commands<'_, '_>,
+        mut insert: impl FnMut(Entity, usize, Bytes),
+    ) {
+        self.ended.drain(..).for_each(|entity| commands.entity(entity).try_despawn());
+        self.clients.values_mut().for_each(|client| client.was_heard = false);
+        let endpoint = self.endpoint.get();
+        endpoint.update();
+        while let Some(event) = endpoint.poll_event() {
+            match event {
+                Event::Connected { id, remote, identity, .. } => {
+                    let max_size =
+                        endpoint.peer().connection_stats(id).map_or(0, |stats| max_unsplit(&stats));
+                    let entity = spawn(commands, ClientConnection { id, remote }, identity, max_size);
+                    let outbox = Outbox::new(id, self.backlog);
+                    self.clients.insert(id, Client { entity, outbox, was_heard: false });
+                }
+                Event::MtuChanged { id, .. } => {
+                    let stats = endpoint.peer().connection_stats(id);
+                    if let (Some(client), Some(stats)) = (self.clients.get(&id), stats) {
+                        let max_size = max_unsplit(&stats);
+                        commands.entity(client.entity).try_insert(ConnectedClient { max_size });
+                    }
+                }
+                Event::Message { id, .. } => {
+                    let message = endpoint.take_lent();
+                    let Some(client) = self.clients.get_mut(&id) else { continue };
+                    match open(message, count) {
+                        Some((channel, payload)) => {
+                            client.was_heard = true;
+                            insert(client.entity, channel, payload);
+                        }
+                        None => self.dropped.unknown_channel += 1,
+                    }
+                }
+                Event::Disconnected { id, reason, .. } => {
+                    let Some(client) = self.clients.remove(&id) else { continue };
+                    log::debug!("client `{}` has left: {reason}", client.entity);
+                    if client.was_heard {
+                        self.ended.push(client.entity);
+                    } else {
+                        commands.entity(client.entity).try_despawn();
+                    }
+                }
+                Event::Refused { remote, reason, .. } => log::debug!("refused {remote}: {reason:?}"),
+                _ => {}
+            }
+        }
+        for (id, client) in &mut self.clients {
+            if let Err(overflow) = client.outbox.retry(endpoint, &mut self.dropped) {
+                log::error!("disconnecting client `{}`: {overflow}", client.entity);
+                endpoint.disconnect(*id);
+            }
+        }
+    }
+
+    fn send(&mut self, id: ConnectionId, channel: (Channel, ChannelId), payload: &[u8]) {
+        let endpoint = self.endpoint.get();
+        let Some(client) = self.clients.get_mut(&id) else {
+            self.dropped.not_connected += 1;
+            return;
+        };
+        if let Err(overflow) = client.outbox.send(endpoint, channel, payload, &mut self.dropped) {
+            log::error!("disconnecting client `{}`: {overflow}", client.entity);
+            endpoint.disconnect(id);
+        }
+    }
+
+    /// Closes the connection of an entity that is being despawned.
+    fn close(&mut self, entity: Entity, id: ConnectionId) {
+        // Another server may have given the same id to another client.
+        if self.clients.get(&id).is_some_and(|client| client.entity == entity) {
+            self.clients.remove(&id);
+            self.endpoint.get().disconnect(id);
+        }
+    }
+}
+
+fn spawn(
+    commands: &mut Commands<'_, '_>,
+    connection: ClientConnection,
+    guid: Guid,
+    max_size: usize,
+) -> Entity {
+    let entity = commands.spawn((ConnectedClient { max_size }, NetworkId::new(guid.0), connection)).id();
+    log::debug!("client `{entity}` is connected from {}", connection.remote);
+    entity
+}
+
+/// The plugin of servers. It does nothing while there is no [`RakwireServer`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RakwireRepliconServerPlugin;
+
+impl Plugin for RakwireRepliconServerPlugin {
+    fn build(&self, app: &mut App) {
+        ClosingPlugin::add_once(app);
+        app.add_observer(close_despawned)
+            .add_systems(PreUpdate, receive.in_set(ServerSystems::ReceivePackets))
+            .add_systems(
+                PostUpdate,
+                (
+                    (send, disconnect_by_request).chain().in_set(ServerSystems::SendPackets),
+                    flush.after(ServerSystems::SendPackets),
+                )
+                    .run_if(resource_exists::<RakwireServer>),
+            );
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "each one is something that this system reads or changes")]
+fn receive(
+    mut commands: Commands,
+    server: Option<ResMut<RakwireServer>>,
+    state: Res<State<ServerState>>,
+    mut next: ResMut<NextState<ServerState>>,
+    channels: Res<RepliconChannels>,
+    mut messages: ResMut<ServerMessages>,
+    mut clients: Query<(&ClientConnection, &mut ConnectedClientStats)>,
+    closing: Res<Closing>,
+    mut session: Local<u64>,
+) {
+    let is_running = *state.get() == ServerState::Running;
+    let Some(mut server) = server else {
+        if is_running {
+            next.set(ServerState::Stopped);
+        }
+        return;
+    };
+    if server.session != *session && is_running {
+        // Replicon forgets the clients of the previous resource first.
+        next.set(ServerState::Stopped);
+        return;
+    }
+    *session = server.session;
+    if !is_running {
+        next.set(ServerState::Running);
+        return;
+    }
+    server.endpoint.leave_to(&closing);
+    let count = channels.client_channels().len();
+    let insert = |client, channel, payload| messages.insert_received(client, channel, payload);
+    server.receive(count, &mut commands, insert);
+    for (connection, mut stats) in &mut clients {
+        if let Some(now) = server.stats(connection) {
+            **stats = statistics(&now);
+        }
+    }
+}
+
+fn send(
+    mut server: ResMut<RakwireServer>,
+    channels: Res<RepliconChannels>,
+    mut messages: ResMut<ServerMessages>,
+    clients: Query<&ClientConnection>,
+) {
+    for (entity, number, payload) in messages.drain_sent() {
+        let channel = channels.server_channels().get(number);
+        match (clients.get(entity), channel, ChannelId::new(number)) {
+            (Ok(client), Some(&channel), Ok(id)) => server.send(client.id, (channel, id), &payload),
+            (Err(_), ..) => server.dropped.not_connected += 1,
+            _ => server.dropped.unknown_channel += 1,
+        }
+    }
+}
+
+fn disconnect_by_request(mut commands: Commands, mut requests: MessageReader<DisconnectRequest>) {
+    for request in requests.read() {
+        commands.entity(request.client).try_despawn();
+    }
+}
+
+fn close_despawned(
+    remove: On<Remove, ClientConnection>,
+    server: Option<ResMut<RakwireServer>>,
+    clients: Query<&ClientConnection>,
+) {
+    if let (Some(mut server), Ok(client)) = (server, clients.get(remove.entity)) {
+        server.close(remove.entity, client.id);
+    }
+}
+
+fn flush(mut server: ResMut<RakwireServer>) {
+    server.endpoint.get().flush();
+}

@@ -1,0 +1,235 @@
+//! How connections begin and end.
+
+use std::time::Duration;
+
+use bevy::prelude::*;
+use bevy_replicon::prelude::*;
+use bevy_replicon::shared::backend::connected_client::NetworkIdMap;
+use rakwire_bevy::rakwire_native::raknet::Refusal;
+use rakwire_bevy::rakwire_native::secure::{ServerTrust, StaticKey};
+use rakwire_bevy::rakwire_native::{ConnectFailure, DisconnectReason};
+use rakwire_bevy::{
+    ClientConnection, ClientSettings, ConnectError, DisconnectCause, RakwireClient, RakwireServer,
+    ServerError, ServerSettings,
+};
+
+use crate::support::{Data, Game, Input, LOCAL, app, state};
+
+fn server_state(game: &Game) -> ServerState {
+    *game.server.world().resource::<State<ServerState>>().get()
+}
+
+#[test]
+fn a_client_connects_and_leaves() {
+    let mut game = Game::new(1);
+    assert_eq!(server_state(&game), ServerState::Running);
+    let client = game.connected()[0];
+    let connection = game.server.world().get::<ClientConnection>(client).expect("a client has one");
+    assert!(connection.remote().ip().is_loopback());
+    assert_eq!(game.server.world().resource::<NetworkIdMap>().len(), 1);
+
+    game.clients[0].world_mut().resource_mut::<RakwireClient>().disconnect();
+    game.until("the client has left", |game| game.connected().is_empty());
+    assert_eq!(game.cause(0), Some(DisconnectCause::Ended(DisconnectReason::Local)));
+    assert_eq!(state(&game.clients[0]), ClientState::Disconnected);
+    assert!(game.server.world().get_entity(client).is_err(), "its entity is gone");
+    game.until("nothing is left", |game| {
+        game.server.world_mut().resource_mut::<RakwireServer>().connections() == 0
+    });
+}
+
+#[test]
+fn a_client_leaves_by_removing_its_resource() {
+    let mut game = Game::new(2);
+    game.clients[0].world_mut().remove_resource::<RakwireClient>();
+    game.until("the client has left", |game| game.connected().len() == 1);
+    assert_eq!(state(&game.clients[0]), ClientState::Disconnected);
+    assert_eq!(state(&game.clients[1]), ClientState::Connected);
+}
+
+#[test]
+fn a_disconnect_request_lets_the_last_messages_arrive() {
+    let mut game = Game::new(1);
+    game.server.world_mut().spawn((Replicated, Data(vec![1])));
+    game.tell_all(7);
+    let client = game.connected()[0];
+    game.server.world_mut().write_message(DisconnectRequest { client });
+    game.until("the client is disconnected", |game| game.cause(0).is_some());
+    game.until("replicon knows it", |game| state(&game.clients[0]) == ClientState::Disconnected);
+    assert_eq!(game.cause(0), Some(DisconnectCause::Ended(DisconnectReason::Remote)));
+    assert_eq!(game.notes(0), [7]);
+    assert_eq!(game.seen(0), [[1]]);
+    assert!(game.connected().is_empty());
+}
+
+#[test]
+fn the_last_messages_of_a_client_arrive() {
+    let mut game = Game::new(1);
+    game.clients[0].world_mut().write_message(Input(9));
+    game.clients[0].update();
+    game.clients[0].world_mut().resource_mut::<RakwireClient>().disconnect();
+    game.until("the client has left", |game| game.connected().is_empty());
+    assert_eq!(game.inputs(), [9]);
+}
+
+#[test]
+fn despawning_a_client_disconnects_it() {
+    let mut game = Game::new(2);
+    let client = game.connected()[0];
+    game.server.world_mut().despawn(client);
+    game.until("one is disconnected", |game| (0..2).any(|client| game.cause(client).is_some()));
+    assert_eq!(game.connected().len(), 1);
+}
+
+#[test]
+fn clients_learn_that_the_server_stops() {
+    let mut game = Game::new(2);
+    game.tell_all(8);
+    game.server.update();
+    game.server.world_mut().remove_resource::<RakwireServer>();
+    game.until("the clients are disconnected", |game| {
+        game.clients.iter().all(|client| state(client) == ClientState::Disconnected)
+    });
+    assert_eq!(game.cause(1), Some(DisconnectCause::Ended(DisconnectReason::Remote)));
+    assert_eq!((game.notes(0), game.notes(1)), (&[8][..], &[8][..]));
+    assert_eq!(server_state(&game), ServerState::Stopped);
+    assert!(game.connected().is_empty());
+}
+
+#[test]
+fn a_server_that_disconnects_all_keeps_running() {
+    let mut game = Game::new(2);
+    game.tell_all(3);
+    game.server.update();
+    game.server.world_mut().resource_mut::<RakwireServer>().disconnect_all();
+    game.until("all have left", |game| {
+        game.server.world_mut().resource_mut::<RakwireServer>().connections() == 0
+    });
+    game.until("the clients know it", |game| game.cause(0).is_some() && game.cause(1).is_some());
+    assert_eq!((game.notes(0), game.notes(1)), (&[3][..], &[3][..]));
+    assert_eq!(server_state(&game), ServerState::Running);
+    assert!(game.connected().is_empty());
+}
+
+#[test]
+fn a_client_reconnects_with_another_resource() {
+    let mut game = Game::new(1);
+    game.server.world_mut().spawn((Replicated, Data(vec![5])));
+    game.until("it is replicated", |game| game.seen(0) == [[5]]);
+    game.clients[0].world_mut().resource_mut::<RakwireClient>().disconnect();
+    game.until("the client has left", |game| game.connected().is_empty());
+    let again = game.connect(ClientSettings::new().expect("entropy"));
+    game.clients[0].insert_resource(again);
+    game.until("the client is back", Game::all_connected);
+    game.tell_all(1);
+    game.until("a message arrives", |game| game.notes(0) == [1]);
+}
+
+#[test]
+fn a_replaced_client_passes_through_disconnected() {
+    let mut game = Game::new(1);
+    let before = game.connected();
+    let again = game.connect(ClientSettings::new().expect("entropy"));
+    game.clients[0].insert_resource(again);
+    game.clients[0].update();
+    assert_eq!(state(&game.clients[0]), ClientState::Disconnected);
+    game.until("the client is back", |game| game.all_connected() && game.connected() != before);
+}
+
+#[test]
+fn a_replaced_server_starts_without_clients() {
+    let mut game = Game::new(1);
+    let settings = ServerSettings::new(8).expect("entropy");
+    game.server.insert_resource(RakwireServer::bind(LOCAL, settings).expect("a free port"));
+    game.server.update();
+    assert_eq!(server_state(&game), ServerState::Stopped);
+    assert!(game.connected().is_empty());
+    game.until("the server runs", |game| server_state(game) == ServerState::Running);
+    let again = game.connect(ClientSettings::new().expect("entropy"));
+    game.clients[0].insert_resource(again);
+    game.until("the client is back", Game::all_connected);
+}
+
+#[test]
+fn a_full_server_refuses_with_a_reason() {
+    let mut game = Game::with(ServerSettings::new(1).expect("entropy"));
+    game.join(ClientSettings::new().expect("entropy"));
+    game.until("the first is connected", Game::all_connected);
+    game.join(ClientSettings::new().expect("entropy"));
+    game.until("the second is refused", |game| game.cause(1).is_some());
+    let full = ConnectFailure::Refused(Refusal::NoFreeIncomingConnections);
+    assert_eq!(game.cause(1), Some(DisconnectCause::Failed(full)));
+    assert_eq!(game.cause(1).map(|cause| cause.to_string()).as_deref(), Some("the server is full"));
+    assert_eq!(state(&game.clients[0]), ClientState::Connected);
+}
+
+#[test]
+fn the_password_decides() {
+    let mut settings = ServerSettings::new(8).expect("entropy");
+    settings.password = b"snow".to_vec();
+    let mut game = Game::with(settings);
+    for password in [&b"rain"[..], b"snow"] {
+        let mut settings = ClientSettings::new().expect("entropy");
+        settings.password = password.to_vec();
+        game.join(settings);
+    }
+    game.until("the wrong one is refused", |game| game.cause(0).is_some());
+    assert_eq!(game.cause(0), Some(DisconnectCause::Failed(ConnectFailure::InvalidPassword)));
+    game.until("the right one is connected", |game| state(&game.clients[1]) == ClientState::Connected);
+}
+
+#[test]
+fn secure_connections_need_the_key_of_the_server() {
+    let key = StaticKey::from_bytes([7; 32]);
+    let public = key.public();
+    let mut settings = ServerSettings::new(8).expect("entropy");
+    settings.require_security(key).expect("entropy");
+    let mut game = Game::with(settings);
+    let other = StaticKey::from_bytes([8; 32]).public();
+    for trust in [None, Some(ServerTrust::Key(other)), Some(ServerTrust::Key(public))] {
+        let mut settings = ClientSettings::new().expect("entropy");
+        settings.trust = trust;
+        game.join(settings);
+    }
+    game.until("two are refused", |game| game.cause(0).is_some() && game.cause(1).is_some());
+    assert_eq!(game.cause(0), Some(DisconnectCause::Failed(ConnectFailure::SecurityRequired)));
+    assert_eq!(game.cause(1), Some(DisconnectCause::Failed(ConnectFailure::PublicKeyMismatch)));
+    game.until("the third is connected", |game| state(&game.clients[2]) == ClientState::Connected);
+    game.tell_all(4);
+    game.until("a message arrives", |game| game.notes(2) == [4]);
+}
+
+#[test]
+fn a_silent_server_is_a_cause() {
+    let silent = std::net::UdpSocket::bind(LOCAL).expect("a free port");
+    let mut settings = ClientSettings::new().expect("entropy");
+    settings.connect_timeout = Some(Duration::from_millis(300));
+    let mut game = Game::with(ServerSettings::new(1).expect("entropy"));
+    let mut client = app();
+    let to = silent.local_addr().expect("a bound socket");
+    client.insert_resource(RakwireClient::connect(to, settings).expect("an address"));
+    game.clients.push(client);
+    game.until("it tries", |game| state(&game.clients[0]) == ClientState::Connecting);
+    game.until("the attempt fails", |game| game.cause(0).is_some());
+    assert_eq!(game.cause(0), Some(DisconnectCause::Failed(ConnectFailure::NoAnswer)));
+    game.until("replicon knows it", |game| state(&game.clients[0]) == ClientState::Disconnected);
+}
+
+#[test]
+fn settings_that_allow_no_attempt_are_errors() {
+    let new = || ClientSettings::new().expect("entropy");
+    assert!(matches!(RakwireClient::connect("no port", new()), Err(ConnectError::Resolve(Some(_)))));
+    assert!(matches!(RakwireClient::connect(&[][..], new()), Err(ConnectError::Resolve(None))));
+    assert!(matches!(RakwireClient::connect("127.0.0.1:0", new()), Err(ConnectError::Attempt(_))));
+    let mut settings = new();
+    settings.password = vec![b'x'; 256];
+    assert!(matches!(RakwireClient::connect("127.0.0.1:9", settings), Err(ConnectError::Attempt(_))));
+    let mut settings = ServerSettings::new(8).expect("entropy");
+    settings.password = vec![b'x'; 256];
+    assert!(matches!(RakwireServer::bind(LOCAL, settings), Err(ServerError::Password(_))));
+    let taken = std::net::UdpSocket::bind(LOCAL).expect("a free port").local_addr();
+    let held = std::net::UdpSocket::bind(taken.expect("a bound socket")).expect("the same port");
+    let address = held.local_addr().expect("a bound socket");
+    let settings = ServerSettings::new(8).expect("entropy");
+    assert!(matches!(RakwireServer::bind(address, settings), Err(ServerError::Bind(_))));
+}

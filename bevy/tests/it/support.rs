@@ -1,0 +1,184 @@
+//! A server and clients as apps without windows, over loopback.
+
+use std::time::{Duration, Instant};
+
+use bevy::prelude::*;
+use bevy::state::app::StatesPlugin;
+use bevy_replicon::prelude::*;
+use rakwire_bevy::{
+    ClientSettings, DisconnectCause, RakwireClient, RakwireRepliconPlugins, RakwireServer, ServerSettings,
+    Status,
+};
+use serde::{Deserialize, Serialize};
+
+pub(crate) const LOCAL: &str = "127.0.0.1:0";
+
+/// The time after which a test gives up.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A component that is replicated.
+#[derive(Clone, Component, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Data(pub(crate) Vec<u8>);
+
+/// A message of the server.
+#[derive(Clone, Debug, Deserialize, Message, Serialize)]
+pub(crate) struct Note(pub(crate) u32);
+
+/// A message of a client.
+#[derive(Clone, Debug, Deserialize, Message, Serialize)]
+pub(crate) struct Input(pub(crate) u32);
+
+/// A remote event for both directions.
+#[derive(Clone, Debug, Deserialize, Event, Serialize)]
+pub(crate) struct Bell(pub(crate) u32);
+
+/// The bells that rang here.
+#[derive(Debug, Default, Resource)]
+pub(crate) struct Heard(pub(crate) Vec<u32>);
+
+/// The notes that arrived, which Bevy would drop after two frames.
+#[derive(Debug, Default, Resource)]
+pub(crate) struct Notes(pub(crate) Vec<u32>);
+
+/// The inputs that arrived.
+#[derive(Debug, Default, Resource)]
+pub(crate) struct Inputs(pub(crate) Vec<u32>);
+
+/// Makes an app with everything that the tests send.
+pub(crate) fn app() -> App {
+    let mut app = App::new();
+    app.add_plugins((
+        MinimalPlugins,
+        StatesPlugin,
+        RepliconPlugins.set(ServerPlugin::new(PostUpdate)),
+        RakwireRepliconPlugins,
+    ))
+    .init_resource::<Heard>()
+    .init_resource::<Notes>()
+    .init_resource::<Inputs>()
+    .replicate::<Data>()
+    .add_server_message::<Note>(Channel::Ordered)
+    .add_client_message::<Input>(Channel::Ordered)
+    .add_server_event::<Bell>(Channel::Unordered)
+    .add_client_event::<Bell>(Channel::Unordered)
+    .add_observer(|bell: On<Bell>, mut heard: ResMut<Heard>| heard.0.push(bell.0))
+    .add_observer(|bell: On<FromClient<Bell>>, mut heard: ResMut<Heard>| heard.0.push(bell.message.0))
+    .add_systems(Update, (keep_notes, keep_inputs))
+    .finish();
+    app
+}
+
+fn keep_notes(mut notes: MessageReader<Note>, mut kept: ResMut<Notes>) {
+    kept.0.extend(notes.read().map(|note| note.0));
+}
+
+fn keep_inputs(mut inputs: MessageReader<FromClient<Input>>, mut kept: ResMut<Inputs>) {
+    kept.0.extend(inputs.read().map(|input| input.message.0));
+}
+
+/// A server and its clients.
+pub(crate) struct Game {
+    pub(crate) server: App,
+    pub(crate) clients: Vec<App>,
+}
+
+impl Game {
+    /// A server with these settings and no clients.
+    pub(crate) fn with(settings: ServerSettings) -> Self {
+        let mut server = app();
+        server.insert_resource(RakwireServer::bind(LOCAL, settings).expect("a free port"));
+        Self { server, clients: Vec::new() }
+    }
+
+    /// A server with so many clients, all of them connected.
+    pub(crate) fn new(clients: usize) -> Self {
+        let mut game = Self::with(ServerSettings::new(8).expect("entropy"));
+        for _ in 0..clients {
+            game.join(ClientSettings::new().expect("entropy"));
+        }
+        game.until("all are connected", |game| game.all_connected());
+        game
+    }
+
+    /// Makes a client that starts to connect.
+    pub(crate) fn join(&mut self, settings: ClientSettings) {
+        let mut client = app();
+        client.insert_resource(self.connect(settings));
+        self.clients.push(client);
+    }
+
+    /// Starts to connect to the server.
+    pub(crate) fn connect(&self, settings: ClientSettings) -> RakwireClient {
+        let to = self.server.world().resource::<RakwireServer>().local_addr();
+        RakwireClient::connect(to, settings).expect("an address")
+    }
+
+    /// Runs frames of all until `condition` holds.
+    pub(crate) fn until(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
+        let begin = Instant::now();
+        while !condition(self) {
+            assert!(begin.elapsed() < DEADLINE, "it never happened that {what}");
+            self.server.update();
+            self.clients.iter_mut().for_each(App::update);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Runs frames of all for a while.
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        let begin = Instant::now();
+        self.until("time passes", |_| begin.elapsed() >= time);
+    }
+
+    /// True if all clients are connected, as they and the server see it.
+    pub(crate) fn all_connected(&mut self) -> bool {
+        let count = self.clients.len();
+        self.clients.iter().all(|client| state(client) == ClientState::Connected)
+            && self.connected().len() == count
+    }
+
+    /// The entities of the clients that may take part.
+    pub(crate) fn connected(&mut self) -> Vec<Entity> {
+        let world = self.server.world_mut();
+        let mut clients = world.query_filtered::<Entity, (With<ConnectedClient>, With<AuthorizedClient>)>();
+        clients.iter(world).collect()
+    }
+
+    /// The data that a client sees, in order.
+    pub(crate) fn seen(&mut self, client: usize) -> Vec<Vec<u8>> {
+        let world = self.clients[client].world_mut();
+        let mut data = world.query_filtered::<&Data, With<Remote>>();
+        let mut all: Vec<_> = data.iter(world).map(|data| data.0.clone()).collect();
+        all.sort();
+        all
+    }
+
+    /// Sends a note to all clients.
+    pub(crate) fn tell_all(&mut self, note: u32) {
+        let message = ToClients { targets: SendTargets::CLIENTS_ONLY, message: Note(note) };
+        self.server.world_mut().write_message(message);
+    }
+
+    /// Whether and why a client is not connected.
+    pub(crate) fn cause(&self, client: usize) -> Option<DisconnectCause> {
+        match self.clients[client].world().resource::<RakwireClient>().status() {
+            Status::Disconnected(cause) => Some(cause),
+            Status::Connecting | Status::Connected => None,
+        }
+    }
+
+    /// The inputs that arrived at the server.
+    pub(crate) fn inputs(&self) -> &[u32] {
+        &self.server.world().resource::<Inputs>().0
+    }
+
+    /// The notes that arrived at a client.
+    pub(crate) fn notes(&self, client: usize) -> &[u32] {
+        &self.clients[client].world().resource::<Notes>().0
+    }
+}
+
+/// The state of a client as replicon has it.
+pub(crate) fn state(client: &App) -> ClientState {
+    *client.world().resource::<State<ClientState>>().get()
+}
