@@ -18,7 +18,7 @@ use rakwire_native::{
 use crate::channels::{ChannelId, open};
 use crate::closing::{Closing, ClosingPlugin, Owned};
 use crate::counters::{Dropped, statistics};
-use crate::outbox::{DEFAULT_BACKLOG, Outbox, Overflow};
+use crate::outbox::{DEFAULT_BACKLOG, Outbox, Overflow, once_a_frame};
 
 /// The settings of a [`RakwireClient`].
 ///
@@ -61,7 +61,7 @@ impl ClientSettings {
     /// Returns an error if the system provides no random bytes.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
-            options: Options::client()?,
+            options: once_a_frame(Options::client()?),
             password: Vec::new(),
             #[cfg(feature = "secure")]
             trust: None,

@@ -1,11 +1,12 @@
 //! Messages on their way out, and what waits for room in a connection.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bevy_replicon::prelude::Channel;
 use rakwire_native::raknet::ConnectionId;
 use rakwire_native::rakwire::endpoint::SendError;
-use rakwire_native::{ConnectionStats, Delivery, RakNet, polled};
+use rakwire_native::{ConnectionStats, Delivery, Options, RakNet, polled};
 
 use crate::channels::{ChannelId, delivery_of};
 use crate::counters::Dropped;
@@ -20,6 +21,13 @@ const HEADERS: usize = 28 + 9 + 23 + 2 * 19 + 3;
 /// Returns the length of the longest payload that travels in one datagram.
 pub(crate) fn max_unsplit(stats: &ConnectionStats) -> usize {
     usize::from(stats.mtu).saturating_sub(HEADERS)
+}
+
+/// Adapts the defaults to an endpoint that is called once a frame: acknowledgements of a frame leave together in any
+/// case, and a delay would move them to the next one.
+pub(crate) fn once_a_frame(mut options: Options) -> Options {
+    options.config.ack_delay = Duration::ZERO;
+    options
 }
 
 /// The fate of a reliable message that cannot be sent.

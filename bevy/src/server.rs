@@ -18,7 +18,7 @@ use rakwire_native::{BindError, ConnectionStats, Guid, Options, RakNet, polled};
 use crate::channels::{ChannelId, open};
 use crate::closing::{Closing, ClosingPlugin, Owned};
 use crate::counters::{Dropped, statistics};
-use crate::outbox::{DEFAULT_BACKLOG, Outbox, max_unsplit};
+use crate::outbox::{DEFAULT_BACKLOG, Outbox, max_unsplit, once_a_frame};
 
 /// The settings of a [`RakwireServer`].
 ///
@@ -52,7 +52,7 @@ impl ServerSettings {
     /// # Errors
     /// Returns an error if the system provides no random bytes.
     pub fn new(max_clients: u16) -> io::Result<Self> {
-        let options = Options::server(max_clients)?;
+        let options = once_a_frame(Options::server(max_clients)?);
         Ok(Self { options, password: Vec::new(), backlog: DEFAULT_BACKLOG })
     }
 
