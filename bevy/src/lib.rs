@@ -97,3 +97,8 @@ impl PluginGroup for RakwireRepliconPlugins {
         group
     }
 }
+
+/// The programs of the README, which are compiled as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

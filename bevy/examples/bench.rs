@@ -1,0 +1,202 @@
+//! Round trips and messages a second over loopback, beside the renet backend of replicon.
+//!
+//! ```sh
+//! cargo run --release --example bench              # 5 rounds of 2 seconds for each figure
+//! cargo run --release --example bench -- 9 3       # 9 rounds of 3 seconds
+//! ```
+//!
+//! A server and a client run in one thread, in turn and without a pause, so a figure is the cost of the frames of both.
+//! The rounds of the backends alternate.
+
+use std::error::Error;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bevy::prelude::*;
+use bevy::state::app::StatesPlugin;
+use bevy_replicon::prelude::*;
+use bevy_replicon_renet::netcode::{
+    ClientAuthentication, NetcodeClientTransport, NetcodeServerTransport, ServerAuthentication, ServerConfig,
+};
+use bevy_replicon_renet::renet::ConnectionConfig;
+use bevy_replicon_renet::{RenetChannelsExt, RenetClient, RenetServer, RepliconRenetPlugins};
+use rakwire_bevy::{ClientSettings, RakwireClient, RakwireRepliconPlugins, RakwireServer, ServerSettings};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a message.
+const LENGTH: usize = 100;
+/// Messages of the server in each frame.
+const A_FRAME: usize = 200;
+/// The time to connect.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A message of the client.
+#[derive(Deserialize, Message, Serialize)]
+struct Ping(Vec<u8>);
+
+/// A message of the server.
+#[derive(Deserialize, Message, Serialize)]
+struct Pong(Vec<u8>);
+
+/// The number of messages that have arrived.
+#[derive(Default, Resource)]
+struct Arrived(u64);
+
+type Failure = Box<dyn Error>;
+
+fn app<M>(backend: impl bevy::app::Plugins<M>, answers: bool) -> App {
+    let mut app = App::new();
+    let replicon = RepliconPlugins.set(ServerPlugin::new(PostUpdate));
+    app.add_plugins((MinimalPlugins, StatesPlugin, replicon))
+        .add_plugins(backend)
+        .init_resource::<Arrived>()
+        .add_client_message::<Ping>(Channel::Ordered)
+        .add_server_message::<Pong>(Channel::Ordered)
+        .add_systems(Update, count);
+    if answers {
+        app.add_systems(Update, answer);
+    }
+    app.finish();
+    app.cleanup();
+    app
+}
+
+fn count(mut pongs: MessageReader<Pong>, mut arrived: ResMut<Arrived>) {
+    arrived.0 += pongs.read().count() as u64;
+}
+
+fn answer(mut pings: MessageReader<FromClient<Ping>>, mut pongs: MessageWriter<ToClients<Pong>>) {
+    for ping in pings.read() {
+        let targets = SendTargets::Single(ping.client_id);
+        pongs.write(ToClients { targets, message: Pong(ping.message.0.clone()) });
+    }
+}
+
+/// A server and a client.
+struct Pair {
+    server: App,
+    client: App,
+}
+
+impl Pair {
+    fn rakwire() -> Result<Self, Failure> {
+        let (mut server, mut client) =
+            (app(RakwireRepliconPlugins, true), app(RakwireRepliconPlugins, false));
+        let listening = RakwireServer::bind("127.0.0.1:0", ServerSettings::new(8)?)?;
+        client.insert_resource(RakwireClient::connect(listening.local_addr(), ClientSettings::new()?)?);
+        server.insert_resource(listening);
+        Ok(Self { server, client })
+    }
+
+    fn renet() -> Result<Self, Failure> {
+        let (mut server, mut client) = (app(RepliconRenetPlugins, true), app(RepliconRenetPlugins, false));
+        let config = |app: &App| {
+            let channels = app.world().resource::<RepliconChannels>();
+            ConnectionConfig {
+                server_channels_config: channels.server_configs(),
+                client_channels_config: channels.client_configs(),
+                ..Default::default()
+            }
+        };
+        let current_time = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let server_addr = socket.local_addr()?;
+        let settings = ServerConfig {
+            current_time,
+            max_clients: 8,
+            protocol_id: 0,
+            authentication: ServerAuthentication::Unsecure,
+            public_addresses: vec![server_addr],
+        };
+        let listening = RenetServer::new(config(&server));
+        server.insert_resource(listening).insert_resource(NetcodeServerTransport::new(settings, socket)?);
+        let authentication =
+            ClientAuthentication::Unsecure { client_id: 1, protocol_id: 0, server_addr, user_data: None };
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let transport = NetcodeClientTransport::new(current_time, authentication, socket)?;
+        let connecting = RenetClient::new(config(&client));
+        client.insert_resource(connecting).insert_resource(transport);
+        Ok(Self { server, client })
+    }
+
+    fn connected(mut self) -> Result<Self, Failure> {
+        let begin = Instant::now();
+        let mut clients = self.server.world_mut().query_filtered::<(), With<AuthorizedClient>>();
+        while clients.iter(self.server.world()).count() == 0 {
+            if begin.elapsed() > DEADLINE {
+                return Err("the client does not connect".into());
+            }
+            self.frame();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(self)
+    }
+
+    fn frame(&mut self) {
+        self.server.update();
+        self.client.update();
+    }
+
+    fn arrived(&self) -> u64 {
+        self.client.world().resource::<Arrived>().0
+    }
+
+    /// Returns the round trips of a second, one after the other.
+    fn round_trips(&mut self, time: Duration) -> f64 {
+        let (begin, first) = (Instant::now(), self.arrived());
+        let mut before = first;
+        self.client.world_mut().write_message(Ping(vec![7; LENGTH]));
+        while begin.elapsed() < time {
+            self.client.update();
+            self.server.update();
+            if self.arrived() > before {
+                before = self.arrived();
+                self.client.world_mut().write_message(Ping(vec![7; LENGTH]));
+            }
+        }
+        (self.arrived() - first) as f64 / begin.elapsed().as_secs_f64()
+    }
+
+    /// Returns the messages of a second from the server to the client.
+    fn messages(&mut self, time: Duration) -> f64 {
+        let (begin, first) = (Instant::now(), self.arrived());
+        while begin.elapsed() < time {
+            for _ in 0..A_FRAME {
+                let message = Pong(vec![7; LENGTH]);
+                let targets = SendTargets::CLIENTS_ONLY;
+                self.server.world_mut().write_message(ToClients { targets, message });
+            }
+            self.frame();
+        }
+        (self.arrived() - first) as f64 / begin.elapsed().as_secs_f64()
+    }
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or_default()
+}
+
+fn main() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1);
+    let rounds: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    let time = Duration::from_secs(arguments.next().map_or(Ok(2), |text| text.parse())?);
+    type Measure = fn(&mut Pair, Duration) -> f64;
+    let kinds: [(&str, Measure); 2] = [("round trips", Pair::round_trips), ("messages", Pair::messages)];
+    println!(
+        "a second, medians of {rounds} rounds of {time:?}; messages of {LENGTH} bytes, reliable and ordered"
+    );
+    for (name, measure) in kinds {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            ours.push(measure(&mut Pair::rakwire()?.connected()?, time));
+            theirs.push(measure(&mut Pair::renet()?.connected()?, time));
+        }
+        let (ours, theirs) = (median(ours), median(theirs));
+        if ours == 0.0 || theirs == 0.0 {
+            return Err("nothing has arrived".into());
+        }
+        println!("{name}: rakwire {ours:.0}, renet {theirs:.0}, ratio {:.2}", ours / theirs);
+    }
+    Ok(())
+}
