@@ -222,15 +222,15 @@ fn run_client(address: SocketAddr, time: Duration) -> Result<bool, Box<dyn Error
 /// A server and two bots in one program.
 fn demo(time: Duration) -> Result<(), Box<dyn Error>> {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let (tell, told) = std::sync::mpsc::channel();
+    let (bound, address) = std::sync::mpsc::channel();
     let serve = std::thread::spawn(move || {
-        let (mut app, address) =
+        let (mut app, listening) =
             server(any, time + Duration::from_secs(2)).map_err(|error| error.to_string())?;
-        tell.send(address).map_err(|error| error.to_string())?;
+        bound.send(listening).map_err(|error| error.to_string())?;
         app.run();
         Ok::<(), String>(())
     });
-    let address = told.recv()?;
+    let address = address.recv()?;
     let play = || run_client(address, time).map_err(|error| error.to_string());
     let played = std::thread::scope(|scope| {
         let bots = [(); 2].map(|()| scope.spawn(play));

@@ -4,7 +4,7 @@ use bevy_replicon::bytes::Bytes;
 use bevy_replicon::prelude::Channel;
 use rakwire_native::{Delivery, id};
 
-/// First byte of a message whose channel number follows in two bytes.
+/// First byte of a message with the number of its channel in the next two bytes.
 const LONG: u8 = 0xFF;
 /// Number of channels that one byte names.
 const SHORT: usize = (LONG - id::USER) as usize;

@@ -258,7 +258,7 @@ impl RakwireClient {
             match event {
                 Event::Connected { .. } if self.status == Status::Connecting => {
                     self.status = Status::Connected;
-                    // Replicon takes messages once it knows of the connection, which is in the next frame.
+                    // Replicon takes messages from the next frame on, after its state has changed.
                     break;
                 }
                 Event::ConnectFailed { reason, .. } if self.status == Status::Connecting => {

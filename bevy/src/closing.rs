@@ -1,4 +1,4 @@
-//! Endpoints whose resource was removed. They stay until their peers know of the end.
+//! Endpoints of removed resources. They stay until their last messages have arrived.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 

@@ -46,7 +46,7 @@
 //!
 //! [`ChannelId`] describes the first byte of each message. Messages of any length up to
 //! [`max_message_len`](RakwireClient::max_message_len) travel in parts. Replicon cuts its mutations so that each fits
-//! into a datagram of the connection, whose size it reads from
+//! into a datagram of the connection; it reads the size from
 //! [`ConnectedClient`](bevy_replicon::prelude::ConnectedClient).
 //!
 //! # Limits

@@ -130,7 +130,7 @@ pub struct RakwireServer {
     endpoint: Owned,
     local: SocketAddr,
     clients: HashMap<ConnectionId, Client>,
-    /// Entities of connections that have ended, whose last messages replicon takes in the frame in which they arrive.
+    /// Entities of connections that ended in a frame with messages, which replicon takes before they are despawned.
     ended: Vec<Entity>,
     backlog: usize,
     dropped: Dropped,

@@ -55,7 +55,7 @@ fn a_disconnect_request_lets_the_last_messages_arrive() {
     let client = game.connected()[0];
     game.server.world_mut().write_message(DisconnectRequest { client });
     game.until("the client is disconnected", |game| game.cause(0).is_some());
-    game.until("replicon knows it", |game| state(&game.clients[0]) == ClientState::Disconnected);
+    game.until("replicon has noticed", |game| state(&game.clients[0]) == ClientState::Disconnected);
     assert_eq!(game.cause(0), Some(DisconnectCause::Ended(DisconnectReason::Remote)));
     assert_eq!(game.notes(0), [7]);
     assert_eq!(game.seen(0), [[1]]);
@@ -105,7 +105,7 @@ fn a_server_that_disconnects_all_keeps_running() {
     game.until("all have left", |game| {
         game.server.world_mut().resource_mut::<RakwireServer>().connections() == 0
     });
-    game.until("the clients know it", |game| game.cause(0).is_some() && game.cause(1).is_some());
+    game.until("the clients have noticed", |game| game.cause(0).is_some() && game.cause(1).is_some());
     assert_eq!((game.notes(0), game.notes(1)), (&[3][..], &[3][..]));
     assert_eq!(server_state(&game), ServerState::Running);
     assert!(game.connected().is_empty());
@@ -212,7 +212,7 @@ fn a_silent_server_is_a_cause() {
     game.until("it tries", |game| state(&game.clients[0]) == ClientState::Connecting);
     game.until("the attempt fails", |game| game.cause(0).is_some());
     assert_eq!(game.cause(0), Some(DisconnectCause::Failed(ConnectFailure::NoAnswer)));
-    game.until("replicon knows it", |game| state(&game.clients[0]) == ClientState::Disconnected);
+    game.until("replicon has noticed", |game| state(&game.clients[0]) == ClientState::Disconnected);
 }
 
 #[test]

@@ -239,7 +239,7 @@ fn a_client_that_falls_behind_is_disconnected() {
     game.until("the client is connected", Game::all_connected);
     (0..5_000).for_each(|number| game.tell_all(number));
     game.until("the client has left", |game| game.connected().is_empty());
-    game.until("it knows that", |game| game.cause(0).is_some());
+    game.until("it has noticed", |game| game.cause(0).is_some());
 }
 
 #[test]
@@ -254,5 +254,5 @@ fn a_message_that_never_fits_ends_the_connection() {
     assert_eq!(game.cause(0), Some(DisconnectCause::TooLarge));
     let client = game.clients[0].world().resource::<RakwireClient>();
     assert_eq!(client.dropped().too_large, 1);
-    game.until("the server knows that", |game| game.connected().is_empty());
+    game.until("the server has noticed", |game| game.connected().is_empty());
 }

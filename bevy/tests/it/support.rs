@@ -159,7 +159,7 @@ impl Game {
         self.server.world_mut().write_message(message);
     }
 
-    /// Whether and why a client is not connected.
+    /// The reason why a client is not connected, if it is not.
     pub(crate) fn cause(&self, client: usize) -> Option<DisconnectCause> {
         match self.clients[client].world().resource::<RakwireClient>().status() {
             Status::Disconnected(cause) => Some(cause),
