@@ -134,7 +134,8 @@ static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
 /// A client with a connection to one server, as a resource.
 ///
 /// Insert it to connect, and insert another one to reconnect. Removing it disconnects; reliable messages sent before
-/// arrive first, as long as the app runs.
+/// arrive first, as long as the app runs and unless they still wait for room. [`disconnect`](Self::disconnect) sends
+/// those, too.
 #[derive(Resource)]
 pub struct RakwireClient {
     endpoint: Owned,
@@ -239,14 +240,9 @@ impl RakwireClient {
 
     /// Starts to disconnect. Reliable messages sent before arrive first.
     pub fn disconnect(&mut self) {
-        self.end(DisconnectCause::Ended(DisconnectReason::Local));
-    }
-
-    fn end(&mut self, cause: DisconnectCause) {
         if !matches!(self.status, Status::Disconnected(_)) {
-            self.status = Status::Disconnected(cause);
-            let id = self.outbox.id();
-            self.endpoint.get().disconnect(id);
+            self.status = Status::Disconnected(DisconnectCause::Ended(DisconnectReason::Local));
+            self.outbox.close(self.endpoint.get());
         }
     }
 
@@ -296,7 +292,8 @@ impl RakwireClient {
     fn end_if_failed(&mut self, sent: Result<(), Overflow>) {
         if let Err(overflow) = sent {
             log::error!("disconnecting from the server: {overflow}");
-            self.end(overflow.into());
+            self.status = Status::Disconnected(overflow.into());
+            self.outbox.abort(self.endpoint.get());
         }
     }
 }

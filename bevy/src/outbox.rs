@@ -47,11 +47,13 @@ pub(crate) struct Outbox {
     waiting: VecDeque<(Delivery, Vec<u8>)>,
     bytes: usize,
     limit: usize,
+    /// Set if the connection is closed once nothing waits.
+    is_closing: bool,
 }
 
 impl Outbox {
     pub(crate) const fn new(id: ConnectionId, limit: usize) -> Self {
-        Self { id, waiting: VecDeque::new(), bytes: 0, limit }
+        Self { id, waiting: VecDeque::new(), bytes: 0, limit, is_closing: false }
     }
 
     pub(crate) const fn id(&self) -> ConnectionId {
@@ -117,7 +119,30 @@ impl Outbox {
                 }
             }
         }
+        if self.is_closing && self.waiting.is_empty() {
+            endpoint.disconnect(self.id);
+        }
         Ok(())
+    }
+
+    /// Closes the connection when the messages that wait for room have been sent.
+    pub(crate) fn close(&mut self, endpoint: &mut polled::Endpoint<RakNet>) {
+        self.is_closing = true;
+        if self.waiting.is_empty() {
+            endpoint.disconnect(self.id);
+        }
+    }
+
+    /// Closes the connection without the messages that wait for room.
+    pub(crate) fn abort(&mut self, endpoint: &mut polled::Endpoint<RakNet>) {
+        self.waiting.clear();
+        self.bytes = 0;
+        endpoint.disconnect(self.id);
+    }
+
+    /// Returns true if reliable messages wait for room.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 }
 

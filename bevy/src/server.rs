@@ -124,7 +124,7 @@ static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
 ///
 /// Each client is an entity with a [`ConnectedClient`] and a [`ClientConnection`]. To disconnect it, write a
 /// [`DisconnectRequest`] or despawn it. Removing the resource disconnects all. Reliable messages sent before arrive
-/// first, as long as the app runs.
+/// first, as long as the app runs and, if the resource is removed, unless they still wait for room.
 #[derive(Resource)]
 pub struct RakwireServer {
     endpoint: Owned,
@@ -132,6 +132,8 @@ pub struct RakwireServer {
     clients: HashMap<ConnectionId, Client>,
     /// Entities of connections that ended in a frame with messages, which replicon takes before they are despawned.
     ended: Vec<Entity>,
+    /// Messages that wait for room in connections without an entity, which are closed after them.
+    leaving: Vec<Outbox>,
     backlog: usize,
     dropped: Dropped,
     session: u64,
@@ -160,6 +162,7 @@ impl RakwireServer {
             endpoint: Owned::new(endpoint),
             clients: HashMap::new(),
             ended: Vec::new(),
+            leaving: Vec::new(),
             backlog,
             dropped: Dropped::default(),
             session: NEXT_SESSION.fetch_add(1, Ordering::Relaxed),
@@ -198,7 +201,7 @@ impl RakwireServer {
     /// Starts to disconnect all clients. Their entities disappear when they have left.
     pub fn disconnect_all(&mut self) {
         let endpoint = self.endpoint.get();
-        self.clients.keys().for_each(|id| endpoint.disconnect(*id));
+        self.clients.values_mut().for_each(|client| client.outbox.close(endpoint));
     }
 
     /// Handles what has arrived, and passes on the messages of the first `count` channels.
@@ -252,12 +255,14 @@ impl RakwireServer {
                 _ => {}
             }
         }
-        for (id, client) in &mut self.clients {
-            if let Err(overflow) = client.outbox.retry(endpoint, &mut self.dropped) {
-                log::error!("disconnecting client `{}`: {overflow}", client.entity);
-                endpoint.disconnect(*id);
+        let outboxes = self.clients.values_mut().map(|client| &mut client.outbox);
+        for outbox in outboxes.chain(&mut self.leaving) {
+            if let Err(overflow) = outbox.retry(endpoint, &mut self.dropped) {
+                log::error!("disconnecting a client: {overflow}");
+                outbox.abort(endpoint);
             }
         }
+        self.leaving.retain(Outbox::is_waiting);
     }
 
     fn send(&mut self, id: ConnectionId, channel: (Channel, ChannelId), payload: &[u8]) {
@@ -268,16 +273,19 @@ impl RakwireServer {
         };
         if let Err(overflow) = client.outbox.send(endpoint, channel, payload, &mut self.dropped) {
             log::error!("disconnecting client `{}`: {overflow}", client.entity);
-            endpoint.disconnect(id);
+            client.outbox.abort(endpoint);
         }
     }
 
     /// Closes the connection of an entity that is being despawned.
     fn close(&mut self, entity: Entity, id: ConnectionId) {
         // Another server may have given the same id to another client.
-        if self.clients.get(&id).is_some_and(|client| client.entity == entity) {
-            self.clients.remove(&id);
-            self.endpoint.get().disconnect(id);
+        if self.clients.get(&id).is_none_or(|client| client.entity != entity) {
+            return;
+        }
+        if let Some(mut client) = self.clients.remove(&id) {
+            client.outbox.close(self.endpoint.get());
+            self.leaving.push(client.outbox);
         }
     }
 }

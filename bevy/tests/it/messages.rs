@@ -233,6 +233,21 @@ fn reliable_messages_wait_for_room() {
 }
 
 #[test]
+fn messages_that_wait_for_room_arrive_before_the_end() {
+    const COUNT: u32 = 2_000;
+    let mut game = Game::with(narrow(1 << 20));
+    game.join(ClientSettings::new().expect("entropy"));
+    game.until("the client is connected", Game::all_connected);
+    (0..COUNT).for_each(|number| game.tell_all(number));
+    let client = game.connected()[0];
+    game.server.world_mut().write_message(DisconnectRequest { client });
+    game.server.update();
+    assert!(game.connected().is_empty());
+    game.until("the client is disconnected", |game| game.cause(0).is_some());
+    assert_eq!(game.notes(0).len(), COUNT as usize);
+}
+
+#[test]
 fn a_client_that_falls_behind_is_disconnected() {
     let mut game = Game::with(narrow(64));
     game.join(ClientSettings::new().expect("entropy"));
