@@ -254,6 +254,7 @@ impl RakwireClient {
             match event {
                 Event::Connected { .. } if self.status == Status::Connecting => {
                     self.status = Status::Connected;
+                    self.outbox.measure(endpoint);
                     // Replicon takes messages from the next frame on, after its state has changed.
                     break;
                 }
@@ -263,6 +264,10 @@ impl RakwireClient {
                 Event::Disconnected { reason, .. } if self.status == Status::Connected => {
                     self.status = Status::Disconnected(DisconnectCause::Ended(reason));
                 }
+                Event::MtuChanged { .. } => {
+                    self.outbox.measure(endpoint);
+                }
+                Event::Receipt { receipt, .. } => self.outbox.settle(receipt),
                 Event::Message { .. } if self.status == Status::Connected => {
                     match open(endpoint.take_lent(), count) {
                         Some((channel, payload)) => insert(channel, payload),

@@ -12,6 +12,9 @@ pub struct Dropped {
     /// Their sender has other channels, which means another version of the game, or is no game.
     pub unknown_channel: u64,
     /// Unreliable messages that found no room in their connection.
+    ///
+    /// One that exceeds a datagram finds no room while others of that kind with 256 KiB together are on their way.
+    /// Replicon sends mutations again.
     pub unreliable: u64,
     /// Messages for a connection that has ended.
     pub not_connected: u64,

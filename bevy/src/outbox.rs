@@ -6,7 +6,7 @@ use std::time::Duration;
 use bevy_replicon::prelude::Channel;
 use rakwire_native::raknet::ConnectionId;
 use rakwire_native::rakwire::endpoint::SendError;
-use rakwire_native::{ConnectionStats, Delivery, Options, RakNet, polled};
+use rakwire_native::{ConnectionStats, Delivery, Options, RakNet, Receipt, Reliability, polled};
 
 use crate::channels::{ChannelId, delivery_of};
 use crate::counters::Dropped;
@@ -19,7 +19,7 @@ pub const DEFAULT_BACKLOG: usize = 16 << 20;
 const HEADERS: usize = 28 + 9 + 23 + 2 * 19 + 3;
 
 /// Returns the length of the longest payload that travels in one datagram.
-pub(crate) fn max_unsplit(stats: &ConnectionStats) -> usize {
+fn max_unsplit(stats: &ConnectionStats) -> usize {
     usize::from(stats.mtu).saturating_sub(HEADERS)
 }
 
@@ -29,6 +29,12 @@ pub(crate) fn once_a_frame(mut options: Options) -> Options {
     options.config.ack_delay = Duration::ZERO;
     options
 }
+
+/// Bytes of unreliable messages in parts that may be on their way at a time, if there are several.
+///
+/// RakNet retransmits the parts of such a message, and replicon sends a mutation in each tick until it is acknowledged.
+/// Without a bound, copies of a large component would fill the connection.
+const MOST_IN_PARTS: usize = 256 << 10;
 
 /// The fate of a reliable message that cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,13 +53,37 @@ pub(crate) struct Outbox {
     waiting: VecDeque<(Delivery, Vec<u8>)>,
     bytes: usize,
     limit: usize,
+    /// Length of the longest payload in one datagram.
+    unsplit: usize,
+    /// Unreliable messages in parts that are on their way, with their lengths.
+    in_parts: Vec<(Receipt, usize)>,
     /// Set if the connection is closed once nothing waits.
     is_closing: bool,
 }
 
 impl Outbox {
     pub(crate) const fn new(id: ConnectionId, limit: usize) -> Self {
-        Self { id, waiting: VecDeque::new(), bytes: 0, limit, is_closing: false }
+        Self {
+            id,
+            waiting: VecDeque::new(),
+            bytes: 0,
+            limit,
+            unsplit: 0,
+            in_parts: Vec::new(),
+            is_closing: false,
+        }
+    }
+
+    /// Notes the sizes of the connection, once it is open and when its MTU has changed. Returns the length of the
+    /// longest payload in one datagram.
+    pub(crate) fn measure(&mut self, endpoint: &polled::Endpoint<RakNet>) -> usize {
+        self.unsplit = endpoint.peer().connection_stats(self.id).map_or(0, |stats| max_unsplit(&stats));
+        self.unsplit
+    }
+
+    /// Notes that a message has arrived or is lost.
+    pub(crate) fn settle(&mut self, receipt: Receipt) {
+        self.in_parts.retain(|(open, _)| *open != receipt);
     }
 
     pub(crate) const fn id(&self) -> ConnectionId {
@@ -68,7 +98,7 @@ impl Outbox {
         payload: &[u8],
         dropped: &mut Dropped,
     ) -> Result<(), Overflow> {
-        let delivery = delivery_of(channel, id.number());
+        let mut delivery = delivery_of(channel, id.number());
         let mut message = Vec::with_capacity(id.prefix().len() + payload.len());
         message.extend_from_slice(id.prefix());
         message.extend_from_slice(payload);
@@ -76,8 +106,20 @@ impl Outbox {
         if is_reliable && !self.waiting.is_empty() {
             return self.wait(delivery, message);
         }
+        let length = payload.len();
+        if !is_reliable && length > self.unsplit {
+            let on_their_way: usize = self.in_parts.iter().map(|(_, length)| length).sum();
+            if on_their_way > 0 && on_their_way + length > MOST_IN_PARTS {
+                dropped.unreliable += 1;
+                return Ok(());
+            }
+            delivery.reliability = Reliability::UnreliableWithReceipt;
+        }
         match endpoint.send_vec(self.id, &mut message, delivery) {
-            Ok(_) => Ok(()),
+            Ok(receipt) => {
+                self.in_parts.extend(receipt.map(|receipt| (receipt, length)));
+                Ok(())
+            }
             Err(SendError::QuotaExceeded | SendError::PoolExhausted) if is_reliable => {
                 self.wait(delivery, message)
             }

@@ -18,7 +18,7 @@ use rakwire_native::{BindError, ConnectionStats, Guid, Options, RakNet, polled};
 use crate::channels::{ChannelId, open};
 use crate::closing::{Closing, ClosingPlugin, Owned};
 use crate::counters::{Dropped, statistics};
-use crate::outbox::{DEFAULT_BACKLOG, Outbox, max_unsplit, once_a_frame};
+use crate::outbox::{DEFAULT_BACKLOG, Outbox, once_a_frame};
 
 /// The settings of a [`RakwireServer`].
 ///
@@ -218,17 +218,20 @@ impl RakwireServer {
         while let Some(event) = endpoint.poll_event() {
             match event {
                 Event::Connected { id, remote, identity, .. } => {
-                    let max_size =
-                        endpoint.peer().connection_stats(id).map_or(0, |stats| max_unsplit(&stats));
+                    let mut outbox = Outbox::new(id, self.backlog);
+                    let max_size = outbox.measure(endpoint);
                     let entity = spawn(commands, ClientConnection { id, remote }, identity, max_size);
-                    let outbox = Outbox::new(id, self.backlog);
                     self.clients.insert(id, Client { entity, outbox, was_heard: false });
                 }
                 Event::MtuChanged { id, .. } => {
-                    let stats = endpoint.peer().connection_stats(id);
-                    if let (Some(client), Some(stats)) = (self.clients.get(&id), stats) {
-                        let max_size = max_unsplit(&stats);
+                    if let Some(client) = self.clients.get_mut(&id) {
+                        let max_size = client.outbox.measure(endpoint);
                         commands.entity(client.entity).try_insert(ConnectedClient { max_size });
+                    }
+                }
+                Event::Receipt { id, receipt, .. } => {
+                    if let Some(client) = self.clients.get_mut(&id) {
+                        client.outbox.settle(receipt);
                     }
                 }
                 Event::Message { id, .. } => {

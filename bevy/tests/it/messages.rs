@@ -77,6 +77,13 @@ fn a_large_component_travels_in_parts() {
     let mut changed = large;
     changed[500_000] = 255;
     game.until("both see the change", |game| (0..2).all(|client| game.seen(client) == [&changed[..]]));
+    // Replicon sends the change in each frame until it is acknowledged, and a second copy may be needed.
+    let mut server = game.server.world_mut().resource_mut::<RakwireServer>();
+    let peer = server.endpoint_mut().peer();
+    for id in peer.connections() {
+        let pushed = peer.connection_stats(id).expect("it is open").bytes_pushed.total;
+        assert!((2_000_000..6_000_000).contains(&pushed), "{pushed}");
+    }
 }
 
 #[test]
