@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const LOCAL: &str = "127.0.0.1:0";
 
 /// The time after which a test gives up.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A component that is replicated.
 #[derive(Clone, Component, Debug, Deserialize, PartialEq, Serialize)]
