@@ -86,6 +86,7 @@ impl Outbox {
         self.in_parts.retain(|(open, _)| *open != receipt);
     }
 
+    #[cfg(feature = "client")]
     pub(crate) const fn id(&self) -> ConnectionId {
         self.id
     }
@@ -183,6 +184,7 @@ impl Outbox {
     }
 
     /// Returns true if reliable messages wait for room.
+    #[cfg(feature = "server")]
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
