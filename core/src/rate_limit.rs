@@ -225,7 +225,8 @@ mod tests {
 
     const SECRET: [u8; 16] = [3; 16];
 
-    /// Returns the most of these times, which are in milliseconds and sorted, that lie within `span` of one of them.
+    /// Returns the largest number of these times that lie within `span` of one of them. They are sorted, in
+    /// milliseconds.
     fn most_within(times: &[u64], span: u64) -> usize {
         let within =
             times.iter().map(|first| times.iter().filter(|at| (*first..*first + span).contains(at)).count());
@@ -306,7 +307,7 @@ mod tests {
             for tenth in 0..10 {
                 let now = second * 1_000_000 + tenth * 100_000;
                 greedy += asks(now, 1, 1_000);
-                // Two others ask once a second, like an open server list.
+                // Two others ask once per second, like an open server list.
                 assert_eq!(asks(now + 1, 2, usize::from(tenth == 3)), usize::from(tenth == 3), "{now}");
                 assert_eq!(asks(now + 1, 3, usize::from(tenth == 7)), usize::from(tenth == 7), "{now}");
             }

@@ -70,7 +70,7 @@ impl<'a> Packed<'a> {
         quote!(let #value = #read;)
     }
 
-    /// Returns the expression for the fewest bits that the value takes.
+    /// Returns the expression for the minimum number of bits that the value takes.
     pub(crate) fn min_bits(&self) -> TokenStream {
         let ty = self.ty;
         match &self.form {

@@ -53,7 +53,7 @@ pub enum Lsb {}
 impl Order for Msb {}
 impl Order for Lsb {}
 
-/// The most whole bytes that fit into an eight-byte number at any bit offset of the first.
+/// The maximum number of whole bytes that fit into an eight-byte number at any bit offset of the first.
 const CHUNK_BYTES: usize = 7;
 /// The bits of the first half of a number that does not fit into eight bytes at its offset.
 const HALF: u32 = 32;
@@ -155,7 +155,7 @@ const fn offset(at: usize) -> u32 {
     (at & 7) as u32
 }
 
-/// The longest buffer of which all bit positions fit into `usize`.
+/// The longest buffer whose bit positions all fit into `usize`.
 const MAX_BYTES: usize = usize::MAX / 8;
 
 /// Reads bits from the front of a byte slice.

@@ -118,7 +118,7 @@ pub trait SharedAdmission: Debug + Send + Sync {
     /// incoming connections" (0x14). In the Game Protocol it is called when the client answers its challenge, which
     /// validates the address; a refused client receives END, as from a full server.
     ///
-    /// It is not called for a RakNet peer that this one dials at the same time, because this side wants that
+    /// It is not called for a RakNet peer that this one dials at the same time, because this side has requested that
     /// connection.
     fn decide(&self, client: &Client) -> Decision {
         let _ = client;

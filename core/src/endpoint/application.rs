@@ -34,9 +34,9 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.pool.capacity()
     }
 
-    /// Returns the memory of all blocks as one slice, for memory advice to the operating system.
+    /// Returns the memory of all blocks as one slice, for example to advise the operating system about it.
     ///
-    /// Blocks are taken from its beginning: its end stays unused while there is room before it.
+    /// Blocks are allocated from the beginning, so the end stays unused as long as possible.
     ///
     /// ```
     /// use rakwire::raknet::{Capacity, Config, Peer};
@@ -53,13 +53,13 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Returns true if the memory has always been consistent.
     ///
-    /// If not, there is a bug in this crate, on which a build with debug assertions panics.
+    /// If not, there is a bug in this crate; a build with debug assertions panics.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.tables.pool.is_intact()
     }
 
-    /// Begins to open a connection with the options of the configuration.
+    /// Starts to open a connection with the options of the configuration.
     ///
     /// The outcome is [`Event::Connected`](super::Event::Connected) or
     /// [`Event::ConnectFailed`](super::Event::ConnectFailed).
@@ -72,15 +72,15 @@ impl<P: Protocol> Peer<'_, P> {
         self.connect_with(now, to, &P::ConnectOptions::default())
     }
 
-    /// Begins to open a connection with its own options.
+    /// Starts to open a connection with its own options.
     ///
     /// In RakNet these include a password, a protocol version and timeouts. If the remote peer has begun to open a
-    /// connection with this one, the result is that connection, and its side is [`Side::Client`](super::Side::Client)
-    /// here too.
+    /// connection with this one, the result is that connection, and its side is also
+    /// [`Side::Client`](super::Side::Client) here.
     ///
     /// # Errors
     ///
-    /// A [`ConnectError`]; nothing changed then.
+    /// A [`ConnectError`], with nothing changed.
     pub fn connect_with(
         &mut self,
         now: Instant,
@@ -99,7 +99,7 @@ impl<P: Protocol> Peer<'_, P> {
         Ok(self.tables.connections.id(slot))
     }
 
-    /// Opens, from this end too, a connection that the remote peer is opening.
+    /// Opens a connection that the remote peer is opening at the same time.
     fn open_simultaneously(
         &mut self,
         slot: u16,
@@ -144,7 +144,7 @@ impl<P: Protocol> Peer<'_, P> {
     ///
     /// # Errors
     ///
-    /// A [`SendError`] that describes the remedy; nothing of the message was kept then.
+    /// A [`SendError`] that describes the remedy. No part of the message was kept.
     pub fn send(
         &mut self,
         now: Instant,
@@ -159,12 +159,12 @@ impl<P: Protocol> Peer<'_, P> {
     ///
     /// A large message of RakNet (64 KiB or more) is taken out of `message` and kept until the remote peer has
     /// acknowledged it. Each of its parts takes a block, but its bytes take none. It may be as long as one that is
-    /// copied, since the remote peer may have no more blocks than this one. A smaller message is copied, as are those
-    /// of the Game Protocol; `message` is empty then too.
+    /// copied, since the remote peer may have no more blocks than this one. A smaller message is copied, as is every
+    /// message of the Game Protocol. This empties `message` too.
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send); `message` is unchanged then.
+    /// The same as for [`send`](Self::send). On an error `message` is unchanged.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -228,9 +228,8 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Checks that [`send`](Self::send) would accept a message of `length` bytes now.
     ///
-    /// It is for an application that waits for room after a refused message. It does not know the bytes, so it does not
-    /// check ids. `send_vec` of the feature `zero-copy` needs fewer blocks for a large message, and may accept it
-    /// earlier.
+    /// Use it to wait for room after a refused message. It does not see the bytes, so it does not check ids. `send_vec`
+    /// of the feature `zero-copy` needs fewer blocks for a large message, and may accept it earlier.
     ///
     /// # Errors
     ///
@@ -289,9 +288,9 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Holds back all events of a connection, including its end, until [`resume`](Self::resume).
     ///
-    /// It is for an application that cannot process more of its messages now and does not want to stop those of others.
-    /// Messages that arrive in the meantime are kept while there is room, and are then refused to their sender. Returns
-    /// false if there is no such connection.
+    /// Use it if the application cannot process more messages of this connection now, but messages of others must
+    /// continue. Messages that arrive in the meantime are kept while there is room, and are then refused to their
+    /// sender. Returns false if there is no such connection.
     pub fn pause(&mut self, id: ConnectionId) -> bool {
         self.set_paused(id, true)
     }
@@ -310,8 +309,8 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Sets whether a connection drops data datagrams as if they had not arrived.
     ///
-    /// It is for an application with a queue of its own that has no room. The remote peer retransmits the datagrams.
-    /// Acknowledgements are processed as always. Returns false if there is no such connection.
+    /// Use it if the application has its own queue and the queue is full. The remote peer retransmits the datagrams.
+    /// Acknowledgements are still processed. Returns false if there is no such connection.
     ///
     /// ```
     /// use rakwire::endpoint::{ConnectionId, Peer, Protocol};
@@ -384,7 +383,7 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.connections.partition_ids(number, of)
     }
 
-    /// Shares admission with other peers, which decides the clients to accept and to answer.
+    /// Shares the admission state of a server with other peers: it decides which clients are accepted and answered.
     ///
     /// Must be called before there are connections.
     #[cfg(all(feature = "alloc", feature = "server"))]

@@ -102,7 +102,7 @@ pub enum Event<'p, P: Protocol> {
         /// The outcome of the message.
         outcome: Outcome,
     },
-    /// The progress of a message in parts; only in RakNet, as often as the configuration's `progress_interval` says.
+    /// The progress of a message in parts; only in RakNet, at the configuration's `progress_interval`.
     ///
     /// If there are several such messages, only the latest one of each direction is reported.
     Progress {

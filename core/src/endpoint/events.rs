@@ -23,8 +23,8 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Returns the next event by `next` that the hook passes, and drops those before it.
     ///
-    /// First the hook may inject a message for any connection or for this one, also in place of one that it has just
-    /// dropped.
+    /// First the hook may inject a message for any connection or for this one, even as the replacement of one that it
+    /// has just dropped.
     pub(super) fn poll_event_through<H: Hook<P>>(
         &mut self,
         hook: &mut H,
@@ -62,7 +62,8 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Takes a message from the hook, and keeps its bytes until the next event.
     ///
-    /// A message for a connection that no longer exists is dropped; one that finds no room remains with the hook.
+    /// A message for a connection that no longer exists is dropped; one for which there is no room remains with the
+    /// hook.
     fn lend_injected<H: Hook<P>>(
         &mut self,
         hook: &mut H,
@@ -123,8 +124,9 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Returns the next connection that may have events, for [`poll_event_of`](Self::poll_event_of).
     ///
-    /// It is returned again only when it has further events. With these two in place of
-    /// [`poll_event`](Self::poll_event), a slow reader of one connection delays no other one, and no copies are needed.
+    /// It is returned again only when it has further events. If you poll with these two instead of
+    /// [`poll_event`](Self::poll_event), a slow reader of one connection does not delay others, and no copies are
+    /// needed.
     ///
     /// ```
     /// use rakwire::raknet::{Capacity, Config, Delivery, Event, Peer};

@@ -209,7 +209,7 @@ pub(crate) struct Request {
     pub(crate) interval: Option<Duration>,
     /// Set if the address of the client is validated.
     pub(crate) is_validated: bool,
-    /// The most half-open connections of a network, if that is limited.
+    /// The maximum number of half-open connections of a network, if that is limited.
     pub(crate) half_open: Option<u16>,
     /// The limits of connections from one address and from one network.
     pub(crate) limits: ClientLimits,

@@ -153,7 +153,7 @@ pub trait Protocol: Internals {
 
 /// The parts of a protocol that applications do not see.
 pub(crate) trait Internals: Copy + Debug + Send + Sized + Sync + 'static {
-    /// The most consecutive datagrams of one connection while others wait.
+    /// The maximum number of consecutive datagrams of one connection while others wait.
     const BURST: u8;
     /// A connection, or the content of a vacant slot.
     type Connection: Connection<Self> + Send + Sync
@@ -263,14 +263,14 @@ pub(crate) struct Context<'x, 'a, P: Protocol> {
 
 /// The connection with one remote peer.
 pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
-    /// Begins to open a connection.
+    /// Starts to open a connection.
     fn open(
         &mut self,
         cx: &mut Context<'_, '_, P>,
         options: &P::ConnectOptions<'_>,
     ) -> Result<(), ConnectError>;
 
-    /// Begins to open, from this end too, a connection that the remote peer is opening.
+    /// Starts to open a connection that the remote peer is opening at the same time.
     ///
     /// The application does not know that connection yet.
     ///

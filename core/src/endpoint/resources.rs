@@ -240,7 +240,7 @@ impl Capacity {
     }
 }
 
-/// The most buckets of the index of datagrams in flight, of four bytes each.
+/// The maximum number of buckets of the index of datagrams in flight, of four bytes each.
 ///
 /// A hash spreads datagrams over them, so a busy server soon uses every page of their memory: 256 KiB, or 26 bytes for
 /// each of 10,000 connections. With more datagrams in flight than buckets, a look-up passes others of its bucket first.

@@ -90,8 +90,8 @@ pub struct Config {
     /// The same for one network (24 bits of IPv4, 48 of IPv6). Default: seven eighths of
     /// [`max_incoming`](Self::max_incoming).
     pub max_per_network: Option<u16>,
-    /// The most blocks that one connection may hold for sending, and as many for receiving; at most half of all
-    /// blocks.
+    /// The maximum number of blocks that one connection may hold for sending, and as many for receiving; at most half
+    /// of all blocks.
     ///
     /// Default: none. Every connection has a share in any case: half of the blocks are guaranteed to the
     /// connections, and borrowing from the other half is bounded ([`Resources`](super::Resources)). A server whose

@@ -103,7 +103,7 @@ const SALT_MARK: u32 = 0x4000_0000;
 enum Answer {
     /// A challenge: the peer must prove its address.
     Challenge(HandshakeWord),
-    /// A refusal: there is no place for the peer.
+    /// A refusal: the server is full.
     End,
 }
 
@@ -115,7 +115,7 @@ pub(super) struct StatelessResponder {
     salts: u64,
 }
 
-/// Returns the seasonings that prove an address at `now`.
+/// Returns the seasonings (salt XOR pepper) that prove an address at `now`.
 ///
 /// The pepper is chosen such that the right answer depends on nothing else, so no salt is stored
 /// (docs/game-protocol.md#stateless-handshake).

@@ -15,7 +15,7 @@ use crate::cursor::{Reader, Source, WireError, Writer};
 pub const HEADER: usize = 4;
 /// Length of every chunk except the last one.
 pub const CHUNK: usize = 504;
-/// The most chunks of a payload.
+/// The maximum number of chunks of a payload.
 pub const MAX_CHUNKS: usize = 256;
 /// The maximum length of a payload.
 pub const MAX_PAYLOAD: usize = CHUNK * MAX_CHUNKS;

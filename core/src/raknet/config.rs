@@ -84,7 +84,7 @@ pub enum CookiePolicy {
 /// The longest IP packet of Ethernet in bytes (RFC 894).
 const ETHERNET_MTU: u16 = 1_500;
 
-/// The most clients that [`CookiePolicy::Automatic`] admits without a cookie.
+/// The maximum number of clients that [`CookiePolicy::Automatic`] admits without a cookie.
 const MAX_UNVALIDATED: u16 = 16;
 
 /// The value that a client writes where the protocol requires the server's address.
@@ -161,24 +161,24 @@ pub struct Config {
     ///
     /// Default: 6, 10 and 11, which are those of the original and of current versions of Minecraft Bedrock.
     pub accepted_versions: ProtocolVersions,
-    /// The most incoming connections, within the available slots.
+    /// The maximum number of incoming connections, within the available slots.
     ///
     /// Default: 0, a pure client, so that a peer is a server only by intent.
     pub max_incoming: u16,
-    /// The most blocks that one connection may hold in each direction; never more than half of all.
+    /// The maximum number of blocks that one connection may hold in each direction; never more than half of all.
     ///
     /// Default: none, because each connection has a guaranteed part in any case. Half of the blocks are guaranteed to
     /// the connections, and the blocks that a connection borrows are bounded ([`Resources`](super::Resources)). If
     /// clients need little memory, a server sets this to what they need, so that a few clients leave more than the
     /// guaranteed part to all.
     pub connection_blocks: Option<u32>,
-    /// The most half-open connections of one network (24 bits of IPv4, 64 of IPv6).
+    /// The maximum number of half-open connections of one network (24 bits of IPv4, 64 of IPv6).
     ///
     /// The limit applies when a client without a cookie requests another one. Clients that return a cookie are not
     /// limited. Default: 8, which is enough for players behind one address that join together, and too few to fill a
     /// server with forged addresses.
     pub max_half_open_per_network: u16,
-    /// The most open incoming connections of one address (64 bits of IPv6).
+    /// The maximum number of open incoming connections of one address (64 bits of IPv6).
     ///
     /// Default: three quarters of [`max_incoming`](Self::max_incoming), so that a school or a carrier's NAT may fill
     /// most of a server, but not all of it; no limit below 16 places, which one household may fill. Addresses that are
@@ -193,11 +193,11 @@ pub struct Config {
     ///
     /// Default: none, as in the original, which uses 100 ms if enabled (`docs/raknet.md#request-2`).
     pub connection_interval: Option<Duration>,
-    /// The most pongs per second in total; 0 answers no ping.
+    /// The maximum number of pongs per second in total; 0 answers no ping.
     ///
     /// Default: 1,000, which is at most 432 KB of payload per second, however many addresses are forged.
     pub pongs_per_second: u16,
-    /// The most pongs per second for one network (24 bits of IPv4, 64 of IPv6).
+    /// The maximum number of pongs per second for one network (24 bits of IPv4, 64 of IPv6).
     ///
     /// Default: 20, a fiftieth of the total, so that one network cannot take all pongs. Within the network each address
     /// is guaranteed a quarter of them, up to half a second's worth at once, and the rest if the others leave it.
@@ -293,7 +293,8 @@ pub struct Config {
     /// Default: [`CongestionControl::DelayBased`] if the feature `delay-based` is built in. `docs/congestion.md`
     /// compares it with NewReno.
     pub congestion_control: CongestionControl,
-    /// The most bits per second that each connection may send in data datagrams, including IP and UDP headers.
+    /// The maximum number of bits per second that each connection may send in data datagrams, including IP and UDP
+    /// headers.
     ///
     /// Default: none, which leaves the rate to the congestion control.
     pub outgoing_limit: Option<u64>,

@@ -54,7 +54,7 @@ pub struct NetworkIdGenerator {
 }
 
 impl NetworkIdGenerator {
-    /// The most names in use that one call skips.
+    /// The maximum number of names in use that one call skips.
     pub const MAX_STEPS: u32 = 65_536;
 
     /// Creates a generator that begins after `start`, which should be 64 random bits of this process.

@@ -195,7 +195,7 @@ error_enum! {
 }
 
 error_enum! {
-    /// The reason why a peer rejects a setting; nothing changed then.
+    /// The reason why a peer rejects a setting, which then has no effect.
     ///
     /// ```
     /// use rakwire::raknet::{Config, Peer, Resources, SetError};

@@ -40,11 +40,12 @@ pub struct Security {
     /// Default: `None`.
     #[cfg(feature = "key-log")]
     pub key_log: Option<alloc::sync::Arc<dyn crate::secure::KeyLog>>,
-    /// The most handshakes per second that the server computes in total.
+    /// The maximum number of handshakes per second that the server computes in total.
     ///
     /// Default: 1,000, about a fifth of a core, or a quarter if clients show an identity.
     pub handshakes_per_second: u16,
-    /// The most handshakes per second that the server computes for one network (24 bits of IPv4, 64 of IPv6).
+    /// The maximum number of handshakes per second that the server computes for one network (24 bits of IPv4, 64 of
+    /// IPv6).
     ///
     /// For 48 bits of IPv6 it is four times as many. Default: 50, so that one network cannot take all of them. Players
     /// behind one relay may be one network. Each shard of a server has its own count.

@@ -18,7 +18,7 @@ use crate::storage::Slots;
 const REMEMBERS: bool = cfg!(feature = "alloc");
 /// True if a client can query the version of a server before it connects.
 pub(super) const ASKS: bool = UNCONNECTED;
-/// The most servers for which the version is remembered; another one replaces the oldest.
+/// The maximum number of servers for which the version is remembered; another one replaces the oldest.
 const SERVERS: usize = room(REMEMBERS, 16);
 
 /// The protocol version of current Minecraft Bedrock.

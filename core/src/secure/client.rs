@@ -15,10 +15,11 @@ use crate::cursor::Writer;
 use crate::raknet::wire::Guid;
 use crate::time::Instant;
 
-/// The most challenges of one connection attempt, so that forged replies cannot cause unlimited computation.
+/// The maximum number of challenges of one connection attempt, so that forged replies cannot cause unlimited
+/// computation.
 const MAX_CHALLENGES: u8 = 16;
 
-/// The most answers that one connection attempt tries to open, for the same reason.
+/// The maximum number of answers that one connection attempt tries to open, for the same reason.
 const MAX_ANSWERS: u8 = 250;
 
 /// A client's identity, which it proves to the server.

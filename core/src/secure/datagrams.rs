@@ -233,7 +233,8 @@ impl DatagramProtection {
     /// Seals the first `length` bytes of `datagram` in place and returns the new length, `length` plus
     /// [`OVERHEAD`].
     ///
-    /// Returns `None` if there is no room or no further datagram may be sealed; the datagram must not be sent then.
+    /// Returns `None` if there is no room or no further datagram may be sealed; in that case the datagram must not be
+    /// sent.
     pub fn seal(&mut self, now: Instant, datagram: &mut [u8], length: usize) -> Option<usize> {
         let total = length.checked_add(usize::from(OVERHEAD))?;
         datagram.get_mut(..total)?.copy_within(..length, HEADER);

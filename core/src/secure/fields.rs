@@ -19,7 +19,7 @@ pub const ANSWER: usize = 128;
 pub const PROOF: usize = 32;
 /// Bytes of the client's identity in the connection request.
 pub const IDENTITY: usize = 160;
-/// The most bytes of application data in an identity.
+/// The maximum number of bytes of application data in an identity.
 pub const MAX_IDENTITY_DATA: usize = 95;
 
 /// The suite: Noise as in `noise.rs`, datagrams as in `datagrams.rs`.

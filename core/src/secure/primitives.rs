@@ -69,7 +69,7 @@ fn hash_behind(first: &[u8], parts: &[&[u8]]) -> [u8; KEY] {
 }
 
 /// Returns the HMAC with BLAKE2s-256 of the concatenated parts (RFC 2104).
-// Never inlined, so that there is one copy, as of the next function.
+// Never inlined, so that there is one copy. The same holds for the next function.
 #[inline(never)]
 pub(super) fn hmac(key: &[u8; KEY], parts: &[&[u8]]) -> Secret {
     let inner = Secret(keyed_hash(key, 0x36, parts));

@@ -34,7 +34,7 @@ pub struct ServerIdentity {
     pub requires_identity: bool,
     /// The hash of the server's next key, which clients remember. Default: none.
     pub next: Option<KeyHash>,
-    /// Verifies the connect tokens that clients must send in the password's place. Default: none, and no token is
+    /// Verifies the connect tokens that clients must send instead of a password. Default: none, and no token is
     /// required.
     ///
     /// With it, clients without security or without an identity are refused, whatever the other fields are.

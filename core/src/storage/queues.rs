@@ -55,8 +55,8 @@ impl Queue {
 
     /// Sorts by merging. Equal messages keep their order.
     ///
-    /// Takes `n log r` comparisons for `n` messages of which `r` follow a later one, so one or two for each message in
-    /// order.
+    /// Takes `n log r` comparisons for `n` messages if `r` of them follow a later one, so one or two for each message
+    /// in order.
     pub(crate) fn sort<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,

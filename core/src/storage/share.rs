@@ -91,7 +91,7 @@ pub(crate) struct Shares {
     tables: usize,
     /// Blocks of the common part that the peer itself holds indefinitely.
     permanent: usize,
-    /// The most blocks that a share may hold by the configuration.
+    /// The maximum number of blocks that a share may hold by the configuration.
     limit: usize,
     /// The number of blocks from which a share begins no further message.
     queued: usize,
@@ -246,7 +246,7 @@ impl Shares {
         borrow.saturating_add(self.left(share, borrow, Purpose::Send))
     }
 
-    /// Limits the free blocks of the common part, to find the connections that fit beside others.
+    /// Limits the free blocks of the common part, to find the connections that fit next to others.
     pub(crate) const fn bounded(mut self, free: usize) -> Self {
         if self.free > free {
             self.free = free;
@@ -357,7 +357,8 @@ impl Shares {
         missing <= self.guaranteed() + self.common && blocks <= after.most(&with_table, purpose)
     }
 
-    /// Returns the most blocks that a share could hold beside its tables once all connections hold only tables.
+    /// Returns the maximum number of blocks that a share could hold in addition to its tables once all connections hold
+    /// only tables.
     pub(crate) fn most(&self, share: &Share, purpose: Purpose) -> usize {
         let own = self.within(purpose).saturating_sub(usize::from(share.tables));
         // The window of message numbers may hold one block while nothing arrives.

@@ -12,7 +12,7 @@ pub(crate) enum Arrival {
     TooFar,
 }
 
-/// The most blocks of a window.
+/// The maximum number of blocks of a window.
 const BLOCKS: usize = 16;
 
 /// A bitmap above the first missing number.
@@ -88,7 +88,7 @@ impl SparseWindow {
         Some(block)
     }
 
-    /// Ensures that [`mark`](Self::mark) will find room for `number`; returns false if `share` may not hold it.
+    /// Ensures that [`mark`](Self::mark) will have room for `number`; returns false if `share` may not hold it.
     #[inline]
     pub(crate) fn prepare<H: Copy + Default>(
         &mut self,

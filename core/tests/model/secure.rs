@@ -61,7 +61,7 @@ fn change<const N: usize>(genuine: &[u8; N], input: &mut &[u8]) -> ([u8; N], boo
     (changed, changed != *genuine)
 }
 
-/// Runs a whole handshake, each field of which the input may change in transit.
+/// Runs a whole handshake. The input may change each field in transit.
 fn handshake(mut input: &[u8], has_identity: bool) -> Kept {
     let mut random = SeededRandom::new([1; 32]);
     let server = ServerIdentity::new(StaticKey::from_bytes([2; 32]));

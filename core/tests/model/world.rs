@@ -25,7 +25,7 @@ const PROGRESS_INTERVAL: u32 = 2;
 const HANDSHAKE: u8 = 8;
 /// The longest time for any delivery once the path is perfect again.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
-/// The most events at one point in time.
+/// The maximum number of events at one point in time.
 const STANDSTILL: u32 = 64;
 /// The number of blocks from which a peer hands messages over, and the shortest length of these messages.
 const HANDING_OVER: usize = 128;

@@ -16,9 +16,9 @@
 //! aggregates do not nest.
 //!
 //! **Bounds.** Reading a plain aggregate copies nothing. A compressed one declares its length before anything is
-//! inflated. It is refused if the provided buffer is smaller, if the plain form would not have been longer, and if
-//! the stream yields more or less than declared. So neither a few bytes that would inflate to megabytes nor
-//! megabytes of stream without contents cost anything.
+//! inflated. It is refused if the provided buffer is smaller, if the plain form would not have been longer, and if the
+//! stream yields more or less than declared. So a few bytes that inflate to megabytes cost nothing, and neither do
+//! megabytes of stream without contents.
 //!
 //! Compression needs the feature `deflate`: reading then works without an allocator, writing needs `alloc` too. Do
 //! not compress secrets together with data that others choose, since the length of the result reveals information

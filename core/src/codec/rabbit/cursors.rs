@@ -5,7 +5,7 @@ use core::fmt;
 use crate::codec::bits::{BitReader, BitWriter, Lsb};
 use crate::cursor::{Chunks, Piece};
 
-/// The most levels of nested sequences.
+/// The maximum number of levels of nested sequences.
 pub const MAX_DEPTH: u8 = 16;
 
 /// Reads packed values from bytes in one piece or several.

@@ -71,7 +71,7 @@ pub use pack::{Counted, Pack, Unpack, UnpackBounded, pack, unpack};
 pub use rakwire_derive::{Pack, Unpack};
 pub use sequence::{Chars, List, ListIter, Text};
 
-/// The most levels of nested types. Deeper ones, and therefore recursive ones, have no fingerprint.
+/// The maximum number of levels of nested types. Deeper ones, and therefore recursive ones, have no fingerprint.
 const MAX_NESTING: u8 = 32;
 /// The constants of 64-bit FNV-1a (draft-eastlake-fnv).
 const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;

@@ -74,7 +74,7 @@ impl Fingerprint {
     note = "`#[derive(Unpack)]` makes a struct or an enum unpackable; `usize`, `i8` and `char` have no encoding"
 )]
 pub trait Unpack<'a>: Sized {
-    /// The fewest bits of a value, which bounds how many values an input can hold.
+    /// The minimum number of bits of a value, which bounds how many values an input can hold.
     const MIN_BITS: usize;
 
     /// Takes a value.

@@ -13,7 +13,7 @@ use crate::endpoint::protocol::{Peer, Protocol};
 use crate::endpoint::types::{ConnectionId, ConnectionState, Receipt, SendError, Side};
 use crate::time::Instant;
 
-/// The delay before a plugin is called again after its messages found no room.
+/// The delay before a plugin is called again after there was no room for its messages.
 const RETRY: Duration = Duration::from_millis(5);
 
 /// Identifies an attached plugin. A key is never reused.

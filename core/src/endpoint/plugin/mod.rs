@@ -171,7 +171,7 @@ pub trait Plugin<P: Protocol> {
 
     /// Does the work that is due, and sends.
     ///
-    /// The plugin keeps messages that find no room, and is called again a little later.
+    /// The plugin keeps messages for which there is no room, and is called again a little later.
     fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
         let _ = (now, sender);
     }

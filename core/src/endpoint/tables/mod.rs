@@ -42,7 +42,7 @@ pub(crate) trait Occupant {
     /// Returns the status of the connection in the counts of incoming ones.
     fn incoming(&self) -> Incoming;
 
-    /// Returns since when the connection counts as unvalidated, if it does or did.
+    /// Returns the time since when the connection has counted as unvalidated, even if it no longer does.
     fn unvalidated_since(&self) -> Instant {
         Instant::ZERO
     }
@@ -97,9 +97,9 @@ impl<C: Default> Default for Slot<C> {
 }
 
 impl<C: Default> Slot<C> {
-    /// Forgets the connection.
+    /// Removes the connection.
     ///
-    /// The slot is then as new, except for the generation and the queues in which it still is.
+    /// Resets the slot, except for its generation and its membership in queues.
     fn vacate(&mut self) {
         let Self { generation, in_blocked, in_writable, .. } = *self;
         *self = Self { generation, in_blocked, in_writable, ..Self::default() };
@@ -308,12 +308,12 @@ impl<'a> Wakeups<'a> {
         }
     }
 
-    /// Returns the connection that has its turn to send.
+    /// Returns the connection whose turn it is to send.
     pub(crate) fn front(&self) -> Option<u16> {
         self.ready.front()
     }
 
-    /// Counts a datagram of the connection in `at`, which has its turn.
+    /// Counts a datagram of the connection in `at`, whose turn it is.
     ///
     /// The turn ends after `burst` datagrams.
     pub(crate) fn on_composed(&mut self, at: u16, burst: u8) {
@@ -336,12 +336,12 @@ impl<'a> Wakeups<'a> {
         slot.in_ready = false;
     }
 
-    /// Sets when something is due on a connection.
+    /// Sets the deadline of a connection.
     pub(crate) fn set_deadline(&mut self, at: u16, deadline: Option<Instant>) {
         self.deadlines.set(at, deadline);
     }
 
-    /// Takes a connection on which something is due.
+    /// Takes a connection whose deadline has passed.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<u16> {
         let (due, at) = self.deadlines.first()?;
         if due > now {
@@ -436,7 +436,7 @@ impl<'a> EventQueue<'a> {
     }
 }
 
-/// The most blocked connections examined by each poll for a writable one.
+/// The maximum number of blocked connections examined by each poll for a writable one.
 const AT_A_TIME: usize = 16;
 
 /// The connections that refused a message, and those of them that have room for it now.
@@ -546,7 +546,7 @@ impl<'a> Writable<'a> {
         self.begin_round(shares);
     }
 
-    /// Begins to examine all connections that wait for memory held by others, if there may be enough for one.
+    /// Starts to examine all connections that wait for memory held by others, if there may be enough for one.
     fn begin_round(&mut self, shares: &Shares) {
         let free = shares.free();
         if self.unexamined == 0 && free >= self.needed {

@@ -50,7 +50,7 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// Begins to open a connection.
+    /// Starts to open a connection.
     pub(super) fn open(&mut self, now: Instant, salt: HandshakeWord) {
         self.enter(now, State::Opening);
         self.salt = salt;
@@ -106,7 +106,7 @@ impl Handshake {
         self.since = now;
     }
 
-    /// Begins to close an open connection.
+    /// Starts to close an open connection.
     pub(super) fn close(&mut self, now: Instant) {
         self.enter(now, State::Closing);
     }

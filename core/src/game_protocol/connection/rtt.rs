@@ -6,7 +6,7 @@ use crate::endpoint::MIN_STREAM_TIMEOUT;
 use crate::game_protocol::config::ResendInterval;
 use crate::time::{Instant, micros};
 
-/// The most doublings of the interval while no acknowledgement arrives.
+/// The maximum number of doublings of the interval while no acknowledgement arrives.
 ///
 /// RFC 6298, section 5.5 has no such bound. With it, a chunk is still sent a few times before the connection counts
 /// as lost.
@@ -88,14 +88,14 @@ impl RttEstimator {
     }
 }
 
-/// The fewest resends allowed in an interval: enough to detect that the peer answers again.
+/// The minimum number of resends allowed in an interval: enough to detect that the peer answers again.
 const MIN_RESENDS: u16 = 16;
 
 /// A limit of the chunks that are resent in an interval.
 ///
-/// The interval is fixed by default, so a full window would be repeated ten times a second to a peer that has
-/// vanished or has no room. Without acknowledgements, the limit halves with each interval; each acknowledgement
-/// raises it again, as in slow start (RFC 5681, section 3.1).
+/// The interval is fixed by default, so a full window would be repeated ten times per second to a peer that has
+/// vanished or has no room. Without acknowledgements, the limit halves with each interval; each acknowledgement raises
+/// it again, as in slow start (RFC 5681, section 3.1).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResendLimit {
     limit: u16,

@@ -36,7 +36,7 @@ pub(super) struct Sender {
     carrier_since: Instant,
     /// The time at which a chunk that a stream may hold back was last resent.
     probed_at: Instant,
-    /// True once the connection is closing: there is little time, so a stream is no longer waited for.
+    /// True once the connection is closing: there is too little time to wait for a stream.
     is_closing: bool,
     counts: Counts,
 }

@@ -142,7 +142,7 @@ struct Ban {
     until: Option<Instant>,
 }
 
-/// The most bans in a [`BanList`].
+/// The maximum number of bans in a [`BanList`].
 pub const MAX_BANS: usize = 64;
 
 /// A list of addresses that may not connect: at most 64 patterns, permanent or with an expiry.

@@ -337,7 +337,7 @@ impl Peer<'_, RakNet> {
     ///
     /// # Errors
     ///
-    /// An [`OutOfBandError`]; the message was not queued then.
+    /// An [`OutOfBandError`], with nothing queued.
     pub fn send_out_of_band(
         &mut self,
         now: Instant,
@@ -361,7 +361,7 @@ impl Peer<'_, RakNet> {
     ///
     /// # Errors
     ///
-    /// An [`OutOfBandError`]; the message was not queued then.
+    /// An [`OutOfBandError`], with nothing queued.
     pub fn advertise(&mut self, now: Instant, to: SocketAddr, data: &[u8]) -> Result<(), OutOfBandError> {
         let mut message = [id::ADVERTISE_SYSTEM; MAX_OUT_OF_BAND_DATA];
         let rest = message.get_mut(1..=data.len()).ok_or(OutOfBandError::BadLength)?;

@@ -26,20 +26,20 @@ use crate::rate_limit::{ADDRESS_GROUPS, Bucket, RateLimit, Rates};
 use crate::storage::{AddressKey, Block, BoundedQueue, Pool};
 use crate::time::Instant;
 
-/// The most answers that wait to be sent; another one replaces the oldest.
+/// The maximum number of answers that wait to be sent; another one replaces the oldest.
 ///
 /// A driver that handles more datagrams than this before it sends loses handshakes, which clients restart half a second
 /// later.
 const ANSWERS: usize = room(SERVER, if cfg!(feature = "alloc") { 256 } else { 16 });
-/// The most pings of this peer that wait for a pong.
+/// The maximum number of pings of this peer that wait for a pong.
 const PINGS: usize = room(UNCONNECTED, 8);
-/// The most out-of-band messages that wait to be sent.
+/// The maximum number of out-of-band messages that wait to be sent.
 const OUT_OF_BAND: usize = room(UNCONNECTED, 8);
 /// Groups of networks, each with its own share of the pongs.
 const NETWORKS: usize = room(SERVER, 32);
 /// The number of addresses of a network that may ping at the full rate without affecting others.
 const ADDRESSES: u16 = 4;
-/// The most data of a pong, in bytes.
+/// The maximum size of the data of a pong, in bytes.
 const ADVERTISEMENT: usize = room(SERVER, MAX_PONG_DATA);
 
 /// The size of reply 1 without a cookie, in bytes.
@@ -175,7 +175,7 @@ impl StatelessResponder {
 
     /// Returns the anti-amplification budget of a client without a cookie, after its second request of `length` bytes.
     ///
-    /// It is three times the bytes of its requests (RFC 9000 section 8.1), of which the first is as long as the MTU.
+    /// It is three times the bytes of its requests (RFC 9000 section 8.1), the first of which is as long as the MTU.
     pub(super) fn connection_budget(
         &mut self,
         config: &Config,

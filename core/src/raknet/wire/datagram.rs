@@ -190,7 +190,7 @@ impl FirstByte {
     }
 }
 
-/// The original counts nine bytes for the header of a datagram, of which four exist.
+/// The original counts nine bytes for the header of a datagram, although it has only four.
 const COUNTED_HEADER: usize = 9;
 
 /// The MTUs to which a path may shrink during a connection.

@@ -75,7 +75,7 @@ pub struct ConnectToken<'t> {
     pub expires: u64,
     /// The servers.
     pub servers: TokenServers<'t>,
-    /// The sealed part, which the client sends in the password's place.
+    /// The sealed part, which the client sends instead of a password.
     pub sealed: &'t [u8],
 }
 
@@ -157,7 +157,7 @@ fn write_short(bytes: &[u8], writer: &mut Writer<'_>) -> Result<(), WireError> {
     writer.bytes(bytes)
 }
 
-/// The most token keys of a server. During a key change, tokens of the previous key are still in use.
+/// The maximum number of token keys of a server. During a key change, tokens of the previous key are still in use.
 pub const MAX_TOKEN_KEYS: usize = 4;
 
 /// The token keys of a server.
@@ -261,8 +261,8 @@ impl TokenVerifier {
 
 /// Up to `N` tokens that were used and have not expired (docs/secure.md#connect-tokens).
 ///
-/// Only decrypted tokens of authenticated clients are recorded, so outsiders cannot fill it. A server that accepts
-/// `n` connections a second with tokens of `t` seconds needs room for `n * t`.
+/// Only decrypted tokens of authenticated clients are recorded, so outsiders cannot fill it. A server that accepts `n`
+/// connections per second with tokens of `t` seconds needs room for `n * t`.
 ///
 /// ```
 /// use rakwire::secure::UsedTokens;

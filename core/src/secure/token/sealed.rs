@@ -10,10 +10,10 @@ use crate::secure::primitives::{
 
 /// The maximum length of a sealed token, which is that of a password.
 pub const MAX_SEALED_TOKEN: usize = 255;
-/// The most servers of one token.
+/// The maximum number of servers of one token.
 pub const MAX_TOKEN_SERVERS: usize = 4;
-/// The most bytes of user data in a token for one server. Each further server reduces the room by 24 bytes, of
-/// which the first 9 come from spare room.
+/// The maximum number of bytes of user data in a token for one server. Each further server reduces the room by 24
+/// bytes, of which the first 9 come from spare room.
 pub const MAX_USER_DATA: usize = 128;
 
 /// Length of the salt of a token, which also identifies the token.

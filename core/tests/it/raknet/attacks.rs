@@ -242,7 +242,7 @@ fn opened(peer: &mut Peer<'_>) -> usize {
     count
 }
 
-/// Players can connect at any time during a flood of complete forged handshakes, thirty a second.
+/// Players can connect at any time during a flood of complete forged handshakes, thirty per second.
 ///
 /// The forged ones get only the places reserved for unvalidated clients.
 #[test]
@@ -323,7 +323,7 @@ fn a05_a_pong_exceeds_its_ping_only_by_the_advertisement() {
 #[test]
 fn a05_a_flood_of_pings_has_the_documented_amplification() {
     const SECONDS: usize = 10;
-    // Networks share 32 groups of 20 pongs a second, which is less than the total limit of 1,000.
+    // Networks share 32 groups of 20 pongs per second, which is less than the total limit of 1,000.
     let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
     for (networks, a_second) in [(1, 20 * 432), (200, 640 * 432)] {
         let mut server = peer(server_config());

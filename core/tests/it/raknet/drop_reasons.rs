@@ -133,7 +133,7 @@ fn busy() -> Net {
     let (_, server) = net.connect();
     net.run_for(Duration::from_millis(500));
     for _ in 0..2_000 {
-        // The last ones may find no room.
+        // There may be no room for the last ones.
         let _ = net.pair.b.send(net.pair.now, server, &[0x86; 1_300], Delivery::RELIABLE);
     }
     let wide =

@@ -21,7 +21,7 @@ fn drops(peer: &Peer<'_>) -> u64 {
     peer.stats().drops().map(|(_, count)| count).sum()
 }
 
-/// Takes everything that the peer wants to send, and returns its length.
+/// Takes everything that the peer has to send, and returns its length.
 fn drain(peer: &mut Peer<'_>, now: Instant) -> u64 {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut bytes = 0;

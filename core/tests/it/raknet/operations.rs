@@ -32,7 +32,7 @@ fn packets_are_written_as_they_were_read() {
     }
 }
 
-/// Returns bytes of which half are zero, after the first byte of some packet.
+/// Returns the first byte of some packet, followed by bytes half of which are zero.
 fn sparse(random: &mut Random) -> Vec<u8> {
     let length = 4 + random.below(80) as usize;
     let mut bytes = random.bytes(length);

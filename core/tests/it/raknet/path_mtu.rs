@@ -179,7 +179,7 @@ struct Path {
     lost_of_1000: u64,
     random: u64,
     id: ConnectionId,
-    /// The MTUs of which the first peer was notified.
+    /// The MTUs reported to the first peer.
     mtus: Vec<u16>,
     /// The lengths of the messages that the second peer received.
     arrived: Vec<usize>,

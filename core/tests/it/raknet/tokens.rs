@@ -1,4 +1,4 @@
-//! Connect tokens in the password's place (docs/secure.md#connect-tokens).
+//! Connect tokens instead of a password (docs/secure.md#connect-tokens).
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};

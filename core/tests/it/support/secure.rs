@@ -53,7 +53,7 @@ pub(crate) fn net(client: Config, server: Config, conditions: Conditions, seed: 
 }
 
 impl Net {
-    /// Begins to connect.
+    /// Starts to connect.
     pub(crate) fn dial(&mut self, options: &ConnectOptions<'_>) -> ConnectionId {
         let to = self.pair.b_address;
         self.pair.a.connect_with(self.pair.now, to, options).expect("a free slot")

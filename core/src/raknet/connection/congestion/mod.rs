@@ -136,8 +136,8 @@ pub struct PathSample {
 
 /// The delay-based congestion control of RakNet, for another carrier of datagrams.
 ///
-/// A relay that carries RakNet in QUIC or SCTP needs a controller there too. One that takes each loss for congestion
-/// would limit the connection inside. `docs/congestion.md` describes the controller and its measurements.
+/// A relay that carries RakNet in QUIC or SCTP needs a controller there too. A controller that treats each loss as
+/// congestion would throttle the connection inside. `docs/congestion.md` describes the controller and its measurements.
 ///
 /// ```
 /// use core::time::Duration;
@@ -212,7 +212,7 @@ impl PathWindow {
         self.controller.bound_window(self.max);
     }
 
-    /// Handles a loss of `bytes`, of which the newest were sent at `sent_at`.
+    /// Handles a loss of `bytes`; the newest of them were sent at `sent_at`.
     pub fn on_lost(&mut self, now: Instant, sent_at: Instant, bytes: u32) {
         self.controller.on_lost(&Loss {
             now,
@@ -223,7 +223,7 @@ impl PathWindow {
         });
     }
 
-    /// Handles an ECN mark (RFC 9002 section 7.1) on datagrams of which the newest was sent at `sent_at`.
+    /// Handles an ECN mark (RFC 9002 section 7.1) on datagrams; the newest of them was sent at `sent_at`.
     ///
     /// The window shrinks by 15 % (RFC 8511 section 3.1), at most once for datagrams sent before the reduction.
     pub fn on_ecn_mark(&mut self, now: Instant, sent_at: Instant) {

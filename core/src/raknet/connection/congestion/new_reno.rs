@@ -75,7 +75,7 @@ pub(super) enum Pace {
 ///
 /// As in the original (docs/raknet.md#original-window), the window grows only while the sender uses it: by the
 /// acknowledged bytes in slow start, and by a datagram for each acknowledged window in congestion avoidance. Unlike in
-/// the original, a loss halves the window at most once a round trip, instead of setting it to one datagram. If all
+/// the original, a loss halves the window at most once per round trip, instead of setting it to one datagram. If all
 /// losses of a reduction were spurious, the reduction is undone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewReno {

@@ -12,7 +12,7 @@ use crate::raknet::connection::block_header::BlockHeader;
 use crate::raknet::wire::address::{AddressList, MAX_ADDRESS, UNASSIGNED};
 use crate::storage::{BlockLink, Pool};
 
-/// The most addresses in a list.
+/// The maximum number of addresses in a list.
 pub(in crate::raknet) const MAX_ADDRESSES: usize = 20;
 /// Bytes of the longest list.
 pub(in crate::raknet) const MAX_ADDRESS_LIST: usize = MAX_ADDRESSES * MAX_ADDRESS;

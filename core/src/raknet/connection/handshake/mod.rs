@@ -47,7 +47,7 @@ pub(super) enum State {
     Connected,
     Closing,
     Draining,
-    /// This end gave up, and notifies the remote peer as long as datagrams show that it does not know.
+    /// This end gave up, and notifies the remote peer as long as datagrams show that the remote has not noticed.
     Aborting,
     Closed,
 }
@@ -116,7 +116,7 @@ pub(super) struct Handshake {
     refused: Option<RefuseReason>,
     /// The connection ended, and the application has not been notified.
     ending: Option<Ending>,
-    /// The failure of this end's attempt, if only that of the remote peer continues.
+    /// The failure of this end's attempt, while the attempt of the remote peer continues.
     failure: Option<ConnectFailure>,
     /// Set if both peers dialled each other and the remote peer may still expect an acceptance.
     acceptance_due: bool,
@@ -134,14 +134,14 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// Begins to wait for the connection request of a peer, after the answer to its second request.
+    /// Starts to wait for the connection request of a peer, after the answer to its second request.
     pub(super) fn await_request(&mut self, now: Instant, guid: Guid, list_length: ListLength) {
         (self.side, self.list_length) = (Side::Server, list_length);
         self.enter(now, State::Unverified);
         self.guid = guid;
     }
 
-    /// Begins to open a connection.
+    /// Starts to open a connection.
     ///
     /// Only the second request of the remote peer may have arrived for it.
     pub(super) fn open(
@@ -167,7 +167,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// Makes this end a client too of a connection that the remote peer opens.
+    /// Also makes this end a client of a connection that the remote peer opens.
     ///
     /// Returns false if this end does not wait for the last message of the remote peer.
     pub(super) fn open_simultaneously(&mut self) -> bool {
@@ -315,7 +315,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// Begins to refuse the connection, and keeps the slot until the remote peer has acknowledged that.
+    /// Starts to refuse the connection, and keeps the slot until the remote peer has acknowledged that.
     ///
     /// An application that knows of the connection is notified at once.
     fn reject(&mut self, now: Instant, failure: ConnectFailure) {

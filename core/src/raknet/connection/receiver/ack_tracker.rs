@@ -8,7 +8,7 @@ use crate::serial::U24;
 
 /// The longest jump ahead that is accepted (docs/raknet.md#gaps).
 const MAX_JUMP: u32 = 50_000;
-/// The most numbers before a jump that are reported missing (docs/raknet.md#gaps).
+/// The maximum number of datagrams before a jump that are reported missing (docs/raknet.md#gaps).
 const MAX_MISSING: u32 = 1_000;
 
 /// The number of acknowledgements that name each received datagram.

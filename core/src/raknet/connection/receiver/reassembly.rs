@@ -1,8 +1,8 @@
 //! Reassembly of messages that arrive in parts (docs/raknet.md#splits).
 //!
 //! The first part to arrive creates a record and reserves blocks in the pool for all parts. Without them the part is
-//! refused and not acknowledged, so a message of which a part was acknowledged can always be completed. Parts are found
-//! by index, in whatever order they arrive.
+//! refused and not acknowledged, so a message can always be completed once one of its parts was acknowledged. Parts are
+//! found by index, in whatever order they arrive.
 //!
 //! With the feature `zero-copy` a large message is assembled in a vector as its parts arrive, and only parts that
 //! arrive early wait in blocks. Its reservation remains charged, and the vector never exceeds the blocks that are
@@ -383,7 +383,7 @@ fn take_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> BlockLink {
 ///
 /// The parts of one message are sent in succession, so more than one is needed only if parts are lost again.
 const MESSAGES: usize = if SPLITTING { 3 } else { 0 };
-/// The most parts that one datagram held as a whole message.
+/// The maximum number of parts that one datagram held as a whole message.
 ///
 /// Messages with more parts were split from the start.
 const MAX_PARTS: u32 = MAX_MTU.div_ceil(MIN_MTU) as u32;

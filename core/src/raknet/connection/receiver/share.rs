@@ -23,13 +23,13 @@ pub(in crate::raknet::connection) enum ReceiveError {
 #[repr(C, packed(4))]
 pub(super) struct ReceiveShare {
     pub(super) held: Share,
-    /// The time since which nothing more has fitted although the application has read everything.
+    /// The time since when no charge has succeeded, although the application has read everything.
     exhausted_since: Option<Instant>,
 }
 
 /// Returns the purpose of the blocks of a message with this disposition.
 ///
-/// A message that has to wait for others may only use half of the share, so that those find room.
+/// A message that has to wait for others may use only half of the share, which leaves room for those others.
 const fn purpose(disposition: Disposition) -> Purpose {
     match disposition {
         Disposition::Deliver | Disposition::Discard => Purpose::Receive,
@@ -55,12 +55,12 @@ impl ReceiveShare {
         cx.pool.shares.release(&mut self.held, blocks);
     }
 
-    /// Called when a charge found room.
+    /// Called when a charge succeeded.
     pub(super) const fn on_fit(&mut self) {
         self.exhausted_since = None;
     }
 
-    /// Called when a charge found no room.
+    /// Called when a charge failed for lack of room.
     ///
     /// The remote peer is responsible only if the application has nothing to read.
     pub(super) fn on_no_room(&mut self, now: Instant, inbox_is_empty: bool) {

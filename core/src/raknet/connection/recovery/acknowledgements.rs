@@ -14,7 +14,7 @@ use crate::serial::U24;
 use crate::storage::{Block, BlockLink};
 use crate::time::{Instant, micros};
 
-/// The most numbers that one acknowledgement may cause to be looked up; a correct peer needs far fewer.
+/// The maximum number of look-ups that one acknowledgement may cause; a correct peer needs far fewer.
 const LOOKUPS_PER_ACK: u32 = 8_192;
 /// The increase of the reordering window by one spurious loss, in 256ths of an RTT.
 ///

@@ -21,7 +21,7 @@ pub(super) struct BlockedReceiver {
     until_probe: u8,
     /// The source that was acknowledged last.
     working: Option<SendSource>,
-    /// The split message of which a part was acknowledged last: the receiver has reserved memory for the rest.
+    /// The split message with the most recently acknowledged part: the receiver has reserved memory for the rest.
     split_id: Option<u16>,
 }
 

@@ -1,9 +1,9 @@
 //! Recutting of messages into smaller parts for a path that has become narrower (docs/raknet.md#path-mtu).
 //!
 //! A receiver counts the parts of a message and may expect all but the last to have the same length, so a part cannot
-//! be cut. But a message of which no part was acknowledged is still complete here: it is sent under another split id.
-//! The numbers of its parts were used, and receivers wait for each number. So each number is reused for a ping, which
-//! is dropped if the part has arrived after all.
+//! be cut. But a message without an acknowledged part is still complete here: it is sent under another split id. The
+//! numbers of its parts were used, and receivers wait for each number. So each number is reused for a ping, which is
+//! dropped if the part has arrived after all.
 
 use super::queue::{QueueId, SendQueue, part_size, renew, store_ping};
 use super::scheduling::CLASSES;
@@ -39,7 +39,7 @@ pub(super) enum Fit {
     Never,
 }
 
-/// Parts of one message in order, of which the first `sent` ones were sent.
+/// The parts of one message in order. The first `sent` ones were sent.
 #[derive(Clone, Copy, Default)]
 struct Parts {
     queue: Queue,
