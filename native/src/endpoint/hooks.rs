@@ -441,7 +441,7 @@ fn address<T>(lock: &T) -> usize {
     ptr::from_ref(lock).addr()
 }
 
-/// Changes the list. A thread that ends may drop handles after its list is gone; it runs no hook then.
+/// Changes the list. A thread that ends may drop handles after its list is gone, when it runs no hook.
 fn change(change: impl FnOnce(&mut Vec<Running>)) {
     let _ = RUNNING.try_with(|all| change(&mut all.borrow_mut()));
 }

@@ -72,7 +72,7 @@ struct Inner<P: Protocol> {
     arrived: Option<Box<Arrived<P>>>,
     phase: Phase<P>,
     wakers: Wakers,
-    /// Number of handles that the application has. Here it takes no extra memory, unlike an atomic beside the lock.
+    /// Number of handles that the application has. Here it takes no extra memory, unlike an atomic next to the lock.
     handles: u32,
 }
 

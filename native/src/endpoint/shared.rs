@@ -32,7 +32,7 @@ pub(crate) struct Shared<P: Protocol> {
     state: Mutex<State<P>>,
     /// The hook inside `state`.
     pub(super) hook: Option<HookId>,
-    /// Acts of handles that were dropped inside a hook.
+    /// Deferred effects of handles that were dropped inside a hook.
     postponed: Postponed<P>,
     pub(crate) io: Io,
     /// True if attempts and pings end when their address is reported unreachable.
@@ -41,7 +41,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) unconnected_room: Notify,
     /// Notified when there are connections to accept.
     pub(crate) unaccepted: Notify,
-    /// Notified when there are clients to decide about.
+    /// Notified when there are clients waiting for an admission decision.
     pub(crate) incoming: Notify,
     /// Notified when there are messages from peers without a connection.
     pub(crate) unconnected: Notify,

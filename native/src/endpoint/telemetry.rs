@@ -513,7 +513,7 @@ mod events {
             debug!(target: TARGET, parent: &self.0, %reason, "not connected");
         }
 
-        /// Records that this side begins to close the connection.
+        /// Records that this side starts to close the connection.
         pub(crate) fn closing(&self) {
             debug!(target: TARGET, parent: &self.0, "closing");
         }

@@ -228,7 +228,7 @@ impl Endpoint<RakNet> {
     /// while the send queue is full.
     ///
     /// # Errors
-    /// Returns an [`OutOfBandError`]; nothing is sent then.
+    /// Returns an [`OutOfBandError`] if nothing was sent.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options, OutOfBand, OutOfBandError, UnconnectedKind};
@@ -258,7 +258,7 @@ impl Endpoint<RakNet> {
     /// Waits while the send queue is full.
     ///
     /// # Errors
-    /// Returns an [`OutOfBandError`]; nothing is sent then.
+    /// Returns an [`OutOfBandError`] if nothing was sent.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options, OutOfBand, UnconnectedKind};

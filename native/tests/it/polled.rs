@@ -126,7 +126,7 @@ fn players_outlast_a_frame_longer_than_the_timeout<P: Subject>() {
         for (player, events) in &mut players {
             frame(player, events);
             if let Some(id) = events.connected {
-                // Messages that find no room can be skipped; there are many.
+                // Messages for which there is no room can be skipped; there are many.
                 let _ = player.send(id, &[0x90], P::UNRELIABLE);
                 player.flush();
             }

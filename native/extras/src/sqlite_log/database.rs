@@ -39,7 +39,7 @@ impl SqliteLogError {
 
 /// Opens a log for writing, or creates it.
 pub(super) fn open(path: &Path) -> Result<Connection, SqliteLogError> {
-    // SQLite gives the same permissions to the files that it creates beside it.
+    // SQLite gives the same permissions to the files that it creates next to it.
     let whole = prepare(path).map_err(|error| SqliteLogError::new(path, &error))?;
     let open = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -57,7 +57,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, SqliteLogError> {
 }
 
 /// Creates the file, or restricts an existing one to its owner. Returns its path without links, so that SQLite gives
-/// the same permissions to the files that it creates beside it.
+/// the same permissions to the files that it creates next to it.
 fn prepare(path: &Path) -> io::Result<PathBuf> {
     match private_file::create_new(path) {
         // The file is not opened, because closing it would release the locks of another log in this process.

@@ -108,7 +108,7 @@ fn commit(database: &mut Connection, batch: &[Record], missed: u64, max_rows: u6
     transaction.commit()
 }
 
-/// Ignores a failure: the task no longer waits then.
+/// Ignores a failure, which means that the task no longer waits.
 fn answer(done: &SyncSender<()>) {
     let _ = done.try_send(());
 }

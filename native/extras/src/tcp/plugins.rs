@@ -17,8 +17,8 @@ use super::options::Framing;
 /// The id by which the plugin knows the connection.
 const ID: ConnectionId = ConnectionId::without_peer(0);
 
-/// Pause of a plugin that could not do everything, most often because its messages found no room. Without it, each
-/// received message would make the plugin retry all of them.
+/// Pause of a plugin that could not do everything, most often because there was no room for its messages. Without it,
+/// each received message would make the plugin retry all of them.
 const RETRY: Duration = Duration::from_millis(5);
 
 /// The error when a plugin is attached to a connection without messages: its framing is [`Framing::Stream`].

@@ -17,8 +17,7 @@ mod events {
 
     const TARGET: &str = "rakwire_extras";
     const PROTOCOL: &str = "TCP";
-    /// The shortest interval between two events about refused clients, of which there may be many. All of them are
-    /// counted.
+    /// The shortest interval between two events about refused clients. There may be many. All of them are counted.
     const INTERVAL: Duration = Duration::from_secs(1);
 
     /// The span of one endpoint.
@@ -85,7 +84,7 @@ mod events {
             debug!(target: TARGET, parent: &self.0, %reason, "not connected");
         }
 
-        /// Records that this side begins to close the connection.
+        /// Records that this side starts to close the connection.
         pub(crate) fn closing(&self) {
             debug!(target: TARGET, parent: &self.0, "closing");
         }

@@ -44,7 +44,7 @@ impl Players {
                         }
                     }
                     if let Some(id) = *id {
-                        // Messages that find no room can be skipped; there are many.
+                        // Messages for which there is no room can be skipped; there are many.
                         let _ = endpoint.send(id, &[0x90, 1], P::UNRELIABLE);
                     }
                     endpoint.flush();

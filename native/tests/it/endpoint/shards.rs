@@ -61,7 +61,7 @@ async fn the_shards_together_admit_at_most_max_incoming<P: Subject>() {
     let count = || shards.iter().map(|shard| shard.stats().connections).sum::<usize>();
     until("eight are there", || count() == 8).await;
     // A Game Protocol client considers its connection open before the server refuses it for lack of a slot, and until
-    // then it repeats the message for which it wants to be admitted.
+    // then it repeats the message that requests admission.
     let open = || {
         let connections = clients.iter().filter_map(|(_, connection)| connection.as_ref().ok());
         connections.filter(|connection| connection.closed_reason().is_none())

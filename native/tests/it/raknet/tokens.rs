@@ -30,7 +30,7 @@ fn token_key() -> TokenKey {
     TokenKey::from_bytes([0x70; 32])
 }
 
-/// Makes a server require tokens, of which it remembers `limit`.
+/// Makes a server require tokens and remember at most `limit` of them.
 fn require_tokens(options: &mut Options, limit: usize) {
     let mut identity = ServerIdentity::new(server_key());
     let keys = [token_key()].into_iter().collect();
