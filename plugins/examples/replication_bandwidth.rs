@@ -1,5 +1,5 @@
 //! Compares full snapshots with replication for 200 players in the simulator. Every run has the same result. With a
-//! file name as an argument, it draws instead an SVG graph of the bandwidth of each field.
+//! file name as an argument, it writes an SVG graph of the bandwidth of each field instead.
 
 #[path = "replication_bandwidth/graph.rs"]
 mod graph;
@@ -83,7 +83,7 @@ impl Player {
             self.ticks_left = 20 + random.below(60);
             let yaw = random.below(1_024);
             let angle = f64::from(yaw) * core::f64::consts::TAU / 1_024.0;
-            // Three of four walk, at five metres a second.
+            // Three of four walk, at five metres per second.
             let speed = if random.below(4) == 0 { 0.0 } else { 25.0 };
             self.step = [(angle.sin() * speed) as i32, (angle.cos() * speed) as i32];
             self.values[3] = yaw;
@@ -335,7 +335,7 @@ impl<W: Way> Game<W> {
     }
 }
 
-/// Returns the bytes a second to and from each client, the position error in centimetres, and the players shown.
+/// Returns the bytes per second to and from each client, the position error in centimetres, and the players shown.
 fn measure<W: Way>(loss: f64, ticks: u32) -> Result<[f64; 4], Failure> {
     let conditions = Conditions { loss, latency: Duration::from_millis(40), ..Conditions::default() };
     let mut game = Game::<W>::new(conditions)?;
@@ -367,7 +367,7 @@ pub(crate) fn compare(loss: f64, ticks: u32) -> Result<[[f64; 4]; 3], Failure> {
     ])
 }
 
-/// Draws a graph of the bytes a second of each part, without loss.
+/// Draws a graph of the bytes per second of each part, without loss.
 pub(crate) fn bandwidth_graph(ticks: u32) -> Result<String, Failure> {
     let conditions = Conditions { latency: Duration::from_millis(40), ..Conditions::default() };
     let mut game = Game::<Watched>::new(conditions)?;

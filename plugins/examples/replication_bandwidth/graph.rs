@@ -16,7 +16,7 @@ const COLOURS: [&str; PARTS.len()] = [
     "#aaaaaa",
 ];
 
-/// Draws the bytes a second of each part in each tick, from left to right.
+/// Draws the bytes per second of each part in each tick, from left to right.
 pub(super) fn draw(ticks: &[[f64; PARTS.len()]], tick: Duration) -> String {
     let most = ticks.iter().map(|parts| parts.iter().sum::<f64>()).fold(1.0, f64::max);
     let step = (WIDTH - LEFT - RIGHT) / (ticks.len().max(2) - 1) as f64;

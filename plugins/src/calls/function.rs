@@ -42,7 +42,7 @@ pub trait DeferredHandler<F: Function, C> {
     /// Returns whether a peer may call this, like [`Handler::is_allowed`].
     fn is_allowed(context: &C, caller: ConnectionId) -> bool;
 
-    /// Begins to handle a call, and keeps the pending call. It blocks the peer, so it should be short.
+    /// Starts to handle a call and keeps it pending. It blocks the peer, so it should return quickly.
     ///
     /// # Errors
     /// A [`Refusal`] if the call is already known to fail.

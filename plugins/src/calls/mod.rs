@@ -83,7 +83,7 @@ fn is_name(name: &str) -> bool {
 /// The remote calls plugin. `C` is the context of the handlers.
 ///
 /// It has room for `FUNCTIONS` functions and signal handlers. It also has room for `CALLS` calls that are under way, as
-/// many queued messages, and as many answers, of which one caller may use half. A message has up to `BYTES` bytes. The
+/// many queued messages, and as many answers; one caller may use half of them. A message has up to `BYTES` bytes. The
 /// module documentation has an example.
 ///
 /// A call and its answer are sent with the same delivery. The Game Protocol is unordered, so calls may run in another

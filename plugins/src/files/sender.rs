@@ -19,7 +19,7 @@ use crate::bytes;
 
 /// The minimum bytes of a file in a reply, even at a low rate.
 const MIN_CHUNK: usize = 256;
-/// The minimum number of replies a second at a low rate.
+/// The minimum number of replies per second at a low rate.
 const REPLIES_PER_SECOND: usize = 4;
 
 /// The application's files, which must not change while they are sent.
@@ -183,7 +183,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         Self { delivery, ..Self::new(source) }
     }
 
-    /// Limits the bytes sent a second to all receivers together; `None` removes the limit.
+    /// Limits the bytes sent per second to all receivers together; `None` removes the limit.
     pub fn set_rate(&mut self, bytes_per_second: Option<NonZeroU32>) {
         self.pacer.bytes_per_second = bytes_per_second;
     }

@@ -69,10 +69,10 @@ struct ForwardingPort {
 /// The facilitator plugin, for up to `CLIENTS` connections and `ATTEMPTS` concurrent attempts. The module documentation
 /// has an example of a client.
 ///
-/// Its driver has further sockets beside that of its peer. For each *probe port* it passes arriving datagrams to
-/// [`handle_probe`](Self::handle_probe) and sends what [`poll_filter_probe`](Self::poll_filter_probe) returns. For each
-/// *forwarding port* it sends what [`handle_forwarded`](Self::handle_forwarded) returns. All sockets must have the IP
-/// address of the peer's socket, because clients have only that address.
+/// Its driver has further sockets in addition to that of its peer. For each *probe port* it passes arriving datagrams
+/// to [`handle_probe`](Self::handle_probe) and sends what [`poll_filter_probe`](Self::poll_filter_probe) returns. For
+/// each *forwarding port* it sends what [`handle_forwarded`](Self::handle_forwarded) returns. All sockets must have the
+/// IP address of the peer's socket, because clients have only that address.
 #[derive(Debug)]
 pub struct Facilitator<const CLIENTS: usize, const ATTEMPTS: usize> {
     clients: BySlot<Client, CLIENTS>,
@@ -86,7 +86,7 @@ pub struct Facilitator<const CLIENTS: usize, const ATTEMPTS: usize> {
 }
 
 impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS> {
-    /// Creates a facilitator with these ports beside that of its peer, at most 64 of each kind.
+    /// Creates a facilitator with these ports in addition to that of its peer, at most 64 of each kind.
     ///
     /// Three probe ports are enough to tell NAT types apart and to predict the ports of symmetric NATs. Add one for
     /// each further attempt of the same client within two minutes. Without forwarding ports, a pair that cannot reach

@@ -10,7 +10,7 @@ use rakwire::{HostPrefix, Instant};
 
 use super::wire::{Punch, PunchKind};
 
-/// The forwarding rate of one pair, in bytes a second for both directions together.
+/// The forwarding rate of one pair, in bytes per second for both directions together.
 pub const FORWARDING_RATE: u32 = 256 << 10;
 /// How long an idle pair keeps its port.
 pub const FORWARDING_TIME: Duration = Duration::from_secs(30);

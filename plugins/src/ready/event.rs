@@ -4,7 +4,7 @@ use rakwire::endpoint::{BySlot, ConnectionId};
 
 use super::wire::{EventId, Message, Status};
 
-/// The known state of a peer that is waited for.
+/// The known state of an awaited peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Remote {
     pub(super) received: Status,
@@ -19,7 +19,7 @@ pub(super) struct Remote {
 pub(super) struct Event<const PEERS: usize> {
     pub(super) id: EventId,
     pub(super) status: Status,
-    /// Connections that open later are waited for too.
+    /// Connections that open later are also awaited.
     pub(super) waits_for_all: bool,
     pub(super) remotes: BySlot<Remote, PEERS>,
     was_completed: bool,
@@ -71,7 +71,7 @@ impl<const PEERS: usize> Event<PEERS> {
         is_gone
     }
 
-    /// Handles a message of a peer; returns false if the peer is not waited for.
+    /// Handles a message of a peer; returns false if the peer is not awaited.
     pub(super) fn on_message(&mut self, id: ConnectionId, message: Message) -> bool {
         let Some(remote) = self.remotes.get_mut(id) else { return false };
         match message {

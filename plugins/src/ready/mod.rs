@@ -56,7 +56,7 @@ impl core::error::Error for TooManyEvents {}
 pub struct ReadyStats {
     /// Messages that are too short.
     pub malformed: u64,
-    /// Messages about unknown events, or from peers that are not waited for.
+    /// Messages about unknown events, or from peers that are not awaited.
     pub unexpected: u64,
     /// Connections that are ignored because the plugin has fewer places than the peer has connections.
     pub over_capacity: u64,
@@ -97,7 +97,7 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         Ok(())
     }
 
-    /// Completes an event here and at all peers that are waited for, even if some are not ready.
+    /// Completes an event here and at all awaited peers, even if some are not ready.
     ///
     /// # Errors
     /// [`TooManyEvents`] if the event is new.
@@ -129,7 +129,7 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         Ok(())
     }
 
-    /// Stops waiting for a peer; returns false if it was not waited for.
+    /// Stops waiting for a peer; returns false if it was not awaited.
     pub fn stop_waiting_for(&mut self, event: EventId, id: ConnectionId) -> bool {
         self.find_mut(event).is_some_and(|event| event.stop_waiting_for(id))
     }
@@ -146,7 +146,7 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         self.find(event).map(|event| event.status)
     }
 
-    /// Returns the status that a remote peer has reported for an event; `None` if it is not waited for.
+    /// Returns the status that a remote peer has reported for an event; `None` if it is not awaited.
     #[must_use]
     pub fn status_of(&self, event: EventId, id: ConnectionId) -> Option<Status> {
         self.find(event)?.remotes.get(id).map(|remote| remote.received)

@@ -1,8 +1,8 @@
 //! Replication: copies the entities of one peer to others.
 //!
 //! The [authority](Authority) spawns entities, each of a [class](Class) with fields of fixed widths, and calls
-//! [`Authority::tick`] several times a second. Each tick sends every client the changes since its last acknowledgement.
-//! They cover the entities in its [scope](Scope), highest priority first, up to a budget of bytes. The
+//! [`Authority::tick`] several times per second. Each tick sends every client the changes since its last
+//! acknowledgement. They cover the entities in its [scope](Scope), highest priority first, up to a budget of bytes. The
 //! [replicas](Replicas) of a client match the authority exactly at each tick that arrives. A client can be given an
 //! entity and then controls it. `docs/plugins/replication.md` describes the messages.
 //!

@@ -23,7 +23,7 @@ const NO_TICK: u32 = 0;
 pub(super) const HEADER: usize = 5;
 pub(super) const STATE_HEADER: usize = 6;
 pub(super) const ACKNOWLEDGEMENT_LENGTH: usize = 10;
-/// The maximum bits of a message beside the fields of a single record.
+/// The maximum bits of a message apart from the fields of a single record.
 pub(super) const OVERHEAD_BITS: usize = 8 * STATE_HEADER + 1 + 33 + FULL_BITS;
 /// The bits of a full record before its fields.
 const FULL_BITS: usize = 3 + NAME_BITS;
@@ -103,7 +103,7 @@ pub(super) enum Change {
     Whole,
 }
 
-/// The content of a record beside its values.
+/// The content of a record apart from its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     Delta([Change; MAX_FIELDS]),
@@ -111,7 +111,7 @@ pub(super) enum Record {
     Removed { is_destroyed: bool },
 }
 
-/// The content of a full record beside its values.
+/// The content of a full record apart from its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full {
     pub(super) generation: u16,

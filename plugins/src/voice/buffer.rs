@@ -237,7 +237,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         place.take_if(|frame| frame.header.number == self.next)
     }
 
-    /// Handles a missing frame. If later ones have arrived it is lost; otherwise it may still come and is waited for.
+    /// Handles a missing frame. If later ones have arrived it is lost; otherwise the buffer waits for it.
     fn conceal(&mut self) -> Playback<'_> {
         if self.waiting() > 0 {
             self.next = self.next.wrapping_add(1);

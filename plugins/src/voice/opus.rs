@@ -10,7 +10,7 @@ pub const SAMPLE_RATE: u32 = 48_000;
 pub const FRAME_SAMPLES: usize = 960;
 /// The maximum length of a frame in bytes, at the highest of [`BIT_RATES`].
 pub const MAX_FRAME: usize = 320;
-/// The supported bit rates for speech, in bits a second: intelligible at 8,000, good at 24,000.
+/// The supported bit rates for speech, in bits per second: intelligible at 8,000, good at 24,000.
 pub const BIT_RATES: core::ops::RangeInclusive<u32> = 6_000..=64_000;
 
 /// The reason why a codec or a frame could not be created.

@@ -219,7 +219,7 @@ fn forced_event_is_completed_everywhere() {
     assert_eq!(mesh.completed(), [true; 3], "nothing changes it");
 }
 
-/// A peer that is not waited for can neither complete nor stop an event, and takes no memory.
+/// A peer that is not awaited can neither complete nor stop an event, and takes no memory.
 #[test]
 fn peers_not_waited_for_change_nothing() {
     let ids = connections::<RakNet>(2);

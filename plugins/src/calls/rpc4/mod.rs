@@ -68,7 +68,7 @@ struct OpenCall {
 /// The RPC4 plugin. `C` is the context of the handlers.
 ///
 /// It has room for `FUNCTIONS` functions and slots. It also has room for `CALLS` answered calls that are under way, as
-/// many queued messages, and as many answers, of which one caller may use half. A message has up to `BYTES` bytes. The
+/// many queued messages, and as many answers; one caller may use half of them. A message has up to `BYTES` bytes. The
 /// module documentation has an example.
 #[derive(Debug)]
 pub struct Rpc4<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {

@@ -34,7 +34,7 @@ pub(super) struct Registered<C> {
 }
 
 impl<C> Registered<C> {
-    /// Returns whether the other handler cannot be registered beside this one.
+    /// Returns whether the other handler cannot be registered together with this one.
     pub(super) fn excludes(&self, other: &Self) -> bool {
         let is_same_kind = match (&self.run, &other.run) {
             (Run::Function(_), Run::Function(_)) | (Run::Answered(_), Run::Answered(_)) => true,

@@ -100,7 +100,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         Self { delivery, ..Self::new(store, limits) }
     }
 
-    /// Limits the bytes requested a second; `None` removes the limit.
+    /// Limits the bytes requested per second; `None` removes the limit.
     pub fn set_rate(&mut self, bytes_per_second: Option<NonZeroU32>) {
         self.pacer.bytes_per_second = bytes_per_second;
     }

@@ -2,7 +2,7 @@
 
 use rakwire::endpoint::ConnectionId;
 
-/// The state of an entity beside its fields.
+/// The state of an entity apart from its fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entity {
     pub(super) generation: u16,

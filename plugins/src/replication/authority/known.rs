@@ -1,4 +1,4 @@
-//! What a client knows of an entity.
+//! The replication state of one entity at one client.
 
 use crate::replication::received::Received;
 

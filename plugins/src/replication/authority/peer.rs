@@ -26,7 +26,7 @@ pub(super) enum ClientClasses {
     Other,
 }
 
-/// The state of a client beside that of each entity.
+/// The state of a client, apart from that of each entity.
 #[derive(Debug)]
 pub(super) struct Peer {
     /// Ticks acknowledged since the last tick.

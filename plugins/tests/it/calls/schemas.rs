@@ -9,7 +9,7 @@ use super::{Add, Client, First, Moved, ORDERED, TIMEOUT, bytes, exchange, receiv
 use crate::support::connections;
 use serde_json::Value;
 
-// The functions of another version of the game, of which the last is unchanged.
+// The functions of another version of the game; only the last one is unchanged.
 function!(NewerAdd, "add", (u32, u32, bool), u32);
 function!(NewerSum, "sum", List<'a, u32>, i64);
 function!(NewerMoved, "moved", u16, ());

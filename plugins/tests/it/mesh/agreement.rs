@@ -135,7 +135,7 @@ fn ten_thousand_random_meshes_agree_on_the_host() {
     assert_eq!(whole, 9_391, "the number of runs that end as one mesh");
 }
 
-/// Creates six machines, all connected, of which the first is the oldest member.
+/// Creates six machines that are all connected. The first is the oldest member.
 fn six() -> Network {
     let mut network = Network::new(7);
     network.start(0, true);

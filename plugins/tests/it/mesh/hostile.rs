@@ -182,7 +182,7 @@ fn unreachable_peer_is_reported_once() {
     assert_eq!(mesh.host(), Some(Guid(5)));
 }
 
-/// A member that changes its announcement each time makes the others send only a few times a second.
+/// A member that changes its announcement each time makes the others send only a few times per second.
 #[test]
 fn announcement_flood_is_answered_at_a_limited_rate() {
     let (mut mesh, id) = connected();
@@ -231,7 +231,8 @@ proptest! {
     }
 }
 
-/// A member that reports and withdraws a peer in turns has it tried nine times a minute instead of every four seconds.
+/// A member that reports and withdraws a peer in turns has it tried nine times per minute instead of every four
+/// seconds.
 #[test]
 fn peer_that_comes_and_goes_is_tried_rarely() {
     let (mut mesh, id) = connected();

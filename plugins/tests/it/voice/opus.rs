@@ -9,7 +9,7 @@ use rakwire_plugins::voice::opus::{
 
 const FRAMES: usize = 100;
 
-/// Returns a sample of a vowel-like sound: overtones of 240 Hz, with a loudness that changes three times a second.
+/// Returns a sample of a vowel-like sound: overtones of 240 Hz, with a loudness that changes three times per second.
 fn sound(at: usize) -> f32 {
     let time = at as f64 / f64::from(SAMPLE_RATE);
     let tone = |overtone: f64| f64::sin(std::f64::consts::TAU * 240.0 * overtone * time) / overtone;
