@@ -110,7 +110,7 @@ pub fn local_address_for(elsewhere: IpAddr) -> Option<IpAddr> {
 /// another socket of the same kind.
 ///
 /// # Errors
-/// Those of quinn-udp, and of the system for the other socket.
+/// Returns the errors of quinn-udp, and those of the system for the other socket.
 pub fn fragmenting_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     if cfg!(any(target_os = "linux", target_os = "android")) {
         let state = state_without_timestamps(socket)?;
@@ -125,11 +125,11 @@ pub fn fragmenting_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
 /// Returns the state that quinn-udp needs for a socket, and disables the arrival time of datagrams, which quinn-udp
 /// requests.
 ///
-/// Nothing reads the time, and the older quinn-udp of quinn has no room for it beside IPv6 addresses if both receive at
-/// one port.
+/// Nothing reads these timestamps. They would also overflow the control buffer of the older quinn-udp that quinn uses,
+/// if both receive IPv6 at one port.
 ///
 /// # Errors
-/// Those of quinn-udp.
+/// Returns the errors of quinn-udp.
 pub fn state_without_timestamps(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(UdpSockRef::from(socket))?;
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -162,7 +162,7 @@ pub fn forbid_fragmentation(socket: &impl Descriptor) {
 /// for the path. Systems other than Linux send probes like all other datagrams.
 ///
 /// # Errors
-/// Those of `send`.
+/// Returns the errors of `send`.
 pub fn send_datagram<T>(
     socket: &impl Descriptor,
     to: SocketAddr,

@@ -192,7 +192,7 @@ fn refusal(found: &fs::Metadata) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, reason)
 }
 
-/// Creates a file with a unique name beside another one.
+/// Creates a file with a unique name next to another one.
 fn beside(path: &Path) -> io::Result<(File, PathBuf)> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
 
