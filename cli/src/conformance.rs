@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     arguments: Vec<OsString>,
 }
 
-/// Returns the suite beside this program, or else its name, which is looked up as any command.
+/// Returns the suite next to this program, or else its name, which is looked up in `PATH`.
 fn program() -> PathBuf {
     let name = format!("{PROGRAM}{}", env::consts::EXE_SUFFIX);
     let beside = env::current_exe().ok().map(|own| own.with_file_name(&name));

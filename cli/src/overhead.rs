@@ -57,7 +57,7 @@ struct Layout {
 enum Longest {
     /// A number of bytes, at every MTU.
     Always(u64),
-    /// The room that a datagram has beside a number of bits.
+    /// The room in a datagram after a number of bits.
     Beside(u64),
 }
 
@@ -321,7 +321,7 @@ mod tests {
         cost
     }
 
-    /// Ten messages of 136 bytes would fit into a datagram, but not beside the reserve.
+    /// Ten messages of 136 bytes would fit into a datagram, but not together with the reserve.
     #[test]
     fn our_rows_match_the_bytes_sent() {
         for (reliability, name, ..) in DOCUMENTED {

@@ -1,4 +1,4 @@
-//! A socket beside the one of the endpoint.
+//! A socket in addition to the one of the endpoint.
 
 use std::io;
 use std::net::SocketAddr;

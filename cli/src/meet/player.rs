@@ -247,7 +247,7 @@ async fn act(
 ) {
     let is_reached = |to: SocketAddr| only.is_none_or(|facilitator| facilitator.ip() == to.ip());
     match action {
-        // A message that finds no room is repeated later.
+        // A message for which there is no room is repeated later.
         Action::Send { to, payload } if is_reached(to) => drop(endpoint.send_out_of_band(to, &payload).await),
         Action::Connect { address, .. } if is_reached(address) => {
             let (endpoint, opened) = (endpoint.clone(), opened.clone());
