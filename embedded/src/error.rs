@@ -2,7 +2,7 @@
 
 use rakwire::endpoint::{self, Protocol};
 
-/// Why a connection could not be opened.
+/// The reason why a connection could not be opened.
 ///
 /// ```
 /// use rakwire::raknet::{self, ConnectFailure, ConnectOptions, RakNet};

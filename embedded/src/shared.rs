@@ -95,7 +95,7 @@ impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
         match result {
             Poll::Pending => {
                 inner.wakers.register(cx.waker());
-                // The hook consumed the message that was read, and wants to answer.
+                // The hook consumed the message that was read, and may have an answer.
                 if inner.hooked.hook.poll_timeout().is_some_and(|due| due <= now) {
                     inner.runner.wake();
                 }

@@ -46,7 +46,7 @@ pub type Connection<'d, H = ()> = crate::Connection<'d, GameProtocol, H>;
 pub type Event<'d, H = ()> = crate::Event<'d, GameProtocol, H>;
 /// A received message of the Game Protocol.
 pub type Received<'d, H = ()> = crate::Received<'d, GameProtocol, H>;
-/// Why a connection of the Game Protocol could not be opened.
+/// The reason why a connection of the Game Protocol could not be opened.
 pub type ConnectError = crate::ConnectError<GameProtocol>;
 /// The task of a peer of the Game Protocol.
 pub type Runner<'d, H = ()> = crate::Runner<'d, GameProtocol, H>;

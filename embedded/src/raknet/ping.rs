@@ -55,7 +55,7 @@ impl<H: Hook<RakNet>> Pong<'_, H> {
     }
 }
 
-/// Why a ping failed.
+/// The reason why a ping failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -125,7 +125,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     }
 
     /// Pings a broadcast address once, and calls `found` with each pong that arrives within `time`, at most five
-    /// seconds. A server that answers twice is passed twice.
+    /// seconds. A server that answers twice is reported twice.
     ///
     /// # Errors
     /// [`PingError::TooMany`].

@@ -39,7 +39,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// `MCEE;`, or if no other version is accepted.
     ///
     /// # Errors
-    /// [`SetError::AdvertisementTooLong`]; the data does not change then.
+    /// [`SetError::AdvertisementTooLong`]; the data remains unchanged.
     pub fn set_advertisement(&self, data: &[u8]) -> Result<(), SetError> {
         self.shared.update(|inner, _| inner.hooked.peer.set_advertisement(data))
     }
@@ -47,7 +47,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// Sets the password that new clients need, 0 to 255 bytes; empty means none. It is not encrypted on the network.
     ///
     /// # Errors
-    /// [`SetError::PasswordTooLong`]; the password does not change then.
+    /// [`SetError::PasswordTooLong`]; the password remains unchanged.
     ///
     /// ```
     /// use rakwire::raknet::{ConnectFailure, ConnectOptions, RakNet};

@@ -13,7 +13,7 @@ use crate::handle::Handle;
 /// The tokens that were used at a server, at most `N`, with 32 bytes each. A critical section protects it, so that
 /// peers in several executors can share one.
 ///
-/// A server that accepts `n` connections a second with tokens of `t` seconds needs room for `n * t`.
+/// A server that accepts `n` connections per second with tokens of `t` seconds needs room for `n * t`.
 #[derive(Debug)]
 pub struct UsedTokenTable<const N: usize>(Mutex<CriticalSectionRawMutex, RefCell<UsedTokens<N>>>);
 

@@ -1,4 +1,4 @@
-//! Shares out the requests for hardware addresses; smoltcp sends one a second for all sockets of an interface.
+//! Shares out the requests for hardware addresses; smoltcp sends one per second for all sockets of an interface.
 //!
 //! Datagrams for next hops that may have an unknown hardware address wait in a separate socket. At most one next hop
 //! owns that socket, so that another one never waits behind it for longer than [`MIN_TURN`].

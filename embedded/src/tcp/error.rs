@@ -1,8 +1,8 @@
-//! Why connections over TCP fail to open, and why they end.
+//! Reasons why connections over TCP fail to open, and why they end.
 
 use core::fmt;
 
-/// Why a connection could not be opened.
+/// The reason why a connection could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -27,7 +27,7 @@ impl fmt::Display for ConnectError {
 
 impl core::error::Error for ConnectError {}
 
-/// Why no connection could be accepted.
+/// The reason why no connection could be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -49,7 +49,7 @@ impl fmt::Display for AcceptError {
 
 impl core::error::Error for AcceptError {}
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]

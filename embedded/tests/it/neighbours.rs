@@ -1,4 +1,4 @@
-//! Machines that are absent from an Ethernet, and connections that continue beside them.
+//! Machines that are absent from an Ethernet, and connections that continue meanwhile.
 //!
 //! The tests make more round trips than their time limit would allow if each waited for a request for the hardware
 //! address of an absent machine.

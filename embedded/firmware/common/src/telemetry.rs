@@ -116,7 +116,7 @@ async fn session(
         match select(ticker.next(), connection.recv()).await {
             Either::First(()) => {
                 heartbeat.beat();
-                // A value that finds no room is dropped.
+                // A value is dropped if there is no room for it.
                 if send_value(connection, report.values, read()) == Err(SendError::NotConnected) {
                     // `recv` returns at the end of the connection.
                     let _ = heartbeat.while_waiting(connection.recv()).await;

@@ -63,7 +63,7 @@ pub async fn start(spawner: Spawner) -> Board {
     static STATE: StaticCell<State<4, 4>> = StaticCell::new();
     static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
     let p = embassy_rp::init(Default::default());
-    // Before everything else, because the Ethernet chip may not answer yet, and only a reset helps then.
+    // Before everything else, because the Ethernet chip may not answer yet, and then needs a reset.
     let mut watchdog = Watchdog::new(p.WATCHDOG);
     watchdog.start(WATCHDOG);
     let mut random = [0; 48];
