@@ -236,7 +236,7 @@ mod tests {
     proptest! {
         /// A bucket gives at most a second's worth at once, and a second's worth in each further second.
         #[test]
-        fn any_requests_at_a_bucket_stay_within_the_rate(
+        fn a_bucket_never_exceeds_its_rate(
             rate in 0..50_u16,
             waits in prop::collection::vec(0..700_u64, 0..300),
         ) {
@@ -255,7 +255,7 @@ mod tests {
 
         /// A ration gives at most twice its allowance in one period, and its allowance in each further period.
         #[test]
-        fn any_events_of_a_ration_stay_within_the_allowance(
+        fn a_ration_never_exceeds_its_allowance(
             events in 0..20_u16,
             period in 1..2_000_u64,
             waits in prop::collection::vec(0..700_u64, 0..300),

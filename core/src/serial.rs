@@ -88,7 +88,7 @@ mod tests {
     proptest! {
         /// Of two numbers one is newer, they are equal, or they are half a circle apart and neither is newer.
         #[test]
-        fn any_two_numbers_compare_along_the_shorter_way(a: u32, b: u32) {
+        fn any_two_numbers_compare_by_the_shorter_distance(a: u32, b: u32) {
             let (a, b) = (U24::new(a), U24::new(b));
             let (newer, older, distance) = (a.is_newer_than(b), a.is_older_than(b), a.since(b));
             prop_assert_eq!(newer, (1..=HALF).contains(&distance));
@@ -98,7 +98,7 @@ mod tests {
 
         /// A number plus a count is that many steps after it, and minus the count it is the number again.
         #[test]
-        fn any_count_of_steps_leads_there_and_back(start: u32, count: u32) {
+        fn adding_and_subtracting_any_count_are_inverse(start: u32, count: u32) {
             let start = U24::new(start);
             prop_assert_eq!(start.plus(count).since(start), count & MASK);
             prop_assert_eq!(start.plus(count).minus(count), start);

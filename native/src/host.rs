@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_address_is_the_only_own_address() {
+    fn a_bound_address_is_the_only_local_address() {
         let bound = SocketAddr::from(([127, 0, 0, 1], 19_132));
         assert_eq!(own_addresses(bound), [bound]);
     }

@@ -214,7 +214,7 @@ mod present {
         use super::*;
 
         #[test]
-        fn all_parts_are_parsed() {
+        fn all_conditions_are_parsed() {
             let text = "loss=5%, latency=50ms,jitter=500us,duplicate=1%,reorder=0.02,seed=9";
             let Simulation { conditions, seed } = text.parse().expect("a simulation");
             assert_eq!((conditions.loss, conditions.duplication, conditions.reordering), (0.05, 0.01, 0.02));

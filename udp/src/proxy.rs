@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_may_speak_for_itself() {
+    fn a_local_proxy_header_has_no_client() {
         for bytes in [
             header(0x20, 0x00, &[]),
             header(0x20, 0x11, &V4),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_rejected() {
+    fn malformed_proxy_headers_are_rejected() {
         assert_eq!(ProxyHeader::read(b"GET / HTTP/1.1\r\n"), Err(ProxyHeaderError::Signature));
         assert_eq!(ProxyHeader::read(b"PROXY TCP4 1.2.3.4"), Err(ProxyHeaderError::Signature));
         assert_eq!(ProxyHeader::read(b"\r\n\r\n\0\r\nQUIX"), Err(ProxyHeaderError::Signature));

@@ -152,7 +152,7 @@ fn a_changed_file_is_sent_as_a_patch() {
 
 /// A pull that is interrupted continues from where it was.
 #[test]
-fn a_pull_resumes() {
+fn an_interrupted_pull_resumes() {
     let scratch = Scratch::new("resume");
     let bytes = vec![5; 400_000];
     let from = scratch.directory("from", &[("a", &bytes)]);

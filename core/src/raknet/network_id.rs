@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_wrap_past_the_unassigned_one() {
+    fn network_ids_skip_the_unassigned_value_when_they_wrap() {
         let mut generator = NetworkIdGenerator::new(u64::MAX - 2);
         let mut next = || generator.generate(|_| false);
         assert_eq!(next(), Some(NetworkId(u64::MAX - 1)));

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn each_filter_passes_the_remotes_it_should() {
+    fn each_nat_filter_passes_the_expected_remotes() {
         assert_eq!(passing_remotes(NatBehavior::FULL_CONE), [true, true, true]);
         assert_eq!(passing_remotes(NatBehavior::RESTRICTED_CONE), [true, false, true]);
         assert_eq!(passing_remotes(NatBehavior::PORT_RESTRICTED_CONE), [false, false, true]);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mapping_assigns_ports_as_named() {
+    fn each_nat_mapping_assigns_the_expected_ports() {
         let ports = |behavior| {
             let mut nat = Nat::new(address("203.0.113.1:0").ip(), behavior, 1);
             let to = |port| SocketAddr::new(address("198.51.100.1:0").ip(), port);

@@ -390,7 +390,7 @@ mod tests {
 
     /// Compares the heap with a plain list of deadlines over many changes.
     #[test]
-    fn the_first_is_always_the_earliest() {
+    fn the_first_deadline_is_always_the_earliest() {
         let mut entries: Vec<Deadline, 12> = Vec::new();
         entries.resize_default(12).expect("as long as its capacity");
         let mut deadlines = Deadlines::new(Slots::Borrowed(&mut entries));

@@ -616,7 +616,7 @@ pub(super) mod tests {
     /// Tests run with debug assertions, release builds without them.
     #[test]
     #[cfg_attr(debug_assertions, should_panic(expected = "a link to no block"))]
-    fn a_link_to_no_block_is_a_bug() {
+    fn a_link_to_a_missing_block_is_detected() {
         with_pool(|pool| {
             assert!(pool.is_intact());
             let nowhere = Block::at(16).expect("a number for a link");

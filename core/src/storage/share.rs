@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn permanent_blocks_of_the_peer_are_no_room_for_messages() {
+    fn permanent_blocks_do_not_count_as_room_for_messages() {
         let mut shares = Shares::new(16, 1, None);
         let share = Share::default();
         assert!(shares.could_hold(&share, 8, 0, Purpose::Send));
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn early_messages_leave_half_to_those_they_wait_for() {
+    fn early_messages_use_at_most_half_of_the_share() {
         let mut shares = Shares::new(1_280, 10, None);
         let mut share = Share::default();
         assert_eq!(fill(&mut shares, &mut share, Purpose::Early), 16 + 160);

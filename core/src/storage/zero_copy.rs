@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_bounded() {
+    fn the_number_of_buffers_is_bounded_by_their_ids() {
         let mut owned = OwnedBuffers::default();
         let names = core::iter::from_fn(|| owned.insert()).count();
         assert_eq!(names, usize::from(u16::MAX));

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_next_hop_fails_only_by_its_own_request() {
+    fn a_next_hop_fails_only_after_its_own_request_expired() {
         let mut resolution = Resolution::default();
         lose(&mut resolution, 0, 5, Purpose::Wanted);
         resolution.sent(at(5), hop(1), Purpose::Wanted);

@@ -124,7 +124,7 @@ fn a_header_with_too_large_a_length_ends_the_connection() {
 }
 
 #[test]
-fn an_end_within_a_message_is_a_loss() {
+fn a_stream_that_ends_within_a_message_is_reported_as_a_loss() {
     run(async {
         let (mut socket, mut connection) = with_socket().await;
         write_all(&mut socket, &[0, 0, 0, 9, b'h', b'i']).await;
@@ -135,7 +135,7 @@ fn an_end_within_a_message_is_a_loss() {
 }
 
 #[test]
-fn a_reset_is_a_loss() {
+fn a_tcp_reset_is_reported_as_a_loss() {
     run(async {
         let (mut socket, mut connection) = with_socket().await;
         socket.abort();

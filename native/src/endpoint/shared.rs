@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn time_advances_beside_a_faster_sender() {
+    fn time_advances_despite_a_faster_sender() {
         let mut reader = Reader::default();
         let slices = (1..).find(|_| reader.time_may_pass(READ_AT_ONCE)).expect("an end");
         assert_eq!(slices, 64);

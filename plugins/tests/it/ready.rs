@@ -170,7 +170,7 @@ fn all_peers_are_notified_once_when_all_are_ready() {
 }
 
 #[test]
-fn late_peers_are_waited_for_and_departed_ones_are_not() {
+fn late_peers_are_awaited_and_departed_ones_are_not() {
     let ids = connections::<RakNet>(2);
     let mut ready = Ready::new();
     ready.wait_for_all(EVENT).expect("room");
@@ -221,7 +221,7 @@ fn forced_event_is_completed_everywhere() {
 
 /// A peer that is not awaited can neither complete nor stop an event, and takes no memory.
 #[test]
-fn peers_not_waited_for_change_nothing() {
+fn messages_of_unawaited_peers_have_no_effect() {
     let ids = connections::<RakNet>(2);
     let mut ready = Ready::new();
     ready.wait_for(EVENT, ids[0]).expect("room");
@@ -300,7 +300,7 @@ fn check_agreement<const N: usize>(steps: Vec<Step>, are_all_ready: bool) -> Res
 
 proptest! {
     #[test]
-    fn all_agree_in_the_end(steps in prop::collection::vec(step(4), 0..120), are_all_ready: bool) {
+    fn all_peers_agree_in_the_end(steps in prop::collection::vec(step(4), 0..120), are_all_ready: bool) {
         check_agreement::<4>(steps, are_all_ready)?;
     }
 
@@ -321,7 +321,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn many_agree_in_the_end(steps in prop::collection::vec(step(32), 0..600), are_all_ready: bool) {
+    fn many_peers_agree_in_the_end(steps in prop::collection::vec(step(32), 0..600), are_all_ready: bool) {
         check_agreement::<32>(steps, are_all_ready)?;
     }
 }

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_taken_for_far_channels_and_returned() {
+    fn blocks_for_high_channels_are_taken_on_demand_and_returned() {
         with_pool(|pool| {
             let mut share = Share::default();
             let mut channels = Channels::<Number>::default();

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_end_before_the_tail() {
+    fn an_address_list_leaves_the_bytes_after_it_unread() {
         let bytes = [UNASSIGNED_V4; 5];
         let mut with_tail = [0; 51];
         with_tail[..35].copy_from_slice(bytes.as_flattened());

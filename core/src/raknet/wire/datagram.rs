@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_fits_a_vacant_slot() {
+    fn the_sizes_of_a_vacant_slot_are_zero() {
         let sizes = Sizes::default();
         assert_eq!([sizes.datagram(), sizes.body(), sizes.part(), sizes.foreign_part()], [0; 4]);
     }

@@ -217,7 +217,7 @@ fn half_open_connections_of_a_network_count_across_peers() {
 }
 
 #[test]
-fn clients_without_a_cookie_are_rationed_across_peers() {
+fn clients_without_a_cookie_are_rate_limited_across_peers() {
     let mut config = raknet_config();
     config.max_incoming = 8;
     config.cookies = CookiePolicy::UnderLoad { unvalidated: 3 };
@@ -300,7 +300,7 @@ fn open_half(
 }
 
 #[test]
-fn pongs_are_rationed_across_peers() {
+fn pongs_are_rate_limited_across_peers() {
     let mut config = raknet_config();
     config.pongs_per_network = 5;
     let (mut servers, _) = servers::<RakNet>(&config);
@@ -319,7 +319,7 @@ fn pongs_are_rationed_across_peers() {
 }
 
 #[test]
-fn challenges_are_rationed_across_peers() {
+fn challenges_are_rate_limited_across_peers() {
     let mut config = game_protocol::Config::new([2; 32]);
     (config.max_incoming, config.challenges_per_network) = (3, 5);
     let (mut servers, _) = servers::<GameProtocol>(&config);

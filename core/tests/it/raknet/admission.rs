@@ -245,7 +245,7 @@ fn the_oldest_half_open_connection_is_evicted() {
 
 /// Attack A5: pongs are limited in length and in number.
 #[test]
-fn pongs_are_rationed() {
+fn pongs_are_rate_limited() {
     let mut config = server_config();
     config.pongs_per_network = 5;
     config.pongs_per_second = 8;
@@ -413,7 +413,7 @@ fn a_client_without_a_cookie_evicts_no_client_with_one() {
 
 /// A place taken by eviction costs as much of the ration as a free one.
 #[test]
-fn evictions_for_clients_without_a_cookie_are_rationed() {
+fn evictions_for_clients_without_a_cookie_are_rate_limited() {
     let now = Instant::from_micros(1_000_000);
     let mut server = server_of(2, 4);
     let mut evicted = Vec::new();

@@ -96,7 +96,7 @@ fn a_duplicate_of_a_refused_datagram_repeats_no_unreliable_message() {
 /// Regression: a connection that once had no room before a gap closed was ended, although only its own application
 /// did not read.
 #[test]
-fn a_late_reading_application_is_not_blamed_on_the_peer() {
+fn a_slow_local_application_does_not_end_the_connection() {
     keep(
         Setup { block_size: 256, blocks: 128, ..SMALL },
         vec![
@@ -131,7 +131,7 @@ fn an_urgent_message_takes_no_room_from_its_predecessor() {
 /// Regression: after a sleep of the machine the measured round trip was minutes long, so losses were resent minutes
 /// later.
 #[test]
-fn a_false_round_trip_delays_nothing_for_long() {
+fn a_false_round_trip_time_delays_messages_only_briefly() {
     let sleep = || Operation::Jump { millis: 21_716 };
     keep(
         Setup { first_number: 0, blocks: 128, block_size: 256, mtu: 1_492 },

@@ -200,7 +200,7 @@ fn a_split_count_alone_costs_nothing() {
 
 /// One record may span all numbers; the work is bounded by the datagrams in flight and by a budget.
 #[test]
-fn wide_acknowledgements_are_cut_to_the_flight() {
+fn wide_acknowledgements_are_bounded_by_the_datagrams_in_flight() {
     let (mut net, client, _) = connected();
     net.pair.set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
     for _ in 0..50 {

@@ -117,7 +117,7 @@ fn measure(name: &str, acks: Acks, conditions: Conditions) -> (f64, Duration, f6
 }
 
 #[test]
-fn losses_cost_little() {
+fn random_losses_reduce_the_throughput_only_moderately() {
     for acks in [Acks::Usual, Acks::AtOnce] {
         let (clean, p99, _) = measure("0 %", acks, lossy(0.0));
         let paths = [

@@ -152,7 +152,7 @@ fn a_hundred_seeds_deliver_everything_once_and_in_order() {
 }
 
 #[test]
-fn numbers_may_wrap_during_a_run() {
+fn everything_arrives_while_numbers_wrap() {
     for seed in 100..105 {
         let (arrived, took) = run(seed, BAD_NETWORK, U24::new(0xFF_FF80));
         assert_eq!(arrived, 2 * MESSAGES, "seed {seed} after {took:?}");
@@ -160,7 +160,7 @@ fn numbers_may_wrap_during_a_run() {
 }
 
 #[test]
-fn half_of_everything_may_be_lost() {
+fn some_messages_arrive_at_a_loss_of_50_percent() {
     let conditions = Conditions { loss: 0.5, ..BAD_NETWORK };
     let (arrived, _) = run(1, conditions, U24::new(0));
     assert!(arrived > 0);

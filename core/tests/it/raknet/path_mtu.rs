@@ -60,7 +60,7 @@ fn a_request_too_large_for_the_interface_is_shortened_at_once() {
 }
 
 #[test]
-fn an_attempt_whose_requests_are_all_too_large_waits() {
+fn an_attempt_retries_later_if_every_request_is_too_large() {
     let (client, lengths) = dial(ipv4(), 100);
     assert_eq!(lengths.len(), 3);
     let next = client.poll_timeout().expect("the attempt continues");
@@ -144,7 +144,7 @@ fn mtus_and_probes_never_exceed_the_interface() {
 
 /// C++ RakNet reads up to 1,492 bytes regardless of the MTU; other implementations send 1,480 and 1,482.
 #[test]
-fn datagrams_longer_than_the_own_mtu_are_read() {
+fn datagrams_longer_than_the_local_mtu_are_read() {
     let mut net = Net::new(Conditions::default(), 1);
     net.connect();
     net.run_for(Duration::from_millis(500));
@@ -569,7 +569,7 @@ fn run_until_arrived(path: &mut Path, messages: usize) {
 
 /// As on a return path that is narrower than the handshake showed. No small datagrams are in flight.
 #[test]
-fn split_messages_arrive_where_no_large_datagram_ever_did() {
+fn split_messages_arrive_on_a_path_that_never_carried_large_datagrams() {
     let unordered = Delivery::new(Reliability::ReliableWithReceipt);
     let ordered = Delivery::new(Reliability::ReliableOrderedWithReceipt);
     for (longest, mtus) in [(NARROW, &[1_200][..]), (1_000, &[1_200, 576])] {
@@ -590,7 +590,7 @@ fn split_messages_arrive_where_no_large_datagram_ever_did() {
 }
 
 #[test]
-fn a_transfer_of_megabytes_arrives_where_no_large_datagram_did() {
+fn a_large_transfer_arrives_on_a_path_without_large_datagrams() {
     let mut path = Path::new();
     path.longest = NARROW;
     path.send(300_000);
@@ -784,7 +784,7 @@ fn an_unrecuttable_message_does_not_hang_on_a_slightly_narrow_path() {
 
 /// Other messages arrive meanwhile, so no timeout elapses.
 #[test]
-fn an_unrecuttable_message_does_not_hang_beside_others() {
+fn an_unrecuttable_message_does_not_hang_among_others() {
     let mut path = Path::new();
     path.send(500_000);
     path.step();

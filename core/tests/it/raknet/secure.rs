@@ -415,7 +415,7 @@ fn check_identical_answers(client: SocketAddr, server: SocketAddr, length: usize
 
 /// A challenge that is refused by its clear bytes takes nothing from the ration of its network.
 #[test]
-fn challenges_refused_before_computation_cost_no_ration() {
+fn challenges_refused_before_computation_are_not_rate_limited() {
     /// The offset after id, magic, cookie and flag: the pattern, two zeros, and the suite.
     const CHALLENGE: usize = 1 + 16 + 4 + 1;
     let mut config = requiring_server();
@@ -646,7 +646,7 @@ fn a_forged_version_packet_causes_no_downgrade() {
 
 /// Handshakes are rate-limited by network, and those of other networks continue.
 #[test]
-fn handshakes_are_rationed() {
+fn handshakes_are_rate_limited() {
     let mut config = requiring_server();
     config.max_incoming = 100;
     if let Some(security) = &mut config.security {

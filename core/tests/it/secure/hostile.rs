@@ -15,7 +15,7 @@ fn all_guarantees_hold_for_arbitrary_bytes() {
 }
 
 #[test]
-fn a_server_survives_any_treatment_of_its_datagrams() {
+fn a_server_survives_rerouted_repeated_and_changed_datagrams() {
     let mut random = Random::new(23);
     for run in 0..100 {
         let length = random.below(400) as usize;

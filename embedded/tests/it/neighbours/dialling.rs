@@ -75,7 +75,7 @@ fn a_connection_continues_without_a_gateway() {
 }
 
 #[test]
-fn a_present_mesh_member_is_reached_beside_four_absent_ones() {
+fn a_present_mesh_member_is_reached_despite_four_absent_ones() {
     run(async {
         let (mut net, client, server) = ethernet::<RakNet>();
         let connection = echoing(&client, &server).await;
@@ -98,7 +98,7 @@ fn a_present_mesh_member_is_reached_beside_four_absent_ones() {
 }
 
 #[test]
-fn peers_that_dial_each_other_connect_beside_absent_candidates() {
+fn peers_that_dial_each_other_connect_despite_absent_candidates() {
     run(async {
         let mut net = crate::support::Net::with_medium(
             crate::support::Wire::losing(0),

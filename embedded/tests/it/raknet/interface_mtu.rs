@@ -85,7 +85,7 @@ fn messages_arrive_when_the_path_becomes_narrower() {
 /// Other implementations send up to 1,492 bytes without counting headers, over interfaces with a larger MTU than
 /// Ethernet.
 #[test]
-fn datagrams_longer_than_ours_are_read() {
+fn datagrams_longer_than_the_local_maximum_are_read() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
         net.interface_mtu = 1_520;

@@ -143,7 +143,7 @@ fn an_existing_file_is_restricted_to_its_owner() {
 }
 
 #[test]
-fn bytes_are_kept_on_request() {
+fn the_bytes_of_datagrams_are_logged_on_request() {
     let file = TemporaryFile::new("bytes");
     let mut options = SqliteOptions::default();
     options.keep_bytes = true;

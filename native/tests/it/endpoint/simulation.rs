@@ -31,7 +31,7 @@ async fn everything_reliable_arrives_through<P: Subject>(networks: [&str; 2], co
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn promised_messages_arrive_over_a_bad_network() {
+async fn reliable_messages_arrive_over_a_bad_network() {
     let networks = ["loss=5%,latency=4ms,jitter=2ms,duplicate=2%,reorder=2%,seed=3", ""];
     everything_reliable_arrives_through::<RakNet>(networks, 1_000).await;
     everything_reliable_arrives_through::<GameProtocol>(networks, 1_000).await;

@@ -78,7 +78,7 @@ async fn chat_lines_carry_names_and_departures_are_announced() {
 }
 
 #[tokio::test]
-async fn positions_of_all_players_arrive_beside_the_chat() {
+async fn positions_of_all_players_arrive_alongside_the_chat() {
     let endpoint = endpoint().await;
     let address = endpoint.local_addr().to_string();
     tokio::spawn(guide_positions::serve(endpoint));

@@ -60,7 +60,7 @@ impl Hook<RakNet> for Refusals {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_server_learns_why_a_token_was_refused() {
+async fn the_server_is_notified_why_a_token_was_refused() {
     let refusals = SharedHook::new(Refusals::default());
     let (mut options, hook) = (Options::server(8).expect("entropy"), refusals.clone());
     require_tokens(&mut options, 16);

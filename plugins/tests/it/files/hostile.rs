@@ -191,7 +191,7 @@ fn requests_outside_the_manifest_are_refused() {
 }
 
 #[test]
-fn only_named_peers_are_served() {
+fn files_are_served_only_to_selected_peers() {
     let ids = connections::<RakNet>(4);
     let mut from = Sender::new(MemorySource::new(&files()));
     ids.iter().for_each(|id| connect(&mut from, *id));

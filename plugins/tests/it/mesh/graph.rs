@@ -60,7 +60,7 @@ fn peers_are_notified_of_each_other() {
 }
 
 #[test]
-fn other_peers_learn_how_a_connection_ended() {
+fn other_peers_are_notified_how_a_connection_ended() {
     let ids = connections::<RakNet>(2);
     let reasons =
         [(DisconnectReason::Local, 0x1F), (DisconnectReason::Remote, 0x1F), (DisconnectReason::Lost, 0x20)];

@@ -185,7 +185,7 @@ fn facilitator_forwards_pairs_without_a_direct_path() {
 }
 
 #[test]
-fn without_forwarding_both_peers_learn_that_there_is_no_path() {
+fn without_forwarding_both_peers_are_notified_of_the_failure() {
     let mut internet = pair(1, ROUTERS[5].1, ROUTERS[5].1, &[]);
     internet.open(0, 1);
     internet

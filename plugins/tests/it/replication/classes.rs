@@ -26,7 +26,7 @@ static NEWER: [Class; 2] = [
 type Newer = FixedReplicas<RakNet, ENTITIES, 4, 48>;
 
 #[test]
-fn client_with_other_classes_is_sent_nothing_and_both_learn_it() {
+fn mismatched_classes_are_reported_on_both_sides_and_nothing_is_sent() {
     let id = connections::<RakNet>(1)[0];
     let mut authority = authority();
     let mut newer = Newer::new(&NEWER, Delivery::UNRELIABLE).expect("good classes");

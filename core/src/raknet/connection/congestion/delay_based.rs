@@ -651,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn reductions_that_leave_a_short_queue_are_no_competition() {
+    fn a_short_queue_after_a_reduction_is_not_competition() {
         let mut path = Path::new();
         path.rounds(4, 0);
         path.rounds(5, 10_000);

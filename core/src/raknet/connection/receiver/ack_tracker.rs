@@ -557,7 +557,7 @@ mod tests {
 
     /// Memory that is never touched takes no physical pages.
     #[test]
-    fn the_states_are_touched_only_while_a_gap_is_in_the_window() {
+    fn window_memory_is_written_only_while_there_is_a_gap() {
         let mut ack_tracker = Window::starting_at(0);
         let untouched = ack_tracker.words;
         (0..2_000).for_each(|number| ack_tracker.commit(number));
@@ -594,7 +594,7 @@ mod tests {
 
     /// The limits of docs/raknet.md#gaps: 2000 to 2999 for a jump to 3000, nothing for a jump to 60000.
     #[test]
-    fn jumps_are_bounded() {
+    fn a_jump_of_datagram_numbers_is_bounded() {
         let mut ack_tracker = Window::starting_at(0);
         ack_tracker.commit(0);
         assert_eq!(ack_tracker.classify(60_000), DatagramStatus::OutsideWindow);

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn sequenced_messages_are_delivered_only_if_newer_in_their_gap() {
+    fn sequenced_messages_are_delivered_only_if_newest_between_ordered_ones() {
         let mut channel = ReorderBuffer::default();
         assert_eq!(channel.disposition(&sequenced(0, 3)), Disposition::Deliver);
         channel.advance(&sequenced(0, 3));

@@ -344,7 +344,7 @@ mod tests {
 
     /// A receiver without memory for the parts of a message refuses them, but accepts probes.
     #[test]
-    fn oversized_losses_need_a_lost_probe() {
+    fn oversized_losses_are_a_black_hole_only_with_a_lost_probe() {
         let mut detector = detector();
         for round in 1..=100 {
             detector.on_acked(at(10 * round), 1_000, false);
@@ -361,7 +361,7 @@ mod tests {
 
     /// The same for datagrams of this MTU: a receiver with little memory only accepts small messages.
     #[test]
-    fn large_losses_need_a_lost_probe() {
+    fn large_losses_are_a_black_hole_only_with_a_lost_probe() {
         let mut detector = detector();
         for round in 1..=100 {
             lose_large(&mut detector, 10 * round);
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_middle_datagrams_probe_a_large_one() {
+    fn losses_of_middle_sized_datagrams_trigger_a_large_probe() {
         let mut detector = detector();
         let mut probes = 0;
         for loss in 1..=200 {
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrival_of_a_middle_datagram_ends_the_series() {
+    fn an_arrived_middle_sized_datagram_ends_the_series_of_losses() {
         for (bytes, is_probe, losses) in [(501, false, FIRST_MIDDLE_PROBE), (1_001, true, NEXT_MIDDLE_PROBE)]
         {
             let mut detector = detector();
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_whose_probe_was_lost_is_probed_again() {
+    fn a_series_of_losses_is_probed_again_after_a_lost_probe() {
         let mut detector = detector();
         let mut loss = 1;
         while !detector.has_probe() {
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_arrival_ends_the_suspicion() {
+    fn an_arrived_large_datagram_resets_the_detection() {
         let mut detector = detector();
         (1..ROUNDS).for_each(|round| lose_large_and_probe(&mut detector, 10 * round));
         detector.on_acked(at(5), 1_001, false);

@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fastest_of_the_last_five_sets_the_clock() {
+    fn the_fastest_of_the_last_five_pings_determines_the_clock_difference() {
         let mut ping_stats = PingStats::default();
         assert_eq!(
             (ping_stats.last(), ping_stats.average(), ping_stats.difference()),

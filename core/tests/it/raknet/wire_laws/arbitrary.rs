@@ -88,18 +88,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_096))]
 
     #[test]
-    fn arbitrary_bytes_obey_the_laws(bytes in vec(any::<u8>(), 0..120)) {
+    fn arbitrary_bytes_satisfy_the_wire_properties(bytes in vec(any::<u8>(), 0..120)) {
         check_everything(&bytes);
     }
 
     #[test]
-    fn likely_bytes_of_packets_obey_the_laws(bytes in likely_bytes()) {
+    fn likely_packet_bytes_satisfy_the_wire_properties(bytes in likely_bytes()) {
         check_everything(&bytes);
     }
 
     /// A sealed datagram opens unchanged; a changed, truncated, forged or repeated one does not open.
     #[test]
-    fn sealed_datagrams_obey_the_laws(plain in vec(any::<u8>(), 0..1_400), at in any::<proptest::sample::Index>(), bit in 0..8) {
+    fn sealed_datagrams_satisfy_the_wire_properties(plain in vec(any::<u8>(), 0..1_400), at in any::<proptest::sample::Index>(), bit in 0..8) {
         let mut datagram = [&plain[..], &[0; 11]].concat();
         prop_assert_eq!(Plain.seal(&mut datagram, plain.len()), Some(plain.len()));
         prop_assert_eq!(Plain.open(&mut datagram[..plain.len()]), Some(plain.len()));

@@ -23,7 +23,7 @@ async fn a_header_with_an_excessive_length_ends_the_connection() {
 
 /// An allowed length allocates no memory in advance: only received bytes are kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_end_within_a_message_is_a_loss() {
+async fn a_stream_that_ends_within_a_message_is_reported_as_a_loss() {
     for written in 1..7 {
         let (_server, connection, mut socket) = with_socket(Options::server(1)).await;
         socket.write_all(&[0, 0x0F, 0xFF, 0xFF, b'h', b'i'][..written]).await.expect("open");
@@ -73,7 +73,7 @@ async fn a_flood_of_empty_messages_does_not_fill_the_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reset_is_a_loss() {
+async fn a_tcp_reset_is_reported_as_a_loss() {
     let (_server, connection, socket) = with_socket(Options::server(1)).await;
     connection.send(b"unread", ORDERED).await.expect("open");
     socket.readable().await.expect("open");

@@ -208,7 +208,7 @@ impl Plugin<RakNet> for Full {
 
 /// A flood of messages does not make a plugin without room retry for each of them.
 #[tokio::test]
-async fn a_plugin_without_room_is_asked_at_intervals() {
+async fn a_plugin_without_room_is_polled_at_intervals() {
     let mut options = Options::server(1);
     (options.send_queue, options.receive_queue) = (100_000, 100_000);
     let Pair { here, there, .. } = Pair::open(&options).await;
