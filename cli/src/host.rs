@@ -47,9 +47,9 @@ pub(crate) fn list(addresses: &[SocketAddr]) -> String {
 
 /// Tries the addresses of a name in turn until one answers.
 ///
-/// The time that is left is divided among the addresses that are left, so unused time passes to the next one. Only a
-/// missing answer leads to the next address; any other error is returned at once. If every address stays silent, the
-/// error of the last one is returned, or `no_answer` if there was none.
+/// The remaining time is divided among the remaining addresses, so unused time passes to the next one. Only a missing
+/// answer leads to the next address; any other error is returned at once. If every address stays silent, the error of
+/// the last one is returned, or `no_answer` if there was none.
 pub(crate) async fn try_each<T, E>(
     servers: &[SocketAddr],
     timeout: Duration,

@@ -72,7 +72,7 @@ struct Cost {
 const IP_UDP: u64 = IP_UDP_OVERHEAD as u64;
 /// The original counts nine bytes for the datagram header, although it has only four, and peers rely on that.
 const COUNTED_HEADER: u64 = 9;
-/// The five reliabilities of the documents: whether each is reliable, and whether it has a place in a channel.
+/// The five documented reliabilities: whether each is reliable, and whether it is ordered or sequenced on a channel.
 const DOCUMENTED: [(Reliability, &str, bool, bool); 5] = [
     (Reliability::Unreliable, "unreliable", false, false),
     (Reliability::UnreliableSequenced, "unreliable sequenced", false, true),

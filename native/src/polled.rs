@@ -74,7 +74,7 @@ const FULL_UPDATES: u8 = 4;
 
 /// A UDP socket with a protocol that works only while it is called. [The module](self) has an example.
 ///
-/// Dropping it closes the socket at once. To let peers learn of the end, [`disconnect`](Self::disconnect) first and
+/// Dropping it closes the socket at once. To notify peers of the end, call [`disconnect`](Self::disconnect) first and
 /// call [`update`](Self::update) until [`connections`](Self::connections) is 0.
 #[derive(Debug)]
 pub struct Endpoint<P: Protocol> {
@@ -471,7 +471,7 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Sends a final message and starts to close the connection.
     ///
-    /// The message, and reliable ones sent before, arrive before the peer learns of the end.
+    /// The message, and reliable ones sent before, arrive before the peer is notified of the end.
     ///
     /// # Errors
     /// The same as for [`send`](Self::send). The connection is closed in any case.

@@ -21,7 +21,7 @@ pub(crate) struct Malformed {
 /// A byte source that keeps the fields that the parser reports.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder<'a> {
-    /// The bytes that are left.
+    /// The remaining bytes.
     bytes: &'a [u8],
     base: usize,
     taken: usize,

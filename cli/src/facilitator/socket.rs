@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use rakwire_udp::{MAX_DATAGRAM, allow_fragmentation, canonical, route, send_datagram};
 use tokio::net::UdpSocket;
 
-/// A buffer for one datagram and one byte more, which reveals an oversized one.
+/// A buffer that is one byte longer than the longest datagram, to detect oversized ones.
 pub(super) type Buffer = [u8; MAX_DATAGRAM + 1];
 
 /// An empty buffer.

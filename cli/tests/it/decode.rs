@@ -22,7 +22,7 @@ fn digits(entry: &Value) -> String {
     hex
 }
 
-/// Compares two values, allowing for the way in which vectors write big numbers and bytes.
+/// Compares two values, accepting the notation of the vectors for big numbers and bytes.
 fn same(expected: &Value, found: &Value) -> bool {
     let text = |value: &Value| value.as_str().map(|text| text.trim_start_matches("0x").replace(' ', ""));
     match (text(expected), text(found)) {

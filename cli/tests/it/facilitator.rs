@@ -26,8 +26,8 @@ fn meet(facilitator: &Server, options: &[&str]) -> Output {
     run(rakwire(), &[&reaching, options].concat(), "")
 }
 
-/// Repeats the meeting until it ends as wanted, because on a busy machine a program may be late. Each attempt has its
-/// own facilitator with free forwarding ports.
+/// Repeats the attempt until it has the expected result, because on a busy machine a program may be late. Each attempt
+/// has its own facilitator with free forwarding ports.
 fn meet_until(start: impl Fn() -> Server, options: &[&str], wanted: &str) -> Output {
     let attempts = std::iter::repeat_with(|| meet(&start(), options)).take(5);
     let mut last = None;
@@ -85,8 +85,8 @@ fn a_facilitator_limits_clients_per_address() {
     let _other = Server::start(rakwire(), &other, "this machine is");
 }
 
-/// A client that does not receive what is sent to its address takes no place, triggers no punches, and receives no more
-/// bytes than it sent.
+/// A client that does not receive datagrams sent to its address takes no place, triggers no punches, and receives no
+/// more bytes than it sent.
 #[test]
 fn a_facilitator_ignores_unproven_addresses() {
     let facilitator = facilitator(&[]);

@@ -175,7 +175,7 @@ impl SparseWindow {
         }
     }
 
-    /// Frees all blocks; numbers received above the base are forgotten.
+    /// Frees all blocks; the record of numbers received above the base is discarded.
     pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         if self.held > 0 {
             self.free_blocks(pool, share);

@@ -265,8 +265,8 @@ impl<P: Protocol> Connection<P> {
 
     /// Sends a final message and closes the connection.
     ///
-    /// The message, and reliable ones sent before, arrive before the peer learns of the end. Waits until there is room
-    /// for the message, and for the end like [`disconnect`](Self::disconnect).
+    /// The message, and reliable ones sent before, arrive before the peer is notified of the end. Waits until there is
+    /// room for the message, and for the end like [`disconnect`](Self::disconnect).
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options};
@@ -330,7 +330,7 @@ impl<P: Protocol> Connection<P> {
         &self.reference.inbox.span.0
     }
 
-    /// Returns the id by which hooks know the connection.
+    /// Returns the id that identifies the connection in hooks.
     #[must_use]
     pub fn id(&self) -> ConnectionId {
         self.reference.id

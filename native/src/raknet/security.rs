@@ -107,7 +107,7 @@ pub struct UsedTokenTable {
 struct Used {
     /// Expiry of each token, by its salt.
     expiries: HashMap<[u8; 24], u64>,
-    /// The latest expiry of a token that was forgotten. A clock that goes back must not make it valid again.
+    /// The latest expiry of a token that was removed. A clock that goes back must not make it valid again.
     forgotten: u64,
 }
 

@@ -8,7 +8,8 @@ use rakwire::wire::WireError;
 use super::schema::Schema;
 use super::wire::Refusal;
 
-/// A function or a signal as both peers know it: its name and its types. The module documentation has an example.
+/// The interface of a function or a signal, shared by both peers: its name and its types. The module documentation has
+/// an example.
 pub trait Function {
     /// The name, 1 to [`MAX_NAME`](super::MAX_NAME) bytes.
     const NAME: &'static str;

@@ -94,7 +94,7 @@ impl Forwarding {
         to
     }
 
-    /// Learns the address of an end from a punch with the session number. Only the first one counts, and only from the
+    /// Records the address of an end from a punch with the session number. Only the first one counts, and only from the
     /// client's IP address.
     fn learn(&mut self, from: SocketAddr, datagram: &[u8]) {
         let Ok(Offline::OutOfBand { data, .. }) = Offline::read(&mut Reader::new(datagram)) else { return };

@@ -1,4 +1,4 @@
-//! One event, as this peer knows it.
+//! The state of one event at this peer.
 
 use rakwire::endpoint::{BySlot, ConnectionId};
 

@@ -160,8 +160,8 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         self.find(event).is_some_and(Event::is_completed)
     }
 
-    /// Returns whether some peers know that all are ready and others do not yet. From then on, players should no longer
-    /// be able to withdraw.
+    /// Returns whether some peers have found that all are ready and others have not yet. From then on, players should
+    /// no longer be able to withdraw.
     #[must_use]
     pub fn is_completing(&self, event: EventId) -> bool {
         self.find(event).is_some_and(Event::is_completing)

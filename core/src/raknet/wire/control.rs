@@ -137,7 +137,7 @@ impl KeyProblem {
 
 /// The length in bits to which the original truncates "remote system requires public key".
 const CUT_OFF_BITS: u16 = 2;
-/// The two bits that are left of its id.
+/// The two remaining bits of its id.
 const CUT_OFF_MASK: u8 = 0xC0;
 
 impl<'a> Control<'a> {

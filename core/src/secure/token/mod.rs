@@ -273,7 +273,7 @@ impl TokenVerifier {
 #[derive(Debug)]
 pub struct UsedTokens<const N: usize> {
     used: Vec<([u8; SALT], u64), N>,
-    /// The latest expiry of a token that was forgotten. A clock that steps back must not make it valid again.
+    /// The latest expiry of a token that was removed. A clock that steps back must not make it valid again.
     forgotten: u64,
 }
 

@@ -44,7 +44,7 @@ pub(super) trait Dialled: Protocol {
     /// Returns the configuration of a peer that accepts connections and repeats its requests.
     fn listening(entropy: [u8; 32]) -> Self::Config;
 
-    /// Returns the same with a timeout longer than the losses of a bad path delay it.
+    /// Returns the same with a timeout that is longer than the delays caused by losses on a bad path.
     fn patient(entropy: [u8; 32]) -> Self::Config {
         Self::listening(entropy)
     }

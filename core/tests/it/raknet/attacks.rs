@@ -384,7 +384,8 @@ fn a06_a_cookie_is_bound_to_its_address_and_time() {
     assert_eq!(server.connections().count(), 1, "at its own address and in time it is valid");
 }
 
-/// Malformed data in the name of a player penalises no one: the connection continues, and a new one may begin.
+/// Forged malformed data from the address of a player causes no penalty: its connection continues, and a new one may
+/// begin.
 #[test]
 fn a08_forged_malformed_data_causes_no_penalty() {
     let (mut net, client, _) = open(Conditions::default());

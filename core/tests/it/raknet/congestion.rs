@@ -324,7 +324,7 @@ fn random_loss_does_not_slow_messages_down() {
     }
 }
 
-/// Returns paths that differ from 20 Mbit/s, 50 ms and a queue of 50 ms, and the least utilisation of each.
+/// Returns paths that differ from 20 Mbit/s, 50 ms and a queue of 50 ms, and the minimum utilisation of each.
 fn paths() -> [(&'static str, Conditions, f64); 11] {
     let millis = Duration::from_millis;
     let base = path(20_000_000, ROUND_TRIP);

@@ -40,7 +40,7 @@ fn sent_one(datagram: Vec<u8>) -> Peer<'static> {
     sent(server_config(), &[(UNKNOWN_SOURCE.into(), datagram)])
 }
 
-/// Returns a server that received these datagrams in the name of its client.
+/// Returns a server that received these datagrams from the address of its client.
 fn sent_in_connection(datagrams: &[Vec<u8>]) -> Peer<'static> {
     let mut net = Net::new(Conditions::default(), 1);
     net.connect();
@@ -126,7 +126,7 @@ fn crowded_handshakes() -> Peer<'static> {
     server
 }
 
-/// Fills the flight with more datagrams than a datagram of negative acknowledgements may look up.
+/// Puts more datagrams in flight than a datagram of negative acknowledgements may look up.
 fn busy() -> Net {
     let conditions = Conditions { latency: Duration::from_millis(50), ..Conditions::default() };
     let mut net = Net::new(conditions, 1);
@@ -173,7 +173,7 @@ fn sent_from_outside() -> [Sent; 10] {
     ]
 }
 
-/// Returns servers that received data in the name of a client.
+/// Returns servers that received data from the address of a client.
 fn sent_by_client() -> [Sent; 12] {
     use DropReason as Why;
     let part = |ahead: u32, count, index| {

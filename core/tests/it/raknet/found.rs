@@ -64,7 +64,7 @@ fn a_draining_connection_ends_after_a_sleep() {
     );
 }
 
-/// Regression: a message without room kept out the next one of the same datagram, for which it waited.
+/// Regression: a message without room blocked the next one in the same datagram, which it had to wait for.
 #[test]
 fn a_message_without_room_does_not_block_the_next() {
     keep(

@@ -59,7 +59,7 @@ fn messages_pass_over_any_path_in_sealed_datagrams() {
     }
 }
 
-/// Each peer learns the identity that the other has proved, and only that peer does.
+/// Each peer receives the identity that the other has proved, and no third peer does.
 #[test]
 fn each_peer_knows_the_identity_of_the_other() {
     for identity in [None, Some(client_key())] {

@@ -341,7 +341,7 @@ fn a_greeting_waits_only_for_the_proof_of_the_address() {
     }
 }
 
-/// Connections forged in the name of a player's address take none of the places that the address may have.
+/// Connections forged from a player's address take none of the places that the address may have.
 #[test]
 fn a_player_connects_despite_connections_forged_from_its_address() {
     type Change = fn(&mut Config);

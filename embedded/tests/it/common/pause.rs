@@ -21,7 +21,7 @@ const SETTLED: usize = 500;
 /// Suspends the task of a peer.
 #[derive(Clone, Default)]
 struct Gate {
-    /// The polls that are left; `None` while the task is not suspended.
+    /// The remaining polls; `None` while the task is not suspended.
     polls: Rc<Cell<Option<u32>>>,
     waker: Rc<RefCell<Option<Waker>>>,
 }

@@ -63,7 +63,7 @@ fn a_connection_has_the_mtu_of_the_interface() {
     });
 }
 
-/// Like a tunnel that comes up behind the next router, without any notification to the board.
+/// Simulates a tunnel that starts to be used behind the next router, without any notification to the board.
 #[test]
 fn messages_arrive_when_the_path_becomes_narrower() {
     run(async {

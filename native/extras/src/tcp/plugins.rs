@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::connection::{Connection, DisconnectReason, Message};
 use super::options::Framing;
 
-/// The id by which the plugin knows the connection.
+/// The id of the connection in the plugin.
 const ID: ConnectionId = ConnectionId::without_peer(0);
 
 /// Pause of a plugin that could not do everything, most often because there was no room for its messages. Without it,

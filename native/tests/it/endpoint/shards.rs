@@ -130,7 +130,7 @@ async fn the_application_decides_about_clients_of_each_shard<P: Subject>() {
                 clients.push((client, connection));
                 until("it is admitted", || count() == clients.len()).await;
             }
-            // A Game Protocol client learns of it later.
+            // A Game Protocol client is notified later.
             Ok(connection) => assert_eq!(connection.closed().await, P::REMOTE),
             Err(error) => assert!(!is_admitted, "client {number}: {error}"),
         }

@@ -176,7 +176,7 @@ async fn admission_decisions_are_logged() {
     assert!(collector.has(&format!("{server_span}: closed")), "{:#?}", collector.lines());
 }
 
-/// The client learns only that its password was wrong; the server logs the reason.
+/// The client is notified only that its password was wrong; the server logs the reason.
 #[tokio::test]
 async fn a_refused_client_is_logged_with_the_reason() {
     let (collector, _guard) = Collector::start();

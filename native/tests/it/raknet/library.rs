@@ -254,7 +254,7 @@ async fn a_receipt_reports_that_a_message_arrived() {
     assert_eq!(here.recv_receipt().await, None);
 }
 
-/// Both sides learn the progress of a large message, in increasing steps up to its last part.
+/// Both sides are notified of the progress of a large message, in increasing steps up to its last part.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_message_reports_progress_to_both_sides() {
     const PARTS: u32 = 200;

@@ -171,7 +171,7 @@ async fn invalid_tokens_are_refused() {
     assert_eq!(full, Some(ConnectError::Failed(ConnectFailure::InvalidPassword)), "there is no room");
 }
 
-/// Whichever shard a client reaches, the others know that the token was used.
+/// A token used at one shard is refused by all others.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_is_used_once_across_all_shards() {

@@ -13,7 +13,7 @@ mod host_migration;
 /// The error that members may make in comparing their ages by messages, after several meshes have merged.
 const TOLERANCE: Duration = Duration::from_secs(3);
 
-/// The time without events after which all members know everything, in milliseconds.
+/// The time without events after which all members have the same information, in milliseconds.
 const QUIET: u64 = 40_000;
 
 fn host(network: &Network, at: usize) -> Option<Guid> {

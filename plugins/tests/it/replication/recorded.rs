@@ -277,7 +277,7 @@ fn described(id: NetworkId, class: u8, is_owner: bool, values: &[u32]) -> String
     text
 }
 
-/// Returns all entities of a client, with everything that it knows of them.
+/// Returns all entities of a client, with their complete state.
 fn state(client: &Client) -> String {
     let lines = client
         .iter()

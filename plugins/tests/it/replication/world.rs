@@ -44,7 +44,7 @@ impl Scope for Hidden {
 
 pub(super) type TestAuthority = FixedAuthority<RakNet, Hidden, CLIENTS, ENTITIES, 4, 8, 48>;
 pub(super) type Client = FixedReplicas<RakNet, ENTITIES, 4, 48>;
-/// The state of an entity that both sides know.
+/// The state of an entity on both sides.
 pub(super) type State = (u8, bool, Vec<u32>);
 
 pub(super) fn authority() -> TestAuthority {

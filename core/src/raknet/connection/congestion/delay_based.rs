@@ -50,7 +50,7 @@ const MAX_RANDOM_LOSS: u32 = ALL / 5;
 const LOSS_MARGIN: u32 = ALL / 16;
 /// The same margin during slow start.
 const SLOW_START_LOSS_MARGIN: u32 = ALL / 3;
-/// Loss rates after which the lowest of the previous rates is forgotten.
+/// Loss rates after which the lowest of the previous rates is discarded.
 const LOSS_RATE_WINDOW: u8 = 8;
 /// Consecutive reductions without effect on the queue after which another flow is assumed to keep it long.
 const MAX_FUTILE_REDUCTIONS: u8 = 3;

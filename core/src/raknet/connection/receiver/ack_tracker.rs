@@ -160,7 +160,7 @@ impl AckTracker {
     }
 
     /// Advances the window to `number` if it is ahead. The skipped numbers are missing; those that fall out of the
-    /// window are forgotten.
+    /// window are discarded.
     fn reach(&mut self, states: &mut RecvStates<'_>, number: U24) {
         if number.is_older_than(self.next) {
             return;

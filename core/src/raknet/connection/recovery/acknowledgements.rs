@@ -34,7 +34,7 @@ pub(in super::super) struct AckSummary {
     bytes_after_recovery: u32,
     /// The time at which the oldest datagram was sent, and the number and time of the newest.
     sent: Option<(Instant, (U24, Instant))>,
-    /// The number of look-ups that are left.
+    /// The number of remaining look-ups.
     lookups: u32,
 }
 
