@@ -44,7 +44,7 @@ impl<P> Chosen<P> {
         drop(scope);
         match result {
             Ok(result) => Some(result),
-            // The call is inside a closure of the application, which must get this panic because the call is not allowed.
+            // The call is inside a closure of the application, which must get this panic: the call is not allowed.
             Err(panic) if is_inside_with() => resume_unwind(panic),
             Err(_) => {
                 self.panics.update(|panics| panics + 1);
