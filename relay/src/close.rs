@@ -8,7 +8,7 @@ use crate::flow::FlowEnd;
 /// A control frame has at most 125 bytes, two of which hold the code (RFC 6455 section 5.5).
 const TEXT_MAX: usize = 123;
 
-/// The text of close code 4403 for banned addresses. Clients of this project recognize it, to tell a ban from a refused
+/// The text of close code 4403 for banned addresses. rakwire's clients recognize it, to tell a ban from a refused
 /// origin.
 pub(crate) const BANNED: &str = "this address is banned";
 

@@ -113,7 +113,7 @@ export function spoilDataChannels(t, echo, protocol) {
   t.after(() => delete globalThis.RTCPeerConnection);
 }
 
-/** Connects by such a transport, and exchanges messages despite the flood. */
+/** Connects over a transport that `spoil` floods, and exchanges messages anyway. */
 export async function outlives(t, protocol, transport, spoil) {
   const echo = await startEcho(t, ...protocol.echo);
   spoil(t, echo, protocol);

@@ -394,7 +394,7 @@ class Transfer implements FileTransfer {
     }
   }
 
-  /** The manifest is requested before files, so that there are always files to request. */
+  /** Returns the next request. The manifest comes before the files, because it lists them. */
   #nextRequest(): Request | undefined {
     const number = this.#nextNumber;
     const room = AHEAD - this.#files.length;

@@ -252,7 +252,7 @@ export class RustPeerHandle {
     return new RakwireError(code as ErrorCode, text);
   }
 
-  /** Copies the bytes of a record and frees it; empty at 0, which means that there was no memory. */
+  /** Copies the bytes of a record and frees it. Address 0 means that memory ran out, and returns no bytes. */
   #read(at: number): Uint8Array<ArrayBuffer> {
     const length = at && this.#number(at, 3);
     return this.#bytes.slice(at + HEADER, at + HEADER + length);

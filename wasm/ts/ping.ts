@@ -21,7 +21,7 @@ export { RakwireError } from "./errors.js";
 export type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
-/** The options of `ping` besides the target. */
+/** The options of `ping` except the target. */
 const OPTIONS = ["scope", "token", "timeoutMs", "webSocket", "signal"];
 /** Milliseconds between two pings, either of which may be lost. */
 const REPEAT_MS = 1_000;

@@ -31,7 +31,7 @@ const MAX_MISSED_CHECKS = 3;
  * the worker. The worker sends its last datagrams within a few milliseconds, or tens of them on a busy machine.
  */
 const LEAVE_MS = 50;
-/** The bytes counted for each message besides its contents. */
+/** The bytes counted for each message in addition to its contents. */
 const OVERHEAD = 64;
 
 type Command<T = ToWorker> = T extends { session: number } ? Omit<T, "session"> : never;

@@ -23,7 +23,7 @@ const LOCKS: [(&str, &str); 3] = [
     ("raknet", "Secure: the server of this link"),
     ("replication", "Encrypted, to any server"),
 ];
-/// Hits that kill a player.
+/// The number of hits after which a player dies.
 const HEALTH: u64 = 3;
 
 /// Lets two pages play against each other at `url`, once with each variant. Saves screenshots, and returns the driver's

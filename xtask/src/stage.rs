@@ -83,12 +83,12 @@ impl Stage {
         Self::with(name, about, own_needs, Run::Here(run))
     }
 
-    /// Creates such a stage that runs in the program of the package `xtask-tools`.
+    /// Creates a stage that runs in the program of the package `xtask-tools`, and keeps a core busy.
     pub const fn in_tools(name: &'static str, about: &'static str, own_needs: &'static [Need]) -> Self {
         Self::with(name, about, own_needs, Run::InTools)
     }
 
-    /// Creates such a stage: the lints and tests of the workspace in the folder of that name.
+    /// Creates a stage that checks the workspace in the folder with this name: formatting, lints and tests.
     pub const fn in_workspace(name: &'static str, about: &'static str, own_needs: &'static [Need]) -> Self {
         Self::with(name, about, own_needs, Run::InWorkspace)
     }

@@ -1,4 +1,4 @@
-//! The compilation targets besides the host, by their rustc names.
+//! The compilation targets other than the host, by their rustc names.
 
 /// The smallest microcontroller target: Arm cores without atomic compare-and-swap.
 pub const THUMB: &str = "thumbv6m-none-eabi";

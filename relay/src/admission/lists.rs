@@ -282,7 +282,7 @@ const BANS_MAX: usize = 10_000;
 #[error("there are {BANS_MAX} bans: lift some, or write them to the file of admission.bans")]
 pub(crate) struct TooManyBans;
 
-/// Bans that an operator imposes while the relay runs, besides those of the file.
+/// Bans that an operator imposes while the relay runs, in addition to those of the file.
 #[derive(Debug, Default)]
 pub(super) struct OperatorBans(Mutex<BTreeMap<IpNet, Option<Instant>>>);
 

@@ -24,7 +24,7 @@ pub(crate) struct FlowId {
 #[derive(Debug)]
 struct Entry<F> {
     client: SocketAddr,
-    /// When the client was last heard from.
+    /// When the last datagram of the client arrived.
     heard: Instant,
     opened: Instant,
     flow: F,
@@ -160,7 +160,7 @@ pub(super) fn is_connected(datagram: &[u8]) -> bool {
 
 /// The unused bits of a header, which no peer sets.
 const RESERVED: u32 = 0xF000_0000;
-/// END as it is sent, with and without FIN. Two of all salts have the same bytes; clients with those get no answer.
+/// The bytes of END, with and without FIN. Two salts have the same bytes, so clients with these salts get no answer.
 const ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
 
 /// The front's handshake with the server.

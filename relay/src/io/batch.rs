@@ -58,8 +58,8 @@ impl BatchSocket {
 
     /// Wraps a non-blocking socket that QUIC also sends through.
     ///
-    /// QUIC brings its own quinn-udp (0.5, besides 0.6 here), with room for 88 bytes of ancillary data per datagram.
-    /// The arrival time, which 0.6 requests, does not fit besides the IPv6 address and the ECN mark: the mark is cut
+    /// QUIC brings its own quinn-udp (0.5; this crate uses 0.6), with room for 88 bytes of ancillary data per datagram.
+    /// The arrival time, which 0.6 requests, does not fit next to the IPv6 address and the ECN mark: the mark is cut
     /// off, and debug builds abort on an assertion in quinn-udp at the first datagram of a socket bound to `[::]`.
     /// Timestamps are therefore disabled.
     pub(crate) fn beside_quic(socket: std::net::UdpSocket) -> io::Result<Self> {

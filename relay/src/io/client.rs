@@ -21,7 +21,7 @@ use crate::time::Now;
 /// How long a client waits for the slot of an evicted flow.
 pub(super) const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Texts of close code 4403, besides the one for banned addresses.
+/// Texts of close code 4403 other than the one for banned addresses.
 pub(super) const FOREIGN_ORIGIN: &str = "this relay does not accept pages of this origin";
 const NO_ORIGIN: &str = "this relay accepts pages of listed origins alone, and the request names no origin";
 const UNKNOWN_ORIGIN: &str = "this relay lets no data channels in without a token";

@@ -203,7 +203,7 @@ impl TargetWatch {
 #[derive(Debug, Default)]
 pub(crate) struct MoveLog(BTreeMap<TargetName, Moves>);
 
-/// The time of a target's last line, and the number of moves since.
+/// When a move of a target was last logged, and the number of unlogged moves since then.
 #[derive(Debug, Clone, Copy)]
 struct Moves {
     logged: Instant,

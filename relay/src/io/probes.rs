@@ -54,7 +54,7 @@ struct Probe {
     is_in_use: Arc<AtomicBool>,
     begun: Instant,
     watch: TargetWatch,
-    /// For an unprobed address: true if it is up.
+    /// The last known state of an address that is not probed: true if it is up.
     is_up: bool,
 }
 

@@ -85,7 +85,7 @@ impl AsyncUdpSocket for SharedSocket {
     ) -> Poll<io::Result<usize>> {
         let count = ready!(self.socket.poll_recv(context, buffers, metas))?;
         for (buffer, meta) in buffers.iter().zip(&mut *metas).take(count) {
-            // A buffer holds datagrams of one sender, which speaks one protocol.
+            // A buffer holds datagrams of one sender, which uses one protocol.
             if self.pass_on(canonical(meta.addr), &buffer[..meta.len], meta.stride) {
                 // QUIC skips empty buffers.
                 meta.len = 0;

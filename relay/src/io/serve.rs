@@ -149,7 +149,7 @@ async fn begins(stream: &TcpStream) -> bool {
     stream.peek(&mut [0]).await.is_ok_and(|length| length > 0)
 }
 
-/// Reads exactly the PROXY protocol header, and returns the client, or none if the proxy speaks for itself.
+/// Reads exactly the PROXY protocol header, and returns the client, or none if the proxy connects on its own behalf.
 async fn read_client(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
     let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let mut header = vec![0; PROXY_HEADER_FIXED];

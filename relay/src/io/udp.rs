@@ -291,8 +291,8 @@ pub(super) fn unreachable(error: &io::Error) -> Option<Unreachable> {
     }
 }
 
-/// Returns true if an error without a kind of its own is one that Linux derives from ICMP messages (`icmp_err_convert`,
-/// and parameter problems).
+/// Returns true if Linux derives this error from an ICMP message (`icmp_err_convert`, and parameter problems). Only for
+/// errors without their own `ErrorKind`.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_icmp(error: &io::Error) -> bool {
     use rustix::io::Errno;

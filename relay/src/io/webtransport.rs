@@ -53,7 +53,7 @@ const STREAMS_MAX: [u32; 2] = [1, 4];
 /// TLS alerts about certificates (RFC 8446 section 6.2), as QUIC error codes (RFC 9001 section 4.8).
 const CERTIFICATE_ALERTS: [u64; 6] = [0x12a, 0x12b, 0x12c, 0x12d, 0x12e, 0x130];
 
-/// Reasons of refusals before a session exists, besides those of all transports.
+/// Reasons of refusals before a session exists, in addition to those of all transports.
 const WRONG_CERTIFICATE: &str = "the client does not accept the certificate of WebTransport; its page needs the hash that /transports has now";
 const NO_DATAGRAMS: &str = "the client takes no datagrams by WebTransport";
 const NO_SESSION: &str = "the handshake of WebTransport ended before there was a session";
@@ -70,7 +70,7 @@ const LEAVING: [u64; 3] = [0, 0x100, 0x10c];
 /// 20.1).
 const LEAVING_EARLY: [u64; 2] = [0, 0xc];
 
-/// How long a refused client has to take the answer.
+/// How long a refused client has to receive the answer.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Errors before a session exists.

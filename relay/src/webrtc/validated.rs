@@ -32,7 +32,7 @@ const PROOF: usize = 6;
 /// The key of the transactions.
 pub(crate) type ChallengeKey = [u8; 20];
 
-/// An ICE session, as a hash of both user names that fits into a transaction besides the proof and the time.
+/// An ICE session, as a hash of both user names that fits into a transaction next to the proof and the time.
 ///
 /// The hash has a random key, so that a page cannot choose the hash of another one. Among 10,000 sessions the
 /// probability of a collision is 1 in 22,000 (n² / 2⁴¹). The later session then does not follow its page to another

@@ -1,4 +1,4 @@
-//! HTTP besides sessions: origins, health, files.
+//! HTTP requests other than sessions: origins, health, files.
 
 use std::fs;
 use std::path::Path;

@@ -29,7 +29,7 @@ pub const FIRST_BYTE: u8 = 0xFE;
 /// The maximum total duration of all interruptions in a run, in milliseconds: shorter than the timeout of either
 /// protocol.
 const INTERRUPTION: u64 = 6_000;
-/// The maximum time that the relay adds to a client's return, besides the round trip of the request.
+/// The maximum time that the relay adds to a client's return, not counting the round trip of the request.
 const RESUME_TIME: Duration = Duration::from_millis(50);
 /// The number of datagrams per call.
 const BATCH_MAX: usize = 16;

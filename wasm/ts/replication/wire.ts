@@ -22,7 +22,7 @@ const STATE = 0x8301;
 const STATE_HEADER = 6;
 /** The bits that identify an entity. */
 const NAME_BITS = 40;
-/** The maximum size of a message besides the fields of a single record, in bits. */
+/** The maximum size of a message without the fields of a single record, in bits. */
 export const OVERHEAD_BITS = /* @__PURE__ */ 8 * STATE_HEADER + 1 + 33 + 3 + NAME_BITS;
 const MAX_ZEROS = 16;
 
@@ -107,7 +107,7 @@ function entriesOf<T>(record: Readonly<Record<string, T>>): [string, T][] {
   return entries;
 }
 
-/** The contents of a full record besides the fields. */
+/** The contents of a full record without the fields. */
 export interface Name {
   readonly generation: number;
   /** The index of its class. */

@@ -58,7 +58,7 @@ export interface SecureConnection extends Connection {
 /** The maximum number of bytes of identity data. */
 const MAX_IDENTITY_DATA = 95;
 
-/** The options of all entries, and the additional data for the WebAssembly. */
+/** The options that all entries have, and the encoded security options for the WebAssembly. */
 export interface ReadOptions {
   plain: ConnectOptions;
   security: Uint8Array;

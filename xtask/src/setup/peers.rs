@@ -6,7 +6,7 @@ use super::system::Done;
 use crate::shell::Shell;
 
 pub(super) const SCRIPT: &str = "interop/setup.sh";
-/// The folder of their programs.
+/// The folder with the programs of the other RakNet implementations.
 pub const PROGRAMS: &str = "target/interop/bin";
 
 /// Installs the program that `bench relay` compares with the relay.

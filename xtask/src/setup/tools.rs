@@ -17,7 +17,7 @@ pub(super) const WASM_PACK: Tool = Tool { exact: true, ..Tool::new("wasm-pack", 
 pub(super) const CARGO_DENY: Tool = Tool::new("cargo-deny", "0.20.2");
 pub(super) const CARGO_FUZZ: Tool = Tool::new("cargo-fuzz", "0.13.2");
 pub(super) const CARGO_HACK: Tool = Tool { ask: &["hack", "--version"], ..Tool::new("cargo-hack", "0.6.46") };
-/// Its mutations differ between versions.
+/// Requires the exact version, because mutations differ between versions.
 pub(super) const CARGO_MUTANTS: Tool =
     Tool { ask: &["mutants", "--version"], exact: true, ..Tool::new("cargo-mutants", "27.1.0") };
 pub(super) const CARGO_SEMVER_CHECKS: Tool =

@@ -14,7 +14,7 @@ use xtask::files;
 use xtask::shell::Shell;
 use xtask::tracked;
 
-/// Files that every package needs besides its code.
+/// Files that every package needs in addition to its code.
 const REQUIRED: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 /// The manifest, and files that cargo adds.
 const OF_CARGO: [&str; 4] = [".cargo_vcs_info.json", "Cargo.lock", "Cargo.toml", "Cargo.toml.orig"];

@@ -295,7 +295,7 @@ impl WebRtcTransport {
         self.catch_up.postponed(due).into()
     }
 
-    /// Returns ready if a deadline has passed.
+    /// Returns `Poll::Ready` if a deadline has passed.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let at = self.due(Instant::now());
         // An early timer just fires again. Moving it with each datagram would cost more.

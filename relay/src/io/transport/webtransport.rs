@@ -31,7 +31,7 @@ const H3_NO_ERROR: u32 = 0x100;
 /// buffers incomplete capsules.
 const CAPSULES_MAX: u64 = 16 * 1024;
 
-/// How long a client has to take the close.
+/// How long a client has to acknowledge a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The streams of a session.

@@ -19,7 +19,7 @@ use xtask::shell::Shell;
 use xtask::targets::THUMB_M4;
 use xtask::tasks;
 
-/// The needs of the runs in QEMU besides the programs on the host.
+/// The needs of the runs in QEMU in addition to the programs on the host.
 const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers];
 
 /// Maximum stack use in bytes: that of the painted stack in the scenarios, and a reserve for interrupts.

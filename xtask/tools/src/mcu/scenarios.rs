@@ -68,8 +68,8 @@ impl Scenarios<'_> {
         has_lost(self.exchange(&server, &["count=200", "large=1", "timeout=60"])?)
     }
 
-    /// The same with a server that requires secure connections and has the key that the board knows; and one with
-    /// another key, which the board refuses.
+    /// Repeats the exchange with a server that requires secure connections and has the key that the board trusts. The
+    /// board must refuse another server, which has another key.
     pub(crate) fn secure(&self) -> Result<Exchange> {
         let key = ServerKey::generate(self.shell, &self.rakwire)?;
         let server = self.serve("127.0.0.1:0", &["--secure", key.file()?, "--simulate", BAD_NETWORK])?;

@@ -95,8 +95,8 @@ const CORE: Crate = Crate {
             "game_protocol::connection::block_header",
             "game_protocol::connection::rtt",
         ]),
-        // Users of the pool other than messages, replies to peers without a connection, and state of a peer besides its
-        // connections.
+        // Users of the pool other than messages, replies to peers without a connection, and state of a peer that does not
+        // belong to a connection.
         Layer::together(&[
             "raknet::connection::handshake::internal_addresses",
             "raknet::peer::bans",

@@ -22,11 +22,11 @@ const DEBIAN_TREE: &str = "target/release-debian";
 /// The folders of the npm packages: the product, and `create-rakwire`.
 const NPM: [&str; 2] = ["wasm", "web/create"];
 const CHECKSUMS: &str = "SHA256SUMS";
-/// Files that an archive contains besides the programs.
+/// Files that an archive contains in addition to the programs.
 const BESIDES: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"];
 /// The program run by a project with the npm package.
 const PLAYER: &str = include_str!("hear.mjs");
-/// Files of a project of `create-rakwire` besides its manifest.
+/// Files of a project of `create-rakwire` in addition to its manifest.
 const PROJECT: [&str; 4] = ["index.html", "tsconfig.json", "src/main.ts", "src/net.ts"];
 /// The WebSocket module that such a project needs on Node 20.
 const WEB_SOCKET: &str = "wasm/node_modules/ws";

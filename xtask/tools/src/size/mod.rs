@@ -69,7 +69,7 @@ const BOARDS: [Board; 3] = [
 ];
 /// The profile's debug setting for builds that need no source lines.
 const NO_DEBUG: &str = "none";
-/// The programs of each board besides its UDP echo, and the parts that each adds to the echo.
+/// The programs of each board other than its UDP echo, and the parts that each adds to the echo.
 const PROGRAMS_OF_A_BOARD: [(&str, &str); 2] = [("telemetry", "raknet"), ("player", "game")];
 
 /// The options of the measurement.
