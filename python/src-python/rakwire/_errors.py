@@ -1,0 +1,100 @@
+"""The exceptions of the package. Their texts say what happened and what to do."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from rakwire._types import ConnectFailure, DisconnectReason, PingFailure
+
+__all__ = [
+    "BindError",
+    "ConnectError",
+    "ConnectionClosed",
+    "EndpointClosed",
+    "ForkError",
+    "MessageError",
+    "NoRoom",
+    "PingError",
+    "RakwireError",
+]
+
+
+class RakwireError(Exception):
+    """The base of all exceptions of this package. Wrong arguments are a ValueError or a TypeError."""
+
+
+class BindError(RakwireError, OSError):
+    """A socket cannot be bound, most often because another program uses the port.
+
+    ``errno`` is the number of the system, if it gave one.
+    """
+
+    def __init__(self, number: Optional[int], text: str) -> None:
+        super().__init__(number, text)
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
+_ADVICE = {
+    ConnectFailure.NO_ANSWER: "check the address, and that the server runs and its firewall lets UDP through",
+    ConnectFailure.UNREACHABLE: "check the port, and that the server runs",
+    ConnectFailure.SERVER_FULL: "try again later",
+    ConnectFailure.BANNED: "only the operator of the server can lift the ban",
+    ConnectFailure.CONNECTED_ALREADY: "disconnect the other connection first, or bind another endpoint",
+    ConnectFailure.ENDPOINT_FULL: "disconnect a connection first, or bind another endpoint",
+    ConnectFailure.ADDRESS_FAMILY: 'bind the endpoint to "[::]:0", which reaches both',
+    ConnectFailure.PROTOCOL_VERSION: "leave out protocol_version, or pass that of the server",
+    ConnectFailure.SECURITY_REQUIRED: "pass trust, and Options(security=Security())",
+    ConnectFailure.SERVER_WITHOUT_SECURITY: "leave out trust for a plain connection",
+    ConnectFailure.IDENTITY_REQUIRED: "pass identity",
+    ConnectFailure.PUBLIC_KEY_MISMATCH: "ask the operator for the key of the server, or it may not be that server",
+    ConnectFailure.INVALID_PASSWORD: "ask the operator for the password, or the backend for another token",
+}
+
+
+class ConnectError(RakwireError, ConnectionError):
+    """A connection cannot be opened. ``reason`` says why."""
+
+    reason: ConnectFailure
+
+    def __init__(self, text: str, reason: str) -> None:
+        self.reason = ConnectFailure(reason)
+        advice = _ADVICE.get(self.reason)
+        super().__init__(f"{text}; {advice}" if advice else text)
+
+
+class ConnectionClosed(RakwireError, ConnectionError):
+    """The connection has ended. ``reason`` says why, or is None while it is ending."""
+
+    reason: Optional[DisconnectReason]
+
+    def __init__(self, text: str, reason: Optional[str]) -> None:
+        self.reason = None if reason is None else DisconnectReason(reason)
+        super().__init__(f"{text}; connect again to go on")
+
+
+class EndpointClosed(RakwireError):
+    """The endpoint is closed."""
+
+
+class MessageError(RakwireError, ValueError):
+    """The message cannot be sent: it is empty, too long, or begins with a byte of RakNet itself."""
+
+
+class NoRoom(RakwireError):
+    """There is no room for the message until earlier ones are acknowledged. ``send`` waits for it."""
+
+
+class PingError(RakwireError, ConnectionError):
+    """There is no answer to a ping. ``reason`` says why."""
+
+    reason: PingFailure
+
+    def __init__(self, text: str, reason: str) -> None:
+        self.reason = PingFailure(reason)
+        super().__init__(text)
+
+
+class ForkError(RakwireError):
+    """The process was forked after the threads of the package had started."""

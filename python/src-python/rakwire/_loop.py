@@ -1,0 +1,55 @@
+"""The bridge between an event loop and the threads of the driver."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from typing import Any, Tuple
+
+from rakwire import _native
+
+_bridges: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _native.Bridge]" = weakref.WeakKeyDictionary()
+
+# The longest time for which a thread of a loop that was never closed outlives it.
+_LONGEST_WAIT = 5.0
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_native.after_fork_in_child)
+
+
+def enter() -> Tuple[_native.Bridge, "asyncio.Future[Any]"]:
+    """Return the bridge of the running loop, and a new future of it."""
+    loop = asyncio.get_running_loop()
+    bridge = _bridges.get(loop)
+    if bridge is None:
+        bridge = _bridges[loop] = _open(loop)
+    return bridge, loop.create_future()
+
+
+def _open(loop: asyncio.AbstractEventLoop) -> _native.Bridge:
+    bridge = _native.Bridge()
+    try:
+        loop.add_reader(bridge.fileno(), bridge.wake)
+    except NotImplementedError:
+        # The loop of Windows watches no sockets.
+        arguments = (bridge.watch(), weakref.ref(bridge), weakref.ref(loop))
+        threading.Thread(target=_watch, args=arguments, name="rakwire-loop", daemon=True).start()
+    return bridge
+
+
+def _watch(
+    watch: _native.Watch,
+    bridge_ref: "weakref.ref[_native.Bridge]",
+    loop_ref: "weakref.ref[asyncio.AbstractEventLoop]",
+) -> None:
+    while watch.wait(_LONGEST_WAIT):
+        bridge, loop = bridge_ref(), loop_ref()
+        if bridge is None or loop is None or loop.is_closed():
+            return
+        try:
+            loop.call_soon_threadsafe(bridge.wake_waiting)
+        except RuntimeError:  # The loop was closed just now.
+            return
+        del bridge, loop

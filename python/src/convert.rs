@@ -1,0 +1,34 @@
+//! Addresses and plain objects.
+
+use std::net::SocketAddr;
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+
+/// Returns host and port, as the sockets of Python write them.
+pub(crate) fn address(address: SocketAddr) -> (String, u16) {
+    let host = match address {
+        SocketAddr::V6(v6) if v6.scope_id() != 0 => format!("{}%{}", v6.ip(), v6.scope_id()),
+        SocketAddr::V4(_) | SocketAddr::V6(_) => address.ip().to_string(),
+    };
+    (host, address.port())
+}
+
+/// Returns an object of Python.
+pub(crate) fn object<'py, T: IntoPyObjectExt<'py>>(py: Python<'py>, value: T) -> PyResult<Py<PyAny>> {
+    value.into_py_any(py)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_like_those_of_python() {
+        for (text, host) in
+            [("192.0.2.1:7", "192.0.2.1"), ("[2001:db8::1]:7", "2001:db8::1"), ("[fe80::1%3]:7", "fe80::1%3")]
+        {
+            assert_eq!(address(text.parse().expect("an address")), (host.to_owned(), 7));
+        }
+    }
+}

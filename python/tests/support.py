@@ -1,0 +1,32 @@
+"""Pairs of endpoints over loopback."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import AsyncIterator, Optional, Tuple
+
+import rakwire
+
+LOOPBACK = ("127.0.0.1", 0)
+
+
+@contextlib.asynccontextmanager
+async def endpoints(
+    server: Optional[rakwire.Options] = None, client: Optional[rakwire.Options] = None
+) -> AsyncIterator[Tuple[rakwire.Endpoint, rakwire.Endpoint]]:
+    """A server with 64 places, and a client."""
+    options = server or rakwire.Options(max_incoming=64)
+    async with await rakwire.Endpoint.bind(LOOPBACK, options) as first:
+        async with await rakwire.Endpoint.bind(LOOPBACK, client) as second:
+            yield first, second
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    server: Optional[rakwire.Options] = None, client: Optional[rakwire.Options] = None
+) -> AsyncIterator[Tuple[rakwire.Connection, rakwire.Connection]]:
+    """The connection of a client, and that of its server."""
+    async with endpoints(server, client) as (first, second):
+        here = await second.connect(first.local_address)
+        there = await first.accept()
+        yield here, there
