@@ -14,7 +14,9 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder, "program.py")
                 path.write_text(program)
-                result = subprocess.run([sys.executable, "-W", "error", str(path)], timeout=60, cwd=folder, text=True, capture_output=True)
+                result = subprocess.run(
+                    [sys.executable, "-W", "error", str(path)], timeout=60, cwd=folder, text=True, capture_output=True
+                )
             first = program.strip().splitlines()[0]
             print(f"{name}: {len(program.splitlines())} lines from {first!r}: {result.stdout.strip()}")
             if result.returncode or result.stderr or not result.stdout:

@@ -75,7 +75,9 @@ async def test_options_are_options() -> None:
         await rakwire.Endpoint.bind(LOOPBACK, Options(password="friends"))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("address", ["", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:-1", ":5", "a:b"])
+@pytest.mark.parametrize(
+    "address", ["", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:-1", ":5", "a:b"]
+)
 async def test_texts_that_are_no_address_are_refused(address: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
         await rakwire.Endpoint.bind(address)
@@ -166,7 +168,9 @@ def test_simulations_outside_their_range_are_refused(keywords: Dict[str, Any]) -
 
 def test_a_simulation_keeps_its_values() -> None:
     text = str(Simulation(loss=0.000001, latency=0.05, jitter=1e-6, seed=2**64 - 1))
-    assert text.startswith("loss=0.000001000,") and text.endswith(f"latency=0.050000s,jitter=0.000001s,seed={2**64 - 1}")
+    assert text.startswith("loss=0.000001000,") and text.endswith(
+        f"latency=0.050000s,jitter=0.000001s,seed={2**64 - 1}"
+    )
 
 
 def test_classes_of_the_driver_are_not_made_by_programs() -> None:

@@ -14,6 +14,7 @@ from support import LOOPBACK
 _BUILT = pathlib.Path(__file__).parents[2] / "target" / "interop" / "bin"
 PEER = pathlib.Path(os.environ.get("INTEROP_BIN_DIR", _BUILT)) / "cpp-peer"
 
+
 @contextlib.asynccontextmanager
 async def original(*arguments: str) -> AsyncIterator[Tuple[asyncio.subprocess.Process, asyncio.StreamReader]]:
     """A program with the original library, which ends with its standard input."""

@@ -157,7 +157,7 @@ async def test_a_forgotten_connection_is_closed() -> None:
 
 
 async def test_a_forgotten_endpoint_keeps_its_connections() -> None:
-    async with endpoints() as (server, client):
+    async with endpoints() as (server, _client):
         second = await rakwire.Endpoint.bind(LOOPBACK)
         here = await second.connect(server.local_address)
         there = await server.accept()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import AsyncIterator, List, Literal, Optional, Tuple, Type, Union
+from typing import AsyncIterator, Dict, List, Literal, Optional, Tuple, Type, Union
 
 from rakwire import _native
 from rakwire._connection import Connection
@@ -128,7 +128,7 @@ class Endpoint:
         if isinstance(trust, str) and trust != "any":
             raise ValueError('trust is "any", a public key of 32 bytes, or a KnownServer')
         known = KnownServer(trust) if isinstance(trust, (bytes, bytearray, memoryview)) else trust
-        credentials = {
+        credentials: Dict[str, object] = {
             "trust_any": trust == "any",
             "server_key": known.key if isinstance(known, KnownServer) else None,
             "next_key_hash": known.next_key_hash if isinstance(known, KnownServer) else None,
@@ -136,7 +136,7 @@ class Endpoint:
             "identity_data": identity_data,
             "token": token,
         }
-        arguments = {
+        arguments: Dict[str, object] = {
             "password": password,
             "timeout": timeout,
             "protocol_version": protocol_version,

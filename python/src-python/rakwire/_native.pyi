@@ -12,6 +12,7 @@ _Pong = Tuple[str, int, int, float, bytes]
 VERSION: str
 
 __all__ = [
+    "VERSION",
     "Bridge",
     "Connection",
     "Endpoint",
@@ -20,7 +21,6 @@ __all__ = [
     "Operation",
     "SecretKey",
     "TokenKey",
-    "VERSION",
     "Watch",
     "after_fork_in_child",
     "create_token",
@@ -36,6 +36,7 @@ def create_token(
     servers: Sequence[Tuple[_Bytes, str]],
     user_data: Optional[_Bytes] = None,
 ) -> str: ...
+
 @final
 class Operation(Generic[_T_co]):
     def __await__(self) -> Generator[Any, None, _T_co]: ...
@@ -92,7 +93,7 @@ class TokenKey:
 class Connection:
     def send(
         self, data: _Bytes, reliability: int, channel: int, priority: int
-    ) -> Union[int, None, Operation[Optional[int]]]: ...
+    ) -> Union[int, Operation[Optional[int]], None]: ...
     def try_send(self, data: _Bytes, reliability: int, channel: int, priority: int) -> Optional[int]: ...
     def recv(self) -> Union[Message, Operation[Message]]: ...
     def recv_receipt(self) -> Operation[Tuple[int, bool]]: ...
