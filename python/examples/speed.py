@@ -1,7 +1,7 @@
 """Measures round trips and messages a second over loopback: python speed.py [--native PROGRAM].
 
-A server and a client run in a process each. With ``--native``, a program built from the folder ``speed``, the same is measured
-in Rust and between both, alternately, and the last column compares with Rust alone.
+A server and a client run in a process each. With ``--native``, a program built from the folder ``speed``, the same is
+measured in Rust and between both, alternately, and the last column compares with Rust alone.
 """
 
 import argparse

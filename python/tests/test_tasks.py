@@ -229,7 +229,7 @@ def test_a_loop_that_is_closed_while_a_task_waits_leaves_nothing() -> None:
 class _LoopWithoutReaders(asyncio.SelectorEventLoop):
     """A loop that watches no sockets, like that of Windows."""
 
-    def add_reader(self, *_: object) -> None:  # type: ignore[override]
+    def add_reader(self, *_: object) -> None:
         raise NotImplementedError
 
 
