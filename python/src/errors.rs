@@ -174,5 +174,5 @@ pub(crate) fn set(py: Python<'_>, error: SetError) -> PyErr {
 }
 
 pub(crate) fn ban(py: Python<'_>, error: BanListFull) -> PyErr {
-    new(py, "RakwireError", (format!("{error}; lift a ban, or ban a network in place of its addresses"),))
+    new(py, "RakwireError", (error.to_string(),))
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import AsyncIterator, Optional, Tuple
 
@@ -30,3 +31,15 @@ async def connected(
         here = await second.connect(first.local_address)
         there = await first.accept()
         yield here, there
+
+
+async def fill(connection: rakwire.Connection, data: bytes) -> None:
+    """Send until there is no room, and the peer takes nothing because its messages are not received."""
+    refusals = 0
+    while refusals < 10:
+        try:
+            connection.try_send(data)
+            refusals = 0
+        except rakwire.NoRoom:
+            refusals += 1
+            await asyncio.sleep(0.02)

@@ -8,7 +8,7 @@ import pytest
 
 import rakwire
 from rakwire import ConnectFailure, Options, PingFailure, RefuseReason
-from support import LOOPBACK, connected, endpoints
+from support import LOOPBACK, endpoints
 
 
 async def _failure(client: rakwire.Endpoint, address: rakwire.AddressLike) -> rakwire.ConnectError:
@@ -62,7 +62,7 @@ async def test_bans_refuse_and_can_be_lifted() -> None:
             server.ban("no such network")
         for number in range(63):
             server.ban(f"198.51.100.{number}")
-        with pytest.raises(rakwire.RakwireError, match="lift a ban"):
+        with pytest.raises(rakwire.RakwireError, match="remove one"):
             server.ban("203.0.113.1")
 
 
@@ -152,14 +152,11 @@ async def test_statistics_and_properties() -> None:
             here.set_timeout(3)
 
 
-async def test_an_unresponsive_peer_is_lost() -> None:
-    async with connected(client=Options(timeout=0.5, simulate=None)) as (here, there):
-        there.set_timeout(0.5)
-        path = rakwire.Options(simulate="loss=100%")
-        async with await rakwire.Endpoint.bind(LOOPBACK, path) as deaf:
-            with pytest.raises(rakwire.ConnectError) as error:
-                await deaf.connect(here.remote_address, timeout=0.3)
-            assert error.value.reason is ConnectFailure.NO_ANSWER
+async def test_an_attempt_without_an_answer_ends_in_time() -> None:
+    async with endpoints(client=Options(simulate="loss=100%")) as (server, client):
+        with pytest.raises(rakwire.ConnectError, match="check the address") as error:
+            await client.connect(server.local_address, timeout=0.3)
+        assert error.value.reason is ConnectFailure.NO_ANSWER
 
 
 async def test_versions_must_match() -> None:

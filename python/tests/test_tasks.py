@@ -18,7 +18,7 @@ import pytest
 import rakwire
 from rakwire import DisconnectReason
 from rakwire._loop import enter
-from support import LOOPBACK, connected, endpoints
+from support import LOOPBACK, connected, endpoints, fill
 
 
 async def test_a_cancelled_receiver_loses_no_message() -> None:
@@ -58,6 +58,7 @@ async def test_a_cancelled_wait_leaves_nothing_behind() -> None:
         for _ in range(100):
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(there.recv(), 0.0001)
+        gc.collect()
         assert bridge.waiting() == before
         await here.send(b"\x86still here")
         assert (await there.recv()).data == b"\x86still here"
@@ -65,9 +66,7 @@ async def test_a_cancelled_wait_leaves_nothing_behind() -> None:
 
 async def test_a_cancelled_sender_sends_nothing() -> None:
     async with connected() as (here, there):
-        with pytest.raises(rakwire.NoRoom):
-            while True:
-                here.try_send(b"\x86" * 500_000)
+        await fill(here, b"\x86" * 500_000)
         sender = asyncio.create_task(here.send(b"\x87" * 500_000))
         await asyncio.sleep(0.01)
         sender.cancel()
@@ -336,7 +335,7 @@ def test_a_program_may_end_with_everything_open() -> None:
     """
     result = _run(program)
     assert (result.returncode, result.stdout) == (0, "open\n")
-    assert "rakwire" not in result.stderr and "panicked" not in result.stderr
+    assert "panicked" not in result.stderr and "Fatal" not in result.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

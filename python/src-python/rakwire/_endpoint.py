@@ -7,9 +7,9 @@ from typing import AsyncIterator, Dict, List, Literal, Optional, Tuple, Type, Un
 
 from rakwire import _native
 from rakwire._connection import Connection
-from rakwire._errors import EndpointClosed
+from rakwire._errors import BindError, EndpointClosed
 from rakwire._native import SecretKey
-from rakwire._options import AddressLike, KnownServer, Options, seconds, target, whole
+from rakwire._options import AddressLike, KnownServer, Options, octets, seconds, target, whole
 from rakwire._types import (
     Address,
     Ban,
@@ -125,22 +125,13 @@ class Endpoint:
             whole("protocol_version", protocol_version, 0, 255)
         if address is None and token is None:
             raise TypeError("an address is needed, unless a token names the servers")
-        if isinstance(trust, str) and trust != "any":
-            raise ValueError('trust is "any", a public key of 32 bytes, or a KnownServer')
-        known = KnownServer(trust) if isinstance(trust, (bytes, bytearray, memoryview)) else trust
-        credentials: Dict[str, object] = {
-            "trust_any": trust == "any",
-            "server_key": known.key if isinstance(known, KnownServer) else None,
-            "next_key_hash": known.next_key_hash if isinstance(known, KnownServer) else None,
-            "identity": identity,
-            "identity_data": identity_data,
-            "token": token,
-        }
+        octets("password", password)
+        octets("identity_data", identity_data)
         arguments: Dict[str, object] = {
             "password": password,
             "timeout": timeout,
             "protocol_version": protocol_version,
-            "credentials": credentials,
+            "credentials": _credentials(trust, identity, identity_data, token),
         }
         to = None if address is None else target(address)
         return Connection(await self._native.connect(to, arguments))
@@ -286,6 +277,30 @@ class Endpoint:
         return f"<rakwire.Endpoint at {self.local_address}>"
 
 
+def _credentials(
+    trust: object, identity: Optional[SecretKey], identity_data: _Bytes, token: Optional[str]
+) -> Dict[str, object]:
+    """Return the security of an attempt to connect. A wrong value must not end as a plain connection."""
+    if isinstance(trust, (bytes, bytearray, memoryview)):
+        trust = KnownServer(bytes(trust))
+    known = trust if isinstance(trust, KnownServer) else None
+    if known is None and trust is not None and trust != "any":
+        kind = ValueError if isinstance(trust, str) else TypeError
+        raise kind('trust is "any", a public key of 32 bytes, or a KnownServer')
+    if identity is not None and not isinstance(identity, SecretKey):
+        raise TypeError("identity is a rakwire.SecretKey")
+    if token is not None and not isinstance(token, str):
+        raise TypeError("a token is a str")
+    return {
+        "trust_any": trust is not None and known is None,
+        "server_key": known.key if known else None,
+        "next_key_hash": known.next_key_hash if known else None,
+        "identity": identity,
+        "identity_data": identity_data,
+        "token": token,
+    }
+
+
 def _pong(fields: _PongFields) -> Pong:
     host, port, guid, latency, data = fields
     return Pong(Address(host, port), guid, latency, data)
@@ -296,5 +311,9 @@ async def ping(address: AddressLike, *, timeout: float = 2.0) -> Pong:
 
     :raises PingError: if there is none.
     """
-    async with await Endpoint.bind("[::]:0") as endpoint:
+    try:
+        endpoint = await Endpoint.bind("[::]:0")
+    except BindError:  # The system has no IPv6.
+        endpoint = await Endpoint.bind()
+    async with endpoint:
         return await endpoint.ping(address, timeout=timeout)

@@ -38,6 +38,14 @@ def whole(name: str, value: object, low: int, high: int) -> None:
         raise ValueError(f"{name} is {low} to {high}, not {value}")
 
 
+def octets(name: str, value: object) -> None:
+    """Check that a value is bytes. The text does not show it, since it may be secret."""
+    if isinstance(value, str):
+        raise TypeError(f'{name} is bytes, not a str: write b"...", or use its encode()')
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{name} is bytes, not {type(value).__name__}")
+
+
 def seconds(name: str, value: object) -> None:
     """Check that a value is a time in seconds."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -149,6 +157,8 @@ class Options:
     """Keys and requirements for secure connections. Default: none."""
 
     def __post_init__(self) -> None:
+        octets("password", self.password)
+        octets("advertisement", self.advertisement)
         whole("max_incoming", self.max_incoming, 0, 65535)
         whole("progress_interval", self.progress_interval, 0, 2**32 - 1)
         bounds = [
@@ -169,5 +179,7 @@ class Options:
             whole("a version", version, 0, 255)
         if isinstance(self.trusted_proxies, str):
             raise TypeError("trusted_proxies is a list of networks, not one text")
+        if not isinstance(self.security, (Security, type(None))):
+            raise TypeError("security is a rakwire.Security")
         if self.simulate is not None:
             object.__setattr__(self, "simulate", str(self.simulate))
