@@ -51,13 +51,13 @@ impl Bridge {
         self.listener.fileno()
     }
 
-    /// Wakes the tasks whose operations can go on. The loop calls it when the socket is readable.
+    /// Wakes the tasks with operations that can go on. The loop calls it when the socket is readable.
     fn wake(&self, py: Python<'_>) -> PyResult<()> {
         self.listener.clear();
         self.wake_waiting(py)
     }
 
-    /// Wakes the tasks whose operations can go on, after a listening thread has taken the byte.
+    /// Wakes the tasks with operations that can go on, after a listening thread has taken the byte.
     fn wake_waiting(&self, py: Python<'_>) -> PyResult<()> {
         let ready = self.bell.take();
         let woken: Vec<_> = {
@@ -127,7 +127,7 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Creates an operation from a future whose result `finish` converts.
+    /// Creates an operation from a future; `finish` converts the result.
     pub(crate) fn new<T: Send + 'static>(
         future: impl Future<Output = T> + Send + 'static,
         finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,

@@ -150,7 +150,7 @@ class Options:
     max_per_network: Optional[int] = None
     """The most connections of one network. Default: seven eighths of max_incoming, none below 16."""
     trusted_proxies: Sequence[str] = field(default=())
-    """Networks of relays that tell the addresses of their clients, such as "10.0.0.0/8"."""
+    """Networks of relays that announce the addresses of their clients, such as "10.0.0.0/8"."""
     simulate: Union[Simulation, str, None] = None
     """A bad network: a Simulation, or a text such as "loss=5%,latency=50ms"."""
     security: Optional[Security] = None
