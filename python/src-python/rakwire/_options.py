@@ -94,7 +94,7 @@ class Security:
     identity: Optional[SecretKey] = None
     """The key that identifies this endpoint in all connections that it opens."""
     requires_security: bool = False
-    """True to refuse clients whose connections are not secure."""
+    """True to refuse clients without a secure connection."""
     requires_identity: bool = False
     """True to refuse clients without an identity."""
     token_keys: Sequence[TokenKey] = ()
