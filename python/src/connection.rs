@@ -107,7 +107,7 @@ impl Connection {
     fn recv(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let connection = self.driver(py)?;
         match connection.try_recv() {
-            Ok(message) => Message::new(py, &message),
+            Ok(message) => Message::create(py, &message),
             Err(TryRecvError::Closed) => Err(errors::connection_closed(py, connection.closed_reason())),
             Err(TryRecvError::Empty) => {
                 let connection = connection.clone();
@@ -116,7 +116,7 @@ impl Connection {
                     (message, connection)
                 };
                 let operation = Operation::new(work, |py, (message, connection)| match message {
-                    Some(message) => Message::new(py, &message),
+                    Some(message) => Message::create(py, &message),
                     None => Err(errors::connection_closed(py, connection.closed_reason())),
                 });
                 convert::object(py, operation)

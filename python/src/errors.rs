@@ -38,7 +38,7 @@ pub(crate) fn bind(py: Python<'_>, address: &str, error: &BindError) -> PyErr {
             (format!("cannot resolve {address:?}: {source}"), source.raw_os_error())
         }
         BindError::Socket { source, .. } => (error.to_string(), source.raw_os_error()),
-        _ => (format!("{address:?}: {error}"), None),
+        BindError::NoAddress | _ => (format!("{address:?}: {error}"), None),
     };
     new(py, "BindError", (number, text))
 }
@@ -71,7 +71,12 @@ pub(crate) fn send(py: Python<'_>, error: SendError, reason: Option<DisconnectRe
         SendError::ReservedId => {
             new(py, "MessageError", (format!("{error}; let messages begin with a byte from 0x86 on"),))
         }
-        _ => new(py, "MessageError", (error.to_string(),)),
+        SendError::Empty
+        | SendError::TooLong
+        | SendError::NeverFits
+        | SendError::FeatureDisabled
+        | SendError::Filtered
+        | _ => new(py, "MessageError", (error.to_string(),)),
     }
 }
 
@@ -99,12 +104,8 @@ const fn connect_failure(failure: ConnectFailure) -> &'static str {
         ConnectFailure::NoAnswer => "no-answer",
         ConnectFailure::Unreachable => "unreachable",
         ConnectFailure::HandshakeTimeout => "handshake-timeout",
-        ConnectFailure::Refused(Refusal::AttemptFailed) => "attempt-failed",
-        ConnectFailure::Refused(Refusal::AlreadyConnected) => "connected-already",
-        ConnectFailure::Refused(Refusal::NoFreeIncomingConnections) => "server-full",
-        ConnectFailure::Refused(Refusal::Banned) => "banned",
-        ConnectFailure::Refused(Refusal::RecentlyConnected) => "recently-connected",
-        ConnectFailure::IncompatibleProtocol { .. } | ConnectFailure::SilentSinceIncompatible { .. } => {
+        ConnectFailure::Refused(refusal) => self::refusal(refusal),
+        ConnectFailure::IncompatibleProtocol { .. } | ConnectFailure::NoAnswerAfterIncompatible { .. } => {
             "protocol-version"
         }
         ConnectFailure::SecurityRequired => "security-required",
@@ -116,6 +117,16 @@ const fn connect_failure(failure: ConnectFailure) -> &'static str {
         ConnectFailure::Closed => "closed",
         ConnectFailure::Cancelled => "cancelled",
         _ => "other",
+    }
+}
+
+const fn refusal(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::AttemptFailed => "attempt-failed",
+        Refusal::AlreadyConnected => "connected-already",
+        Refusal::NoFreeIncomingConnections => "server-full",
+        Refusal::Banned => "banned",
+        Refusal::RecentlyConnected => "recently-connected",
     }
 }
 
@@ -162,14 +173,20 @@ pub(crate) fn ping(py: Python<'_>, target: SocketAddr, error: PingError) -> PyEr
 pub(crate) fn out_of_band(py: Python<'_>, error: OutOfBandError) -> PyErr {
     match error {
         OutOfBandError::EndpointClosed => endpoint_closed(py),
-        _ => new(py, "MessageError", (error.to_string(),)),
+        OutOfBandError::BadLength | OutOfBandError::AddressFamily | _ => {
+            new(py, "MessageError", (error.to_string(),))
+        }
     }
 }
 
 pub(crate) fn set(py: Python<'_>, error: SetError) -> PyErr {
     match error {
         SetError::NoConnection => connection_closed(py, None),
-        _ => value(error),
+        SetError::AdvertisementTooLong
+        | SetError::PasswordTooLong
+        | SetError::TooManyAddresses
+        | SetError::NoMemory
+        | _ => value(error),
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    pub(crate) fn new(py: Python<'_>, message: &Received) -> PyResult<Py<PyAny>> {
+    pub(crate) fn create(py: Python<'_>, message: &Received) -> PyResult<Py<PyAny>> {
         let data = PyBytes::new(py, &message.bytes).unbind();
         Ok(Py::new(py, Self { data, delivery: message.delivery })?.into_any())
     }

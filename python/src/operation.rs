@@ -83,7 +83,6 @@ impl Bridge {
         lock(&self.waiting).len()
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "the form that PyO3 prescribes")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Ok(waiting) = self.waiting.try_lock() else { return Ok(()) };
         waiting.values().try_for_each(|future| visit.call(future))
@@ -180,12 +179,11 @@ fn enter_loop(py: Python<'_>) -> PyResult<(Py<Bridge>, Bound<'_, PyAny>)> {
     static ENTER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let enter =
         ENTER.get_or_try_init(py, || py.import("rakwire._loop")?.getattr("enter").map(Bound::unbind))?;
-    Ok(enter.bind(py).call0()?.extract()?)
+    enter.bind(py).call0()?.extract()
 }
 
 #[pymethods]
 impl Operation {
-    #[expect(clippy::needless_pass_by_value, reason = "the form that PyO3 prescribes")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Ok(place) = self.place.try_lock() else { return Ok(()) };
         place.iter().try_for_each(|(bridge, _)| visit.call(bridge))

@@ -28,7 +28,7 @@ fn array<const N: usize>(bytes: &[u8], name: &str) -> PyResult<[u8; N]> {
 fn key_file(error: KeyFileError) -> PyErr {
     match error {
         KeyFileError::Io(error) => errors::system(&error),
-        _ => errors::value(error),
+        KeyFileError::Text(_) | _ => errors::value(error),
     }
 }
 
