@@ -10,7 +10,9 @@ from typing import Any, Tuple
 
 from rakwire import _native
 
-_bridges: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _native.Bridge]" = weakref.WeakKeyDictionary()
+# The loop alone holds its bridge: a bridge holds futures of waiting tasks, which hold the loop.
+_bridges: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_native.Bridge]]"
+_bridges = weakref.WeakKeyDictionary()
 
 # The longest time for which a thread of a loop that was never closed outlives it.
 _LONGEST_WAIT = 5.0
@@ -22,9 +24,11 @@ if hasattr(os, "register_at_fork"):
 def enter() -> Tuple[_native.Bridge, "asyncio.Future[Any]"]:
     """Return the bridge of the running loop, and a new future of it."""
     loop = asyncio.get_running_loop()
-    bridge = _bridges.get(loop)
+    reference = _bridges.get(loop)
+    bridge = None if reference is None else reference()
     if bridge is None:
-        bridge = _bridges[loop] = _open(loop)
+        bridge = _open(loop)
+        _bridges[loop] = weakref.ref(bridge)
     return bridge, loop.create_future()
 
 
@@ -33,7 +37,8 @@ def _open(loop: asyncio.AbstractEventLoop) -> _native.Bridge:
     try:
         loop.add_reader(bridge.fileno(), bridge.wake)
     except NotImplementedError:
-        # The loop of Windows watches no sockets.
+        # The loop of Windows watches no sockets, so that it holds no callback either.
+        vars(loop)["_rakwire_bridge"] = bridge
         arguments = (bridge.watch(), weakref.ref(bridge), weakref.ref(loop))
         threading.Thread(target=_watch, args=arguments, name="rakwire-loop", daemon=True).start()
     return bridge
