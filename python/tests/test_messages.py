@@ -74,7 +74,8 @@ async def test_messages_of_any_size_arrive_unchanged(size: int) -> None:
 
 async def test_a_sender_waits_while_there_is_no_room() -> None:
     # The messages that are left are not received.
-    async with connected(client=rakwire.Options(close_timeout=0.1)) as (here, there):
+    server, client = rakwire.Options(max_incoming=1, close_timeout=0.1), rakwire.Options(close_timeout=0.1)
+    async with connected(server, client) as (here, there):
         data = b"\x86" * 500_000
         await fill(here, data)
         with pytest.raises(rakwire.NoRoom, match="try again later"):
