@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import weakref
 from typing import List, Type
 
@@ -49,6 +50,18 @@ async def test_a_cancelled_receiver_loses_no_message() -> None:
         assert received == list(range(count))
         assert cancelled > 0
         await sender
+
+
+@pytest.mark.parametrize("cancelled", [0, 1])
+async def test_a_message_for_a_cancelled_receiver_wakes_the_other_one(cancelled: int) -> None:
+    async with connected() as (here, there):
+        receivers = [asyncio.create_task(there.recv()) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        here.try_send(b"\x86hello")
+        # The loop stands still, so that the message has arrived before the task is cancelled.
+        time.sleep(0.1)
+        receivers[cancelled].cancel()
+        assert (await asyncio.wait_for(receivers[1 - cancelled], 10)).data == b"\x86hello"
 
 
 async def test_a_cancelled_wait_leaves_nothing_behind() -> None:
