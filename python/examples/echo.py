@@ -13,7 +13,7 @@ async def echo(connection: rakwire.Connection) -> None:
 
 async def main() -> None:
     address = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:19132"
-    options = rakwire.Options(max_incoming=64, advertisement=b"an echo in Python")
+    options = rakwire.Options(max_incoming=256, advertisement=b"an echo in Python")
     async with await rakwire.Endpoint.bind(address, options) as server:
         print("ready", server.local_address, flush=True)
         players = set()
