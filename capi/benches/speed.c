@@ -75,9 +75,10 @@ static unsigned long serve(int echoes)
 {
     unsigned long received = 0;
     rakwire_event_t event;
+    memset(&event, 0, sizeof event);
     event.size = sizeof event;
     check(rakwire_update(server));
-    while (check(rakwire_poll(server, &event)) > 0) {
+    while (check(rakwire_poll_next(server, &event)) > 0) {
         if (event.kind == RAKWIRE_EVENT_CONNECTED)
             there = event.connection;
         if (event.kind == RAKWIRE_EVENT_MESSAGE) {
@@ -85,7 +86,6 @@ static unsigned long serve(int echoes)
             if (echoes)
                 send(server, event.connection, event.data, event.length);
         }
-        check(rakwire_message_release(server, event.message));
     }
     check(rakwire_flush(server));
     return received;
@@ -95,12 +95,12 @@ static unsigned long receive(int *is_open)
 {
     unsigned long received = 0;
     rakwire_event_t event;
+    memset(&event, 0, sizeof event);
     event.size = sizeof event;
     check(rakwire_update(client));
-    while (check(rakwire_poll(client, &event)) > 0) {
+    while (check(rakwire_poll_next(client, &event)) > 0) {
         *is_open = *is_open || event.kind == RAKWIRE_EVENT_CONNECTED;
         received += event.kind == RAKWIRE_EVENT_MESSAGE;
-        check(rakwire_message_release(client, event.message));
     }
     return received;
 }

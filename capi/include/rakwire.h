@@ -775,6 +775,11 @@ rakwire_result_t rakwire_flush(rakwire_endpoint_t endpoint);
 rakwire_result_t rakwire_poll(rakwire_endpoint_t endpoint,
                               rakwire_event_t *event);
 
+// As rakwire_message_release() with the message of `event`, and rakwire_poll(), in one call. Set the event to zeros and its
+// `size` before the first call, and its `message` to 0 to keep the message. After an error the event is unchanged.
+rakwire_result_t rakwire_poll_next(rakwire_endpoint_t endpoint,
+                                   rakwire_event_t *event);
+
 // Stores the address of the socket with its actual port.
 rakwire_result_t rakwire_local_address(rakwire_endpoint_t endpoint, rakwire_address_t *address);
 

@@ -490,6 +490,17 @@ public:
         return event;
     }
 
+    // Gives the message of `event` back and takes the next event into it, in one call of the library. Returns false if there is
+    // none. Move the event first to keep its message.
+    bool poll(Event &event)
+    {
+        if (event.endpoint_ != handle_)
+            event = Event();
+        event.endpoint_ = handle_;
+        event.raw_.size = sizeof event.raw_;
+        return check(rakwire_poll_next(handle_, &event.raw_)) > 0;
+    }
+
     Connection connect(const std::string &address, Bytes password = {})
     {
         return connect(address, ConnectOptions().password(password));

@@ -11,7 +11,9 @@ use crate::codes::{
 use crate::convert::{address_of, set_error, socket_address};
 use crate::endpoint::Endpoint;
 use crate::incoming::Incoming;
-use crate::memory::{self, Versioned, check_out, needed_text, store, write_struct, zeroed_struct};
+use crate::memory::{
+    self, Versioned, check_out, checked_struct, needed_text, store, write_struct, zeroed_struct,
+};
 use crate::options::{self, Prepared};
 use crate::registry;
 use crate::types::{
@@ -108,21 +110,47 @@ pub extern "C" fn rakwire_flush(endpoint: RakwireEndpoint) -> RakwireResult {
 /// Takes the next event. Returns 1 with an event, 0 without, or an error. Release the message of each event that has one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_poll(endpoint: RakwireEndpoint, event: *mut RakwireEvent) -> RakwireResult {
+    // SAFETY: the caller passes an event of the size that it names.
+    guard(|| registry::with(endpoint, |endpoint| unsafe { take_event(endpoint, event) }))
+}
+
+/// As rakwire_message_release() with the message of `event`, and rakwire_poll(), in one call. Set the event to zeros and its
+/// `size` before the first call, and its `message` to 0 to keep the message. After an error the event is unchanged.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_poll_next(
+    endpoint: RakwireEndpoint,
+    event: *mut RakwireEvent,
+) -> RakwireResult {
     guard(|| {
-        // The struct is checked before an event is taken, which would be lost.
-        // SAFETY: the caller passes an event of the size that it names.
-        let place = unsafe { zeroed_struct(event) }?;
+        // The event is read only once the thread is known to be that of the endpoint: another one may have it in use.
         registry::with(endpoint, |endpoint| {
-            if let Some(place) = place {
-                return Ok(endpoint.poll(place).into());
+            // SAFETY: the caller passes an event of the size that it names.
+            let place = unsafe { checked_struct(event) }?;
+            // SAFETY: the pointer was checked, and the first version of the struct has this field.
+            let message = unsafe { (&raw const (*place).message).read() };
+            if message != 0 {
+                endpoint.messages.release(message)?;
             }
-            let mut next = RakwireEvent::zeroed();
-            let is_there = endpoint.poll(&mut next);
             // SAFETY: as above.
-            unsafe { write_struct(event, &next) }?;
-            Ok(is_there.into())
+            unsafe { take_event(endpoint, event) }
         })
     })
+}
+
+/// Writes the next event to the struct of the caller. The struct is checked before an event is taken, which would be lost.
+///
+/// # Safety
+/// `event` is null, or points to as many writable bytes as its `size` says.
+unsafe fn take_event(endpoint: &mut Endpoint, event: *mut RakwireEvent) -> Outcome<i32> {
+    // SAFETY: that of this function.
+    if let Some(place) = unsafe { zeroed_struct(event) }? {
+        return Ok(endpoint.poll(place).into());
+    }
+    let mut next = RakwireEvent::zeroed();
+    let is_there = endpoint.poll(&mut next);
+    // SAFETY: as above.
+    unsafe { write_struct(event, &next) }?;
+    Ok(is_there.into())
 }
 
 /// Stores the address of the socket with its actual port.

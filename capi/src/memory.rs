@@ -92,6 +92,15 @@ pub(crate) unsafe fn read_struct_over<T: Versioned>(from: *const T, mut value: T
     Ok(value)
 }
 
+/// Returns the pointer to a struct of the caller, which has at least the fields of the first version.
+///
+/// # Safety
+/// `from` is null, or points to at least a `u32`.
+pub(crate) unsafe fn checked_struct<T: Versioned>(from: *const T) -> Outcome<*const T> {
+    // SAFETY: that of this function.
+    unsafe { caller_size(from) }.map(|_| from)
+}
+
 /// Writes a struct to the caller, as far as its `size` goes. The `size` of the caller stays.
 ///
 /// # Safety
@@ -115,11 +124,15 @@ pub(crate) unsafe fn zeroed_struct<'a, T: Versioned>(to: *mut T) -> Outcome<Opti
     if size < size_of::<T>() {
         return Ok(None);
     }
-    let first = size_of::<u32>();
+    let (first, known) = (size_of::<u32>(), size_of::<T>());
     // SAFETY: the caller has `size` bytes there, at least those of `T`, which is valid for every pattern of bits. The pointer
     // is not null and aligned.
     unsafe {
-        ptr::write_bytes(to.cast::<u8>().add(first), 0, size - first);
+        // A length that the compiler has needs no call.
+        ptr::write_bytes(to.cast::<u8>().add(first), 0, known - first);
+        if size > known {
+            ptr::write_bytes(to.cast::<u8>().add(known), 0, size - known);
+        }
         Ok(Some(&mut *to))
     }
 }

@@ -52,6 +52,9 @@ static void wrong_endpoint(rakwire_endpoint_t endpoint, int code)
     EXPECT(code, rakwire_update(endpoint));
     EXPECT(code, rakwire_flush(endpoint));
     EXPECT(code, rakwire_poll(endpoint, &event));
+    memset(&event, 0xFF, sizeof event);
+    EXPECT(code, rakwire_poll_next(endpoint, &event));
+    EXPECT((int)UINT32_MAX, (int)event.size);
     EXPECT(code, rakwire_local_address(endpoint, &address));
     address.port = 9;
     EXPECT(code, rakwire_guid(endpoint, &guid));
@@ -110,8 +113,10 @@ static void wrong_sizes(rakwire_endpoint_t endpoint)
     EXPECT(RAKWIRE_ERROR_ARGUMENT, rakwire_endpoint_open(&options, &other));
     memset(&event, 0, sizeof event);
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll(endpoint, &event));
+    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll_next(endpoint, &event));
     event.size = 100000;
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll(endpoint, &event));
+    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll_next(endpoint, &event));
 
     /* Room for a later version, whose fields this library sets to zero and accepts as zero alone. */
     struct { rakwire_options_t known; uint8_t unknown[64]; } newer;
@@ -203,6 +208,8 @@ static void wrong_pointers(rakwire_endpoint_t endpoint)
     event[0].size = sizeof event[0];
     EXPECT(RAKWIRE_ERROR_NULL, rakwire_poll(endpoint, NULL));
     EXPECT(RAKWIRE_ERROR_MISALIGNED, rakwire_poll(endpoint, (rakwire_event_t *)(uintptr_t)((uintptr_t)event + 1)));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_poll_next(endpoint, NULL));
+    EXPECT(RAKWIRE_ERROR_MISALIGNED, rakwire_poll_next(endpoint, (rakwire_event_t *)(uintptr_t)((uintptr_t)event + 1)));
     EXPECT(RAKWIRE_ERROR_NULL, rakwire_endpoint_open(NULL, NULL));
     EXPECT(RAKWIRE_ERROR_NULL, rakwire_connect(endpoint, "127.0.0.1:9", NULL, NULL));
     rakwire_connection_t connection;
@@ -259,6 +266,13 @@ static void wrong_numbers(rakwire_endpoint_t endpoint)
     EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_message_release(endpoint, 1));
     EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_message_release(endpoint, UINT64_MAX));
     EXPECT(RAKWIRE_OK, rakwire_message_release(endpoint, 0));
+    /* An invented message takes no event, and the struct stays. */
+    rakwire_event_t event;
+    memset(&event, 0, sizeof event);
+    event.size = sizeof event;
+    event.message = 1;
+    EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_poll_next(endpoint, &event));
+    EXPECT(1, (int)event.message);
     EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_accept(endpoint, 0));
     EXPECT(RAKWIRE_ERROR_ADDRESS, rakwire_ping(endpoint, &address, 0, 0));
     EXPECT(RAKWIRE_ERROR_ADDRESS, rakwire_address_format(&address, text, sizeof text));

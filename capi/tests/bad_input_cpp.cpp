@@ -83,11 +83,14 @@ int main()
 
     rakwire::Connection connection = client.connect(server.local_address().str(), "friends");
     const std::array<std::uint8_t, 3> message = {0x86, 1, 2};
+    const std::array<std::uint8_t, 5> channels = {6, 6, 7, 6, 6};
     rakwire::Event kept;
     bool is_asked = false;
     for (int frame = 0; frame < 5000 && !kept; frame++) {
         server.update();
-        while (rakwire::Event event = server.poll()) {
+        rakwire::Event event;
+        while (server.poll(event)) {
+            EXPECT(server.stats().borrowed_messages <= (kept ? 2 : 1));
             if (event.kind() == rakwire::Event::Kind::Incoming) {
                 is_asked = true;
                 server.accept(event);
@@ -102,7 +105,8 @@ int main()
         while (rakwire::Event event = client.poll()) {
             EXPECT(event.kind() != rakwire::Event::Kind::ConnectFailed);
             if (event.kind() == rakwire::Event::Kind::Connected)
-                client.send(connection, message, {rakwire::Reliability::ReliableOrdered, 7, rakwire::Priority::Low});
+                for (const std::uint8_t channel : channels)
+                    client.send(connection, message, {rakwire::Reliability::ReliableOrdered, channel, rakwire::Priority::Low});
         }
         client.flush();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

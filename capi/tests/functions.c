@@ -103,6 +103,55 @@ static void messages_and_receipts(rakwire_connection_t here, rakwire_connection_
     EXPECT(rakwire_send(client, here, large, 0, RAKWIRE_RELIABLE, 0, 2, NULL) == RAKWIRE_ERROR_EMPTY);
 }
 
+/* Takes the next message of the server by rakwire_poll_next(), which gives the message of `next` back. */
+static void take_message(rakwire_event_t *next)
+{
+    for (int frame = 0; frame < 10000; frame++) {
+        OK(rakwire_flush(client));
+        OK(rakwire_update(server));
+        while (rakwire_poll_next(server, next) > 0)
+            if (next->kind == RAKWIRE_EVENT_MESSAGE)
+                return;
+    }
+    EXPECT(!"a message");
+}
+
+static uint64_t borrowed(void)
+{
+    rakwire_stats_t stats;
+    stats.size = sizeof stats;
+    OK(rakwire_stats(server, &stats));
+    return stats.borrowed_messages;
+}
+
+static void messages_in_one_call(rakwire_connection_t here)
+{
+    static const uint8_t texts[3][2] = {{0x86, 1}, {0x86, 2}, {0x86, 3}};
+    for (int at = 0; at < 3; at++)
+        OK(rakwire_send(client, here, texts[at], 2, RAKWIRE_RELIABLE_ORDERED, 0, RAKWIRE_PRIORITY_MEDIUM, NULL));
+    rakwire_event_t next;
+    memset(&next, 0, sizeof next);
+    next.size = sizeof next;
+    take_message(&next);
+    EXPECT(next.length == 2 && memcmp(next.data, texts[0], 2) == 0 && borrowed() == 1);
+    const rakwire_message_t released = next.message;
+    take_message(&next);
+    EXPECT(memcmp(next.data, texts[1], 2) == 0 && borrowed() == 1);
+    EXPECT(rakwire_message_release(server, released) == RAKWIRE_ERROR_HANDLE);
+    /* A message that is kept, and one that was released before. */
+    const rakwire_event_t kept = next;
+    next.message = 0;
+    take_message(&next);
+    EXPECT(memcmp(next.data, texts[2], 2) == 0 && memcmp(kept.data, texts[1], 2) == 0 && borrowed() == 2);
+    OK(rakwire_message_release(server, next.message));
+    EXPECT(rakwire_poll_next(server, &next) == RAKWIRE_ERROR_HANDLE && next.kind == RAKWIRE_EVENT_MESSAGE);
+    next.message = kept.message;
+    int result;
+    while ((result = rakwire_poll_next(server, &next)) > 0)
+        continue;
+    EXPECT(result == 0 && next.kind == 0 && next.message == 0 && borrowed() == 0);
+}
+
 static void statistics(rakwire_connection_t here)
 {
     rakwire_connection_info_t info;
@@ -231,6 +280,7 @@ static void plain(void)
     there = event.connection;
     EXPECT(event.side == RAKWIRE_SIDE_SERVER && event.guid == guid);
     messages_and_receipts(here, there);
+    messages_in_one_call(here);
     statistics(here);
     rakwire_secure_peer_t peer;
     peer.size = sizeof peer;

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { ROUND_TRIPS = 20000, MESSAGES = 500000, BURST = 100, LENGTH = 32 };
@@ -48,9 +49,10 @@ static int receive(rakwire_endpoint_t endpoint, int echoes)
 {
     int messages = 0;
     rakwire_event_t event;
+    memset(&event, 0, sizeof event);
     event.size = sizeof event;
     checked(rakwire_update(endpoint));
-    while (checked(rakwire_poll(endpoint, &event)) > 0) {
+    while (checked(rakwire_poll_next(endpoint, &event)) > 0) {
         if (event.kind == RAKWIRE_EVENT_MESSAGE) {
             messages++;
             uint32_t receipt;
@@ -58,8 +60,6 @@ static int receive(rakwire_endpoint_t endpoint, int echoes)
                 checked(rakwire_send(endpoint, event.connection, event.data, event.length, event.reliability, event.channel,
                                      RAKWIRE_PRIORITY_MEDIUM, &receipt));
         }
-        if (event.message != 0)
-            checked(rakwire_message_release(endpoint, event.message));
     }
     checked(rakwire_flush(endpoint));
     return messages;

@@ -182,8 +182,16 @@ impl Known {
 
     fn poll(&mut self, random: &mut Random, endpoint: u64) -> i32 {
         let mut event = Sized::<RakwireEvent>::new(random);
+        if let Some(event) = event.whole() {
+            event.message = random.one_of(&self.messages);
+        }
         // SAFETY: the event has the size that it names, or one that is refused.
-        let result = unsafe { rakwire_poll(endpoint, event.as_mut_ptr()) };
+        let result = unsafe {
+            match random.below(2) {
+                0 => rakwire_poll(endpoint, event.as_mut_ptr()),
+                _ => rakwire_poll_next(endpoint, event.as_mut_ptr()),
+            }
+        };
         if let Some(event) = event.whole().filter(|_| result == 1) {
             self.connections.push(event.connection);
             self.messages.push(event.message);
