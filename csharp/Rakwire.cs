@@ -82,6 +82,22 @@ namespace Rakwire
     /// <summary>The server that a client accepts. <c>None</c> is a plain connection, and <c>Any</c> protects against listeners alone.</summary>
     public enum Trust : byte { None = 0, Any = 1, Key = 2, Known = 3 }
 
+    /// <summary>How clients prove their address to a server.</summary>
+    public enum Cookies : byte
+    {
+        /// <summary>A cookie is required once several clients have come without one: an eighth of the places, 2 to 16.</summary>
+        Automatic = 0,
+        /// <summary>Each client must return a cookie, which some RakNet libraries cannot.</summary>
+        Required = 1,
+        /// <summary>A cookie is required once <see cref="EndpointOptions.CookiesUnvalidated"/> clients have come without one.</summary>
+        UnderLoad = 2,
+        /// <summary>No cookies: forged addresses can fill the server.</summary>
+        Off = 3,
+    }
+
+    /// <summary>The rule for the rate of a connection: by the delay of its path, or by losses (RFC 6582).</summary>
+    public enum Congestion : byte { Delay = 0, NewReno = 1 }
+
     /// <summary>The features that a build of the C library has.</summary>
     [Flags]
     public enum Features : uint { None = 0, Secure = 1, Sim = 2 }
@@ -237,6 +253,8 @@ namespace Rakwire
         public ulong BorrowedMessages;
         /// <summary>Clients that found no place to wait for a decision.</summary>
         public ulong IncomingOverflows;
+        /// <summary>Datagrams of trusted proxies with a header that is wrong, or without room for their client.</summary>
+        public ulong ProxyHeadersRefused;
     }
 
     /// <summary>The counters of a connection, which only grow, and measurements. Times are in microseconds.</summary>
@@ -259,6 +277,20 @@ namespace Rakwire
         internal fixed uint waitingBytes[4];
         /// <summary>Share of the bytes that were sent again, 0 to 1, in all and in the last second.</summary>
         public double Loss, LossLastSecond;
+        /// <summary>Datagrams that counted as lost and arrived after all.</summary>
+        public ulong DatagramsLate;
+        /// <summary>Bytes of messages that were delivered, and that were received in vain: repeated or overtaken.</summary>
+        public ulong BytesProcessed, BytesIgnored;
+        /// <summary>The counters of the same names in the last whole second.</summary>
+        public uint BytesPushedLastSecond, BytesSentLastSecond, BytesResentLastSecond, BytesProcessedLastSecond, BytesIgnoredLastSecond;
+        public uint ActualBytesSentLastSecond, ActualBytesReceivedLastSecond;
+        /// <summary>Lost messages that wait to be sent again, and their bytes.</summary>
+        public uint WaitingResendMessages, WaitingResendBytes;
+        internal uint hasClockDifference;
+        internal long clockDifferenceMs;
+
+        /// <summary>The clock of the peer minus that of this side in milliseconds, once it is known.</summary>
+        public long? ClockDifferenceMs => hasClockDifference != 0 ? clockDifferenceMs : (long?)null;
 
         /// <summary>Returns the number of messages of a priority that wait to be sent.</summary>
         public uint WaitingMessages(Priority priority)
@@ -292,10 +324,32 @@ namespace Rakwire
         public ushort MaxIncoming { get => raw.MaxIncoming; set => raw.MaxIncoming = value; }
         /// <summary>Connections in all, up to 65,534. 0: 64, or <see cref="MaxIncoming"/> if that is more.</summary>
         public uint MaxConnections { get => raw.MaxConnections; set => raw.MaxConnections = value; }
-        /// <summary>Connections that one address may have. 0: no limit.</summary>
+        /// <summary>Connections that one address may have. 0: three quarters of <see cref="MaxIncoming"/>, from 16 places on.</summary>
         public ushort MaxPerAddress { get => raw.MaxPerAddress; set => raw.MaxPerAddress = value; }
+        /// <summary>Connections that one network may have (24 bits of IPv4, 48 of IPv6). 0: seven eighths of <see cref="MaxIncoming"/>.</summary>
+        public ushort MaxPerNetwork { get => raw.MaxPerNetwork; set => raw.MaxPerNetwork = value; }
+        /// <summary>Half-open connections of one network (24 bits of IPv4, 64 of IPv6) without a cookie. Default: 8.</summary>
+        public ushort MaxHalfOpenPerNetwork { get => raw.MaxHalfOpenPerNetwork; set => raw.MaxHalfOpenPerNetwork = value; }
+        /// <summary>How clients prove their address. Default: <see cref="Rakwire.Cookies.Automatic"/>.</summary>
+        public Cookies Cookies { get => raw.Cookies; set => raw.Cookies = value; }
+        /// <summary>Clients without a cookie, for <see cref="Rakwire.Cookies.UnderLoad"/>.</summary>
+        public ushort CookiesUnvalidated { get => raw.CookiesUnvalidated; set => raw.CookiesUnvalidated = value; }
+        /// <summary>Pongs per second in all. 0: no ping is answered. Default: 1,000.</summary>
+        public ushort PongsPerSecond { get => raw.PongsPerSecond; set => raw.PongsPerSecond = value; }
+        /// <summary>Pongs per second for one network. Default: 20.</summary>
+        public ushort PongsPerNetwork { get => raw.PongsPerNetwork; set => raw.PongsPerNetwork = value; }
+        /// <summary>Least time between two connections of one address. Default: 0, none.</summary>
+        public uint ConnectionIntervalMs { get => raw.ConnectionIntervalMs; set => raw.ConnectionIntervalMs = value; }
+        /// <summary>Networks of proxies whose PROXY headers (version 2) name the address of a client, such as "10.0.0.7/32,fd00::/64".</summary>
+        public string TrustedProxies { get; set; }
         /// <summary>Blocks of 512 bytes for messages on their way. 0: as many as the connections need.</summary>
         public uint Blocks { get => raw.Blocks; set => raw.Blocks = value; }
+        /// <summary>Blocks that one connection may hold in each direction. Default: 0, no limit besides the shares.</summary>
+        public uint ConnectionBlocks { get => raw.ConnectionBlocks; set => raw.ConnectionBlocks = value; }
+        /// <summary>The rule for the rate of connections. Default: <see cref="Rakwire.Congestion.Delay"/>.</summary>
+        public Congestion Congestion { get => raw.Congestion; set => raw.Congestion = value; }
+        /// <summary>Bits per second that each connection may send. Default: 0, no limit.</summary>
+        public ulong OutgoingLimit { get => raw.OutgoingLimit; set => raw.OutgoingLimit = value; }
         /// <summary>The longest message in bytes that is received. Default: 4,000,000.</summary>
         public uint MaxMessageLen { get => raw.MaxMessageLen; set => raw.MaxMessageLen = value; }
         /// <summary>The largest MTU, 576 to 1,492. Default: 1,492.</summary>
@@ -312,6 +366,8 @@ namespace Rakwire
         public bool HearsUnreachable { get => raw.HearsUnreachable != 0; set => raw.HearsUnreachable = Library.Flag(value); }
         /// <summary>Silence in milliseconds after which a connection is lost. Default: 10,000.</summary>
         public uint TimeoutMs { get => raw.TimeoutMs; set => raw.TimeoutMs = value; }
+        /// <summary>Time between two pings of a connection. 0: no pings. Default: 5,000.</summary>
+        public uint PingIntervalMs { get => raw.PingIntervalMs; set => raw.PingIntervalMs = value; }
         /// <summary>Longest wait for acknowledgements while a connection closes. Default: 5,000.</summary>
         public uint CloseTimeoutMs { get => raw.CloseTimeoutMs; set => raw.CloseTimeoutMs = value; }
         /// <summary>Longest handshake after the first answer. Default: 10,000.</summary>
@@ -326,7 +382,7 @@ namespace Rakwire
         public uint ProgressInterval { get => raw.ProgressInterval; set => raw.ProgressInterval = value; }
         /// <summary>The password that clients need, at most 255 bytes. It is not encrypted on the network.</summary>
         public byte[] Password { get; set; }
-        /// <summary>A bad network for arriving datagrams, such as "loss=5%,latency=50ms,jitter=10ms,seed=7". Null: none.</summary>
+        /// <summary>A bad network in both directions, such as "loss=5%,latency=50ms,jitter=10ms,seed=7". Null: none.</summary>
         public string Simulate { get; set; }
         /// <summary>The endpoint can open secure connections. A key implies it.</summary>
         public bool Secure { get => raw.Secure != 0; set => raw.Secure = Library.Flag(value); }
@@ -340,6 +396,10 @@ namespace Rakwire
         public string IdentityKeyFile { get; set; }
         /// <summary>The keys of connect tokens that a server accepts, 32 bytes each. Null: no token is needed.</summary>
         public byte[][] TokenKeys { get; set; }
+        /// <summary>The file of a token key, beside <see cref="TokenKeys"/>.</summary>
+        public string TokenKeyFile { get; set; }
+        /// <summary>A file to append the keys of secure connections to, by which captures of them can be read. For development alone.</summary>
+        public string KeyLogFile { get; set; }
         /// <summary>A server with a key refuses plain clients. Default: false.</summary>
         public bool RequiresSecurity { get => raw.RequiresSecurity != 0; set => raw.RequiresSecurity = Library.Flag(value); }
         /// <summary>A server with a key refuses clients without an identity. Default: false.</summary>
@@ -375,7 +435,11 @@ namespace Rakwire
             fixed (byte* bind = Library.Utf8(BindAddress), simulate = Library.Utf8(Simulate), password = Password)
             fixed (byte* serverFile = Library.Utf8(ServerKeyFile), identityFile = Library.Utf8(IdentityKeyFile))
             fixed (byte* server = Library.Key(ServerKey), identity = Library.Key(IdentityKey), tokens = Library.Keys(TokenKeys))
+            fixed (byte* tokenFile = Library.Utf8(TokenKeyFile), proxies = Library.Utf8(TrustedProxies), log = Library.Utf8(KeyLogFile))
             {
+                options.TokenKeyFile = tokenFile;
+                options.TrustedProxies = proxies;
+                options.KeyLogFile = log;
                 options.BindAddress = bind;
                 options.Simulate = simulate;
                 options.Password = password;
@@ -515,10 +579,10 @@ namespace Rakwire
             get
             {
                 ref NativeEvent raw = ref Raw;
+                if (endpoint.isTaken)
+                    throw new ObjectDisposedException(nameof(EndpointEvent), "the bytes were kept, or the endpoint is closed");
                 if (raw.Message == 0)
                     return default(ReadOnlySpan<byte>);
-                if (!endpoint.isBorrowed)
-                    throw new ObjectDisposedException(nameof(EndpointEvent), "the bytes were kept, or the endpoint is closed");
                 return new ReadOnlySpan<byte>(raw.Data, (int)raw.Length);
             }
         }
@@ -627,16 +691,20 @@ namespace Rakwire
         readonly Stack<KeptMessage.Slot> free = new Stack<KeptMessage.Slot>();
         byte[] joined = new byte[2048];
         ulong handle;
-        /// <summary>The last event, its number, and whether its bytes are still to be given back.</summary>
+        /// <summary>The last event, its number, and whether its bytes were kept or ended with the endpoint.</summary>
         internal NativeEvent current;
         internal ulong polls;
-        internal bool isBorrowed;
+        internal bool isTaken;
+
+        /// <summary>No limit of <see cref="Wait"/>.</summary>
+        public const uint Forever = 4294967295;
 
         /// <summary>Opens an endpoint for this thread. Null: a client on any IPv4 port.</summary>
         public Endpoint(EndpointOptions options = null)
         {
             owner.CloseAbandoned();
             handle = (options ?? new EndpointOptions()).Open();
+            current.Size = (uint)sizeof(NativeEvent);
         }
 
         ~Endpoint()
@@ -652,7 +720,7 @@ namespace Rakwire
                 return;
             Library.Check(Native.rakwire_endpoint_close(handle));
             handle = 0;
-            isBorrowed = false;
+            TakeBytes();
             foreach (KeptMessage.Slot slot in kept)
                 slot.Message = 0;
             GC.SuppressFinalize(this);
@@ -684,24 +752,47 @@ namespace Rakwire
         /// <summary>Sends what may be sent now. Call it at the end of a frame.</summary>
         public void Flush() => Library.Check(Native.rakwire_flush(handle));
 
+        /// <summary>Waits until a datagram has arrived or a timer is due, and returns true then. Take all events before.</summary>
+        /// <remarks>It returns false once the time is over, or a signal came.</remarks>
+        public bool Wait(uint timeoutMs) => Library.Check(Native.rakwire_wait(handle, timeoutMs)) > 0;
+
+        /// <summary>The microseconds for which the endpoint may be left alone if no datagram arrives. Null without a timer.</summary>
+        public ulong? TimeoutUs
+        {
+            get
+            {
+                ulong microseconds;
+                return Library.Check(Native.rakwire_timeout(handle, &microseconds)) > 0 ? microseconds : (ulong?)null;
+            }
+        }
+
+        /// <summary>The socket, to wait for it: a file descriptor, or a SOCKET in Windows. Only the library may use or close it.</summary>
+        public IntPtr Socket
+        {
+            get
+            {
+                ulong socket;
+                Library.Check(Native.rakwire_socket(handle, &socket));
+                return (IntPtr)unchecked((long)socket);
+            }
+        }
+
         /// <summary>Takes the next event. Gives the bytes of the last one back.</summary>
         public bool Poll(out EndpointEvent next)
         {
-            // The library would write to the event before it finds the wrong thread.
-            if (OwnerThread.Current != owner)
-                throw Library.Error((int)ErrorCode.Thread, Library.Describe(ErrorCode.Thread));
-            if (isBorrowed)
-            {
-                Library.Check(Native.rakwire_message_release(handle, current.Message));
-                isBorrowed = false;
-            }
-            next = new EndpointEvent(this, ++polls);
-            current.Size = (uint)sizeof(NativeEvent);
             int found;
             fixed (NativeEvent* raw = &current)
-                found = Library.Check(Native.rakwire_poll(handle, raw));
-            isBorrowed = current.Message != 0;
+                found = Library.Check(Native.rakwire_poll_next(handle, raw));
+            isTaken = false;
+            next = new EndpointEvent(this, ++polls);
             return found > 0;
+        }
+
+        /// <summary>Takes the bytes from the last event, which has none for the next Poll to give back.</summary>
+        void TakeBytes()
+        {
+            isTaken |= current.Message != 0;
+            current.Message = 0;
         }
 
         internal KeptMessage Keep(int length)
@@ -715,7 +806,7 @@ namespace Rakwire
             slot.Message = current.Message;
             slot.Data = (IntPtr)current.Data;
             slot.Length = length;
-            isBorrowed = false;
+            TakeBytes();
             return new KeptMessage(slot);
         }
 
@@ -889,6 +980,29 @@ namespace Rakwire
             return stats;
         }
 
+        /// <summary>Returns how many datagrams were dropped for each reason that has any, such as "TooShort".</summary>
+        public Dictionary<string, ulong> Drops()
+        {
+            var counts = new ulong[Library.Check(Native.rakwire_drops(handle, null, UIntPtr.Zero))];
+            fixed (ulong* first = counts)
+                Library.Check(Native.rakwire_drops(handle, first, (UIntPtr)counts.Length));
+            var drops = new Dictionary<string, ulong>();
+            for (int reason = 0; reason < counts.Length; reason++)
+                if (counts[reason] > 0)
+                    drops.Add(Library.Text(Native.rakwire_drop_name((uint)reason)), counts[reason]);
+            return drops;
+        }
+
+        /// <summary>Advice for the operator once the counters show that clients cannot connect, otherwise an empty string.</summary>
+        public string Advice
+        {
+            get
+            {
+                byte* buffer = stackalloc byte[512];
+                return Encoding.UTF8.GetString(buffer, Library.Check(Native.rakwire_advice(handle, buffer, (UIntPtr)512)));
+            }
+        }
+
         /// <summary>Returns the counters and measurements of a connection.</summary>
         public ConnectionStats Stats(Connection connection)
         {
@@ -1036,6 +1150,14 @@ namespace Rakwire
                 Library.Check(Native.rakwire_key_file_public(text, to));
             return key;
         }
+
+        /// <summary>Makes a token key in a file that does not exist yet, which only its owner may read.</summary>
+        /// <remarks>The server and its backend need the same key.</remarks>
+        public static void CreateTokenKeyFile(string path)
+        {
+            fixed (byte* text = Library.Utf8(path))
+                Library.Check(Native.rakwire_token_key_file_create(text));
+        }
     }
 
     /// <summary>The contents of a connect token, which a backend makes for a user.</summary>
@@ -1057,7 +1179,12 @@ namespace Rakwire
         public byte[] UserData { get; set; }
 
         /// <summary>Makes a connect token with a token key of 32 bytes.</summary>
-        public string ToToken(byte[] tokenKey)
+        public string ToToken(byte[] tokenKey) => Create(tokenKey, null);
+
+        /// <summary>Makes a connect token with the token key of a file that <see cref="Keys.CreateTokenKeyFile"/> wrote.</summary>
+        public string ToTokenByFile(string tokenKeyFile) => Create(null, tokenKeyFile);
+
+        string Create(byte[] tokenKey, string tokenKeyFile)
         {
             int servers = ServerNames == null ? 0 : ServerNames.Length;
             if (servers < 1 || servers > 4 || ServerKeys == null || ServerKeys.Length != servers)
@@ -1070,7 +1197,7 @@ namespace Rakwire
             byte** names = stackalloc byte*[4];
             byte* token = stackalloc byte[LongestToken];
             UIntPtr length;
-            fixed (byte* text = Library.Utf8(string.Join("\n", ServerNames)), key = Library.Key(tokenKey))
+            fixed (byte* text = Library.Utf8(string.Join("\n", ServerNames)), key = Library.Key(tokenKey), file = Library.Utf8(tokenKeyFile))
             fixed (byte* client = Library.Key(ClientKey), server = Library.Keys(ServerKeys), data = UserData)
             {
                 names[0] = text;
@@ -1082,6 +1209,7 @@ namespace Rakwire
                 claims.ServerKeys = server;
                 claims.ServerNames = names;
                 claims.UserData = data;
+                claims.TokenKeyFile = file;
                 Library.Check(Native.rakwire_token_create(key, &claims, token, (UIntPtr)LongestToken, &length));
             }
             return Library.Text(token);
@@ -1180,7 +1308,14 @@ namespace Rakwire
         internal UIntPtr PasswordLength;
         internal byte* Simulate, ServerKey, IdentityKey, ServerKeyFile, IdentityKeyFile, TokenKeys;
         internal uint TokenKeyCount;
-        internal byte Secure, RequiresSecurity, RequiresIdentity, ReservedByte;
+        internal byte Secure, RequiresSecurity, RequiresIdentity;
+        internal Cookies Cookies;
+        internal ushort CookiesUnvalidated, MaxPerNetwork, MaxHalfOpenPerNetwork, PongsPerSecond, PongsPerNetwork;
+        internal Congestion Congestion;
+        internal byte ReservedByte;
+        internal uint ConnectionIntervalMs, ConnectionBlocks, PingIntervalMs;
+        internal ulong OutgoingLimit;
+        internal byte* TokenKeyFile, TrustedProxies, KeyLogFile;
     }
 
     [StructLayout(LayoutKind.Sequential)]
@@ -1230,6 +1365,7 @@ namespace Rakwire
         internal byte** ServerNames;
         internal byte* UserData;
         internal UIntPtr UserDataLength;
+        internal byte* TokenKeyFile;
     }
 
     [StructLayout(LayoutKind.Sequential)]
@@ -1267,10 +1403,14 @@ namespace Rakwire
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_update(ulong endpoint);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_flush(ulong endpoint);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_poll(ulong endpoint, NativeEvent* next);
+        [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_poll_next(ulong endpoint, NativeEvent* next);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_local_address(ulong endpoint, Address* address);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_guid(ulong endpoint, ulong* guid);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_address_parse(byte* text, Address* address);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_address_format(Address* address, byte* buffer, UIntPtr capacity);
+        [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_wait(ulong endpoint, uint timeoutMs);
+        [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_timeout(ulong endpoint, ulong* microseconds);
+        [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_socket(ulong endpoint, ulong* socket);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_connect_options_init(NativeConnectOptions* options, UIntPtr size);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_connect(ulong endpoint, byte* address, NativeConnectOptions* options, ulong* connection);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_accept(ulong endpoint, ulong request);
@@ -1294,11 +1434,15 @@ namespace Rakwire
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_is_banned(ulong endpoint, Address* address);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_stats(ulong endpoint, EndpointStats* stats);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_connection_stats(ulong endpoint, ulong connection, ConnectionStats* stats);
+        [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_drops(ulong endpoint, ulong* counts, UIntPtr capacity);
+        [DllImport(Name, CallingConvention = Convention)] internal static extern byte* rakwire_drop_name(uint reason);
+        [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_advice(ulong endpoint, byte* buffer, UIntPtr capacity);
         [DllImport(Name, CallingConvention = Convention)] internal static extern byte* rakwire_reason_text(uint kind, int reason);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_key_generate(byte* privateKey, byte* publicKey);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_public_key(byte* privateKey, byte* publicKey);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_key_file_create(byte* path, byte* publicKey);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_key_file_public(byte* path, byte* publicKey);
+        [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_token_key_file_create(byte* path);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_token_create(byte* tokenKey, NativeTokenClaims* claims, byte* buffer, UIntPtr capacity, UIntPtr* length);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_secure_peer(ulong endpoint, ulong connection, NativeSecurePeer* peer);
     }

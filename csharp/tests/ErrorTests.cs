@@ -15,6 +15,11 @@ namespace Rakwire.Tests
             Expect.Fails(code, () => endpoint.Update());
             Expect.Fails(code, () => endpoint.Flush());
             Expect.Fails(code, () => endpoint.Poll(out var unused));
+            Expect.Fails(code, () => endpoint.Wait(1));
+            Expect.Fails(code, () => endpoint.TimeoutUs.ToString());
+            Expect.Fails(code, () => endpoint.Socket.ToString());
+            Expect.Fails(code, () => endpoint.Drops());
+            Expect.Fails(code, () => endpoint.Advice.ToString());
             Expect.Fails(code, () => endpoint.LocalAddress.ToString());
             Expect.Fails(code, () => endpoint.Guid.ToString());
             Expect.Fails(code, () => endpoint.Connect("127.0.0.1:9"));
@@ -160,6 +165,9 @@ namespace Rakwire.Tests
             Expect.Fails(ErrorCode.Argument, () => new Endpoint(new EndpointOptions { Mtu = 100 }));
             Expect.Fails(ErrorCode.Argument, () => new Endpoint(new EndpointOptions { ConnectAttempts = 0 }));
             Expect.Fails(ErrorCode.Argument, () => new Endpoint(new EndpointOptions { Blocks = 1 }));
+            Expect.Fails(ErrorCode.Argument, () => new Endpoint(new EndpointOptions { Cookies = (Cookies)4 }));
+            Expect.Fails(ErrorCode.Argument, () => new Endpoint(new EndpointOptions { Congestion = (Congestion)2 }));
+            Expect.Fails(ErrorCode.Argument, () => new Endpoint(new EndpointOptions { TrustedProxies = "everyone" }));
             Expect.Fails(ErrorCode.TooLong, () => new Endpoint(new EndpointOptions { Password = new byte[256] }));
             if ((Library.Features & Features.Sim) != 0)
                 Expect.Fails(ErrorCode.Argument, () => new Endpoint(new EndpointOptions { Simulate = "rain=5%" }));

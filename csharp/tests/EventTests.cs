@@ -232,6 +232,104 @@ namespace Rakwire.Tests
         }
 
         [Test]
+        static void a_server_applies_its_cookies_congestion_control_and_limit_of_pongs()
+        {
+            Action<Action<EndpointOptions>, Action<Pair>> server = (change, test) =>
+            {
+                using (var pair = new Pair(With(Pair.ServerOptions(), change)))
+                    test(pair);
+            };
+            server(options => options.PongsPerSecond = 0, pair =>
+            {
+                pair.Client.Ping(pair.Server.LocalAddress);
+                for (int frame = 0; frame < 100; frame++)
+                {
+                    pair.Server.Update();
+                    pair.Client.Wait(1);
+                    pair.Client.Update();
+                    Expect.True(!pair.Client.Poll(out var unused), "no pong");
+                }
+                Expect.True(pair.Server.Stats().DatagramsReceived > 0, "the ping arrived");
+            });
+            foreach (Cookies cookies in Enum.GetValues(typeof(Cookies)))
+                server(options => { options.Cookies = cookies; options.CookiesUnvalidated = 1; }, pair => pair.Connect());
+            server(options => options.Congestion = Congestion.NewReno, pair => pair.Connect());
+        }
+
+        [Test]
+        static void a_limit_of_the_rate_delays_messages()
+        {
+            var client = With(Pair.ClientOptions(), options => options.OutgoingLimit = 80000);
+            using (var pair = Pair.Connected(null, client))
+            {
+                var clock = System.Diagnostics.Stopwatch.StartNew();
+                var message = new byte[10000];
+                message[0] = 0x86;
+                pair.Client.Send(pair.There, message);
+                pair.WaitFor(pair.Server, EventKind.Message);
+                Expect.True(clock.ElapsedMilliseconds > 300, "10,000 bytes take longer at 10,000 bytes per second: " + clock.ElapsedMilliseconds);
+            }
+        }
+
+        [Test]
+        static void a_header_of_a_trusted_proxy_that_is_wrong_is_counted()
+        {
+            using (var pair = new Pair(With(Pair.ServerOptions(), options => options.TrustedProxies = "127.0.0.0/8")))
+            using (var socket = new System.Net.Sockets.UdpClient())
+            {
+                // The signature of version 2, and the version 3.
+                byte[] header = Encoding.ASCII.GetBytes("\r\n\r\n\0\r\nQUIT\n\x31\x12\0\0");
+                socket.Send(header, header.Length, pair.Server.LocalAddress.ToIPEndPoint());
+                for (int frame = 0; frame < 10000 && pair.Server.Stats().ProxyHeadersRefused == 0; frame++)
+                {
+                    pair.Server.Wait(1);
+                    pair.Server.Update();
+                }
+                Expect.Equal(1ul, pair.Server.Stats().ProxyHeadersRefused);
+            }
+        }
+
+        [Test]
+        static void waiting_ends_with_a_datagram_or_the_time()
+        {
+            using (var pair = new Pair())
+            {
+                Expect.True(!pair.Server.Wait(5), "nothing arrives");
+                Expect.True(pair.Server.TimeoutUs == null, "no timer without a connection");
+                pair.Client.Connect(pair.ServerAddress);
+                pair.Client.Flush();
+                Expect.True(pair.Client.TimeoutUs <= 500000, "the next request of the attempt");
+                Expect.True(pair.Server.Wait(Endpoint.Forever), "a datagram has arrived");
+                Expect.True(pair.Server.Socket != pair.Client.Socket && pair.Client.Socket.ToInt64() > 0, "each has a socket");
+            }
+        }
+
+        [Test]
+        static void dropped_datagrams_are_counted_by_their_reason()
+        {
+            using (var pair = Pair.Connected())
+            using (var socket = new System.Net.Sockets.UdpClient())
+            {
+                Expect.Equal(0, pair.Server.Drops().Count);
+                Expect.Equal("", pair.Server.Advice);
+                socket.Send(new byte[] { 0x01 }, 1, pair.Server.LocalAddress.ToIPEndPoint());
+                for (int frame = 0; frame < 10000 && pair.Server.Drops().Count == 0; frame++)
+                {
+                    pair.Server.Wait(1);
+                    pair.Server.Update();
+                }
+                ulong all = 0;
+                foreach (var drop in pair.Server.Drops())
+                {
+                    Expect.True(drop.Key.Length > 3 && char.IsUpper(drop.Key[0]), "a name: " + drop.Key);
+                    all += drop.Value;
+                }
+                Expect.Equal(1ul, all);
+                Expect.Equal(all, pair.Server.Stats().DatagramsDropped);
+            }
+        }
+
+        [Test]
         static void addresses_convert_both_ways()
         {
             foreach (string text in new[] { "127.0.0.1:19132", "[2001:db8::1]:9", "[::1]:65535" })
@@ -257,6 +355,9 @@ namespace Rakwire.Tests
             Expect.Equal((ushort)1492, options.Mtu);
             Expect.Equal(10000u, options.TimeoutMs);
             Expect.Equal(12u, options.ConnectAttempts);
+            Expect.True(options.Cookies == Cookies.Automatic && options.Congestion == Congestion.Delay, "the first values");
+            Expect.True(options.PongsPerSecond == 1000 && options.PongsPerNetwork == 20 && options.MaxHalfOpenPerNetwork == 8, "limits");
+            Expect.True(options.PingIntervalMs == 5000 && options.OutgoingLimit == 0 && options.ConnectionIntervalMs == 0, "times");
             Expect.Bytes(new byte[] { 6, 10, 11 }, options.AcceptedVersions);
             Expect.True(options.HearsUnreachable && !options.OutOfBand, "flags");
             options.Guid = 77;

@@ -25,7 +25,8 @@ namespace Rakwire.Tests
             Group("FAILURE_", typeof(Failure)), Group("DISCONNECT_", typeof(DisconnectReason)), Group("REFUSED_", typeof(Refusal)),
             Group("SIDE_", typeof(Side)), Group("STATE_", typeof(ConnectionState)), Group("OUTCOME_", typeof(Outcome)),
             Group("TRUST_", typeof(Trust)), Group("FEATURE_", typeof(Features)), Group("REASON_", typeof(Failure)),
-            Group("OK", typeof(ErrorCode)), Group("", typeof(Reliability)),
+            Group("COOKIES_", typeof(Cookies)), Group("CONGESTION_", typeof(Congestion)),
+            Group("OK", typeof(ErrorCode)), Group("FOREVER", typeof(Endpoint)), Group("", typeof(Reliability)),
         };
 
         static KeyValuePair<string, Type> Group(string prefix, Type type) => new KeyValuePair<string, Type>(prefix, type);
@@ -47,9 +48,10 @@ namespace Rakwire.Tests
             {
                 string name = constant.Groups[1].Value;
                 KeyValuePair<string, Type> group = Groups.First(one => name.StartsWith(one.Key, StringComparison.Ordinal));
-                string own = group.Key == "OK" ? "Ok" : Pascal(name.Substring(group.Key.Length));
-                Expect.True(Enum.IsDefined(group.Value, own), name + " is in " + group.Value.Name);
-                Expect.Equal(constant.Groups[2].Value, Convert.ToInt64(Enum.Parse(group.Value, own)).ToString());
+                string own = Pascal(name == group.Key ? name : name.Substring(group.Key.Length));
+                FieldInfo field = group.Value.GetField(own);
+                Expect.True(field != null && field.IsLiteral, name + " is in " + group.Value.Name);
+                Expect.Equal(constant.Groups[2].Value, Convert.ToInt64(field.GetRawConstantValue()).ToString());
             }
         }
 
@@ -90,6 +92,35 @@ namespace Rakwire.Tests
                 Expect.Equal(byStruct.Count() - 1, own.Count);
             }
             Expect.True(fields > 100 && lines.Length - fields == Structs.Count, "all structs and fields are compared");
+        }
+
+        static object Number(Type type, int value) =>
+            type == typeof(bool) ? true : type.IsEnum ? Enum.ToObject(type, 1) : Convert.ChangeType(value, type);
+
+        /// <summary>Sets each option that is a number, and returns how many there are.</summary>
+        static int EachNumberReachesItsField(object options)
+        {
+            FieldInfo raw = options.GetType().GetField("raw", BindingFlags.Instance | BindingFlags.NonPublic);
+            int count = 0;
+            foreach (PropertyInfo property in options.GetType().GetProperties().Where(one => one.PropertyType.IsValueType))
+            {
+                FieldInfo field = raw.FieldType.GetField(property.Name, BindingFlags.Instance | BindingFlags.NonPublic);
+                Expect.True(field != null, property.Name + " has a field");
+                object value = Number(property.PropertyType, 100 + count);
+                property.SetValue(options, value);
+                object found = field.GetValue(raw.GetValue(options));
+                Expect.Equal(property.Name + " " + Convert.ToUInt64(value), property.Name + " " + Convert.ToUInt64(found));
+                Expect.Equal(value, property.GetValue(options));
+                count++;
+            }
+            return count;
+        }
+
+        [Test]
+        static void every_option_is_stored_in_the_field_of_its_name()
+        {
+            Expect.True(EachNumberReachesItsField(new EndpointOptions()) > 25, "the options of an endpoint");
+            Expect.True(EachNumberReachesItsField(new ConnectOptions()) > 5, "the options of an attempt");
         }
     }
 }

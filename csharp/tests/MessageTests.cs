@@ -110,6 +110,40 @@ namespace Rakwire.Tests
         }
 
         [Test]
+        static void bytes_of_an_event_are_refused_once_they_are_kept()
+        {
+            using (var pair = Pair.Connected())
+            {
+                pair.Client.Send(pair.There, new byte[] { 0x86 });
+                pair.Client.Flush();
+                for (bool isKept = false; !isKept;)
+                {
+                    pair.Server.Update();
+                    while (!isKept && pair.Server.Poll(out var e))
+                        if (e.Kind == EventKind.Message)
+                        {
+                            KeptMessage kept = e.Keep();
+                            isKept = true;
+                            bool thrown = false;
+                            try
+                            {
+                                e.Keep();
+                            }
+                            catch (ObjectDisposedException)
+                            {
+                                thrown = true;
+                            }
+                            Expect.True(thrown, "the bytes are kept once");
+                            pair.Server.Poll(out var next);
+                            Expect.Bytes(new byte[] { 0x86 }, kept.Data);
+                            kept.Dispose();
+                            Expect.Equal(0ul, pair.Server.Stats().BorrowedMessages);
+                        }
+                }
+            }
+        }
+
+        [Test]
         static void bytes_of_an_event_end_with_the_next_poll()
         {
             using (var pair = Pair.Connected())
@@ -122,8 +156,10 @@ namespace Rakwire.Tests
                     if (!pair.Server.Poll(out var e) || e.Kind != EventKind.Message)
                         continue;
                     Expect.Equal(1, e.Data.Length);
+                    Expect.Equal(1ul, pair.Server.Stats().BorrowedMessages);
                     pair.Server.Poll(out var next);
                     Expect.Equal(0, next.Data.Length);
+                    Expect.Equal(0ul, pair.Server.Stats().BorrowedMessages);
                     bool thrown = false;
                     try
                     {
@@ -191,6 +227,17 @@ namespace Rakwire.Tests
                 ConnectionStats stats = pair.Client.Stats(pair.There);
                 Expect.True(stats.MessagesSent >= 1 && stats.BytesPushed >= 3 && stats.ActualBytesSent > 100 && stats.Mtu == info.Mtu, "sent");
                 Expect.True(stats.RoundTripUs > 0 && stats.RoundTripUs < 5000000 && stats.Loss == 0, "a round trip without loss");
+                ConnectionStats there = pair.Server.Stats(pair.Back);
+                Expect.True(there.BytesProcessed >= 3 && there.BytesIgnored == 0 && there.DatagramsLate == 0, "delivered");
+                Expect.True(stats.WaitingResendMessages == 0 && stats.WaitingResendBytes == 0, "nothing is sent again");
+                Expect.True(stats.ClockDifferenceMs != null, "the clocks were compared");
+                for (int frame = 0; frame < 10000 && pair.Client.Stats(pair.There).BytesPushedLastSecond == 0; frame++)
+                {
+                    pair.Client.Wait(1);
+                    pair.Client.Update();
+                    while (pair.Client.Poll(out var unused)) { }
+                }
+                Expect.True(pair.Client.Stats(pair.There).BytesPushedLastSecond >= 3, "the last second");
                 EndpointStats all = pair.Server.Stats();
                 Expect.True(all.Connections == 1 && all.DatagramsReceived > 2 && all.BytesSent > 100, "the counters of the endpoint");
                 pair.Client.SetTimeout(pair.There, 5000);

@@ -132,6 +132,44 @@ namespace Rakwire.Tests
         }
 
         [Test]
+        static void a_token_key_in_a_file_serves_the_backend_and_the_server()
+        {
+            if (IsMissingAsReported())
+                return;
+            string path = Path.Combine(Path.GetTempPath(), Path.GetRandomFileName()), log = path + ".log";
+            try
+            {
+                Keys.CreateTokenKeyFile(path);
+                Expect.Fails(ErrorCode.System, () => Keys.CreateTokenKeyFile(path));
+                byte[] serverKey = Keys.Generate(out byte[] serverPublic), clientKey = Keys.Generate(out byte[] clientPublic);
+                EndpointOptions server = Pair.ServerOptions(), client = Pair.ClientOptions();
+                server.ServerKey = serverKey;
+                server.TokenKeyFile = path;
+                server.KeyLogFile = log;
+                client.Secure = true;
+                using (var pair = new Pair(server, client))
+                {
+                    var claims = new TokenClaims
+                    {
+                        UserId = 7, Expires = InOneMinute, ClientKey = clientPublic,
+                        ServerNames = new[] { pair.ServerAddress }, ServerKeys = new[] { serverPublic },
+                    };
+                    Expect.Fails(ErrorCode.System, () => claims.ToTokenByFile(path + ".missing"));
+                    string token = claims.ToTokenByFile(path);
+                    pair.Client.Connect(null, new ConnectOptions { Token = token, IdentityKey = clientKey });
+                    pair.Back = pair.WaitFor(pair.Server, EventKind.Connected).Connection;
+                    Expect.Equal(7ul, pair.Server.SecurePeer(pair.Back).TokenUserId);
+                }
+                Expect.True(new FileInfo(log).Length > 100, "the keys of the connection are in the file");
+            }
+            finally
+            {
+                File.Delete(path);
+                File.Delete(log);
+            }
+        }
+
+        [Test]
         static void a_plain_connection_has_no_secure_peer()
         {
             if (IsMissingAsReported())
