@@ -78,11 +78,24 @@ impl Endpoint {
         }
         let Self { polled, messages, attempts, connections, .. } = self;
         while let Some(next) = polled.poll_event() {
-            let attempted = Attempted::by(&next);
-            let lends = describe(next, event, messages, connections);
-            if lends == Lends::Large {
-                messages.lend_vec(polled.take_event_data(), event);
+            // Most events are messages, which end no attempt.
+            if let Event::Message { id, delivery, message } = next {
+                event.kind = RAKWIRE_EVENT_MESSAGE;
+                event.connection = connections.number_of(id);
+                event.reliability = delivery.reliability as u8;
+                event.channel = delivery.channel.number();
+                if message.len() > COPIED {
+                    messages.lend_vec(polled.take_event_data(), event);
+                } else {
+                    messages.lend(
+                        |buffer| message.chunks().for_each(|chunk| buffer.extend_from_slice(chunk)),
+                        event,
+                    );
+                }
+                return true;
             }
+            let attempted = Attempted::by(&next);
+            describe(next, event, messages, connections);
             match attempted {
                 Attempted::Nothing => {}
                 Attempted::Ended(id) => attempts.end(id),
@@ -131,37 +144,18 @@ impl Attempted {
     }
 }
 
-/// The bytes that an event lends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lends {
-    /// Nothing, or bytes that were copied to the memory of this endpoint already.
-    Done,
-    /// A message in parts, which the endpoint hands over as a whole.
-    Large,
-}
-
 /// Longer messages are handed over in the memory in which their parts were joined. Shorter ones are copied to memory that is there.
 const COPIED: usize = 4_096;
 
-/// Writes down an event.
+/// Writes down an event other than a message.
 #[expect(clippy::too_many_lines, reason = "one arm for each event")]
 fn describe(
     from: Event<'_, RakNet>,
     event: &mut RakwireEvent,
     messages: &mut Messages,
     connections: &mut Connections,
-) -> Lends {
+) {
     match from {
-        Event::Message { id, delivery, message } => {
-            event.kind = RAKWIRE_EVENT_MESSAGE;
-            event.connection = connections.number_of(id);
-            event.reliability = delivery.reliability as u8;
-            event.channel = delivery.channel.number();
-            if message.len() > COPIED {
-                return Lends::Large;
-            }
-            messages.lend(|buffer| message.chunks().for_each(|chunk| buffer.extend_from_slice(chunk)), event);
-        }
         Event::Connected { id, remote, identity, side } => {
             event.kind = RAKWIRE_EVENT_CONNECTED;
             event.connection = connections.number_of(id);
@@ -219,9 +213,8 @@ fn describe(
             event.mtu = mtu;
         }
         // An event that this library does not know has the kind 0.
-        _ => {}
+        Event::Message { .. } | _ => {}
     }
-    Lends::Done
 }
 
 /// Writes down how far a large message is.
