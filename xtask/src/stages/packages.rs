@@ -39,7 +39,7 @@ pub(super) fn packages() -> [Stage; 3] {
 
 /// Tests of products in separate workspaces.
 #[rustfmt::skip]
-pub(super) fn workspaces() -> [Stage; 4] {
+pub(super) fn workspaces() -> [Stage; 6] {
     [
         Stage::in_workspace("capi", "the C library and its C++ headers: lints, bad input, foreign peers, installation",
             &[Need::CppCompiler, Need::Cmake, Need::PkgConfig, Need::Valgrind, Need::CppPeer])
@@ -51,6 +51,11 @@ pub(super) fn workspaces() -> [Stage; 4] {
         Stage::new("csharp", "the C# binding and its transports, by Mono and .NET: header, events, errors, garbage, examples",
             &[Need::CppCompiler, Need::Mono], |shell| shell.cmd("csharp/check", [""; 0]).run())
             .tier(Tier::Nightly, "needs Mono and .NET"),
+        Stage::new("python", "the Python package: lints, types, wheel, source distribution, tests with the original, programs of the documents",
+            &[Need::CppPeer], |shell| shell.cmd("python/check", [""; 0]).run())
+            .tier(Tier::Nightly, "compiles the driver in release profile, twice"),
+        Stage::in_workspace("bevy", "the backend of bevy_replicon: lints, tests over loopback", &[])
+            .tier(Tier::Nightly, "a separate workspace that compiles Bevy"),
     ]
 }
 
