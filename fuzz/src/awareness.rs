@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::protocol::{FlowInspector, Change, Handshake, PongCache, ProtocolKind, Verdict};
+use crate::protocol::{Change, FlowInspector, Handshake, PongCache, ProtocolKind, Verdict};
 use crate::steps::steps;
 
 /// The longest pong: its fixed part and the longest data, in bytes.
