@@ -9,12 +9,12 @@ use shuttle::scheduler::PctScheduler;
 use shuttle::sync::{Arc, Mutex};
 use shuttle::{future, thread};
 
-use crate::arrivals::ArrivalQueue;
 use crate::admission::LockedAdmission;
+use crate::arrivals::ArrivalQueue;
 use crate::inbox::{Inbox, Message, Phase};
+use crate::socket::RecvBatch;
 use crate::telemetry::ConnectionSpan;
 use crate::wakes::Signal;
-use crate::socket::RecvBatch;
 
 /// The number of orders that each property tries by default.
 const RUNS: usize = 2_000;

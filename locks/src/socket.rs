@@ -38,7 +38,11 @@ impl Socket {
         Ok(None)
     }
 
-    pub(crate) fn receive_now<'b>(&self, _clock: &Clock, _buffers: &'b mut Buffers) -> io::Result<Received<'b>> {
+    pub(crate) fn receive_now<'b>(
+        &self,
+        _clock: &Clock,
+        _buffers: &'b mut Buffers,
+    ) -> io::Result<Received<'b>> {
         Err(io::ErrorKind::WouldBlock.into())
     }
 }
