@@ -269,7 +269,7 @@ impl RakwireClient {
                 }
                 Event::Receipt { receipt, .. } => self.outbox.settle(receipt),
                 Event::Message { .. } if self.status == Status::Connected => {
-                    match open(endpoint.take_lent(), count) {
+                    match open(endpoint.take_event_data(), count) {
                         Some((channel, payload)) => insert(channel, payload),
                         None => self.dropped.unknown_channel += 1,
                     }

@@ -235,7 +235,7 @@ impl RakwireServer {
                     }
                 }
                 Event::Message { id, .. } => {
-                    let message = endpoint.take_lent();
+                    let message = endpoint.take_event_data();
                     let Some(client) = self.clients.get_mut(&id) else { continue };
                     match open(message, count) {
                         Some((channel, payload)) => {
