@@ -165,7 +165,7 @@ pub type TokenKeys = Vec<TokenKey, MAX_TOKEN_KEYS>;
 
 /// A record of used tokens. All peers of one server share one, so that a token can be used only once.
 pub trait UsedTokenStore: fmt::Debug + Send + Sync {
-    /// Marks a token as used at `now` seconds since 1970, atomically, like [`UsedTokens::take`]. It must not block.
+    /// Marks a token as used at `now` seconds since 1970, atomically, like [`UsedTokens::mark_used`]. It must not block.
     ///
     /// # Errors
     /// [`TokenError::Used`], [`TokenError::NoRoom`] and [`TokenError::Expired`]; the client is refused.
