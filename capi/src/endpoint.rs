@@ -148,7 +148,6 @@ impl Attempted {
 const COPIED: usize = 4_096;
 
 /// Writes down an event other than a message.
-#[expect(clippy::too_many_lines, reason = "one arm for each event")]
 fn describe(
     from: Event<'_, RakNet>,
     event: &mut RakwireEvent,

@@ -24,7 +24,7 @@ mod wakes;
 mod telemetry {
     /// A connection without spans.
     #[derive(Clone, Debug, Default)]
-    pub(crate) struct ConnectionSpan;
+    pub(crate) struct ConnectionSpan(());
 }
 
 mod host;

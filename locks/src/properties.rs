@@ -54,7 +54,7 @@ pub fn no_notification_is_lost() {
 }
 
 fn inbox() -> Arc<Inbox<RakNet>> {
-    Arc::new(Inbox::new(([127, 0, 0, 1], 1).into(), Phase::Connected, ConnectionSpan))
+    Arc::new(Inbox::new(([127, 0, 0, 1], 1).into(), Phase::Connected, ConnectionSpan::default()))
 }
 
 fn message(number: u8) -> Message<Delivery> {
