@@ -2,29 +2,16 @@
 //!
 //! A message begins with the number of its attempt, so that a byte of another connection is found.
 
-use rakwire::raknet::{Channel, ConnectionId, Delivery, Peer, Priority, Reliability, SendError};
+use rakwire::raknet::{ConnectionId, Delivery, Peer, SendError};
 use rakwire::{Instant, raknet};
 
 use crate::Kept;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, draw_delivery};
 use crate::random::Random;
 
 /// The first byte of each message; those below 0x1B belong to RakNet.
 const MARK: u8 = 0x90;
 const HEAD: usize = 5;
-
-const CHANNELS: [u8; 4] = [0, 1, 7, 31];
-const PRIORITIES: [Priority; 4] = [Priority::Immediate, Priority::High, Priority::Medium, Priority::Low];
-const RELIABILITIES: [Reliability; 8] = [
-    Reliability::Unreliable,
-    Reliability::UnreliableSequenced,
-    Reliability::Reliable,
-    Reliability::ReliableOrdered,
-    Reliability::ReliableSequenced,
-    Reliability::UnreliableWithReceipt,
-    Reliability::ReliableWithReceipt,
-    Reliability::ReliableOrderedWithReceipt,
-];
 
 /// One direction of an attempt.
 #[derive(Default)]
@@ -169,14 +156,6 @@ pub(crate) fn split(message: &[u8]) -> Option<(u32, &[u8])> {
     let (head, content) = message.split_at_checked(HEAD)?;
     let (mark, number) = head.split_first()?;
     (*mark == MARK).then_some((u32::from_be_bytes(number.try_into().ok()?), content))
-}
-
-fn draw_delivery(random: &mut Random) -> Delivery {
-    Delivery {
-        reliability: RELIABILITIES[random.below(8) as usize],
-        channel: Channel::new(CHANNELS[random.below(4) as usize]).unwrap_or_default(),
-        priority: PRIORITIES[random.below(4) as usize],
-    }
 }
 
 /// Takes all events of a peer, with copies of the messages.

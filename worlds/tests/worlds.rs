@@ -63,7 +63,7 @@ fn a_plan_depends_on_its_seed_alone() {
 }
 
 #[test]
-fn what_is_left_out_changes_nothing_else() {
+fn omitting_a_fault_keeps_the_others() {
     let seed = (0..).find(|seed| Plan::new(*seed).faults.len() > 2).expect("a seed with faults");
     let (whole, omitted) = (Plan::new(seed), Omitted { faults: [1].into(), clients: [0].into() });
     let part = Plan::without(seed, &omitted);

@@ -7,18 +7,9 @@ use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader, Record, Split};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
 use rakwire::wire::{Wire, Writer};
 
+use super::ledger::RELIABILITIES;
 use super::operation::Forgery;
 
-const RELIABILITIES: [Reliability; 8] = [
-    Reliability::Unreliable,
-    Reliability::UnreliableSequenced,
-    Reliability::Reliable,
-    Reliability::ReliableOrdered,
-    Reliability::ReliableSequenced,
-    Reliability::UnreliableWithReceipt,
-    Reliability::ReliableWithReceipt,
-    Reliability::ReliableOrderedWithReceipt,
-];
 const SPLIT: u8 = 0x10;
 
 /// Returns the bytes of a forgery against a connection with numbers that started at `first`.

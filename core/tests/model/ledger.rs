@@ -1,7 +1,8 @@
 //! The messages of one direction: those sent, those that arrived, and the guarantees of every reliability.
 
-use rakwire::raknet::{Channel, Delivery, Reliability};
+use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
 
+use super::random::Random;
 use super::{Broken, Kept};
 
 /// The first byte of a message that contains its number. The first byte of a message of one or two bytes identifies
@@ -185,4 +186,28 @@ fn may_travel_as(sent: Reliability, arrived: Reliability) -> bool {
         Reliability::ReliableSequenced => &[Reliability::ReliableSequenced],
     };
     forms.contains(&arrived)
+}
+
+const CHANNELS: [u8; 4] = [0, 1, 7, 31];
+const PRIORITIES: [Priority; 4] = [Priority::Immediate, Priority::High, Priority::Medium, Priority::Low];
+/// All reliabilities, in the order of their numbers on the wire.
+pub const RELIABILITIES: [Reliability; 8] = [
+    Reliability::Unreliable,
+    Reliability::UnreliableSequenced,
+    Reliability::Reliable,
+    Reliability::ReliableOrdered,
+    Reliability::ReliableSequenced,
+    Reliability::UnreliableWithReceipt,
+    Reliability::ReliableWithReceipt,
+    Reliability::ReliableOrderedWithReceipt,
+];
+
+/// Draws the delivery of a message.
+pub fn draw_delivery(random: &mut Random) -> Delivery {
+    let channel = CHANNELS[random.below(4) as usize];
+    Delivery {
+        reliability: RELIABILITIES[random.below(8) as usize],
+        channel: Channel::new(channel).unwrap_or_default(),
+        priority: PRIORITIES[random.below(4) as usize],
+    }
 }

@@ -3,30 +3,16 @@
 
 use core::time::Duration;
 
-use rakwire::raknet::{
-    Capacity, Channel, Config, ConnectionId, Delivery, Event, Peer, Priority, Reliability, SendError,
-};
+use rakwire::raknet::{Capacity, Config, ConnectionId, Event, Peer, SendError};
 use rakwire::sim::{Conditions, Pair};
 use rakwire::{Instant, U24};
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, draw_delivery};
 use super::random::Random;
 use super::{Broken, Kept};
 
 /// The longest virtual time of a run, in which half of all datagrams may be lost.
 const LIMIT: Duration = Duration::from_secs(600);
-const CHANNELS: [u8; 4] = [0, 1, 7, 31];
-const PRIORITIES: [Priority; 4] = [Priority::Immediate, Priority::High, Priority::Medium, Priority::Low];
-const RELIABILITIES: [Reliability; 8] = [
-    Reliability::Unreliable,
-    Reliability::UnreliableSequenced,
-    Reliability::Reliable,
-    Reliability::ReliableOrdered,
-    Reliability::ReliableSequenced,
-    Reliability::UnreliableWithReceipt,
-    Reliability::ReliableWithReceipt,
-    Reliability::ReliableOrderedWithReceipt,
-];
 
 /// One direction: the messages still to be sent, and those that arrived.
 struct Flow {
@@ -43,7 +29,7 @@ impl Flow {
     /// Sends a few messages, as far as there is room.
     fn send(&mut self, peer: &mut Peer<'_>, now: Instant, id: ConnectionId) -> Kept {
         for _ in 0..self.random.below(4).min(self.left) {
-            let (delivery, length) = (self.delivery(), self.length());
+            let (delivery, length) = (draw_delivery(&mut self.random), self.length());
             let message = self.ledger.compose(length);
             match peer.send(now, id, &message, delivery) {
                 Ok(_) => self.ledger.accept(delivery, &message),
@@ -53,15 +39,6 @@ impl Flow {
             self.left -= 1;
         }
         Ok(())
-    }
-
-    fn delivery(&mut self) -> Delivery {
-        let channel = CHANNELS[self.random.below(4) as usize];
-        Delivery {
-            reliability: RELIABILITIES[self.random.below(8) as usize],
-            channel: Channel::new(channel).unwrap_or_default(),
-            priority: PRIORITIES[self.random.below(4) as usize],
-        }
     }
 
     fn length(&mut self) -> usize {
