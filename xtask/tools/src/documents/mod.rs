@@ -7,6 +7,7 @@ mod counts;
 mod index;
 mod paths;
 mod spans;
+mod walk;
 
 use std::fs;
 
@@ -64,6 +65,11 @@ fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
         problems.extend(paths.problems(document, &text));
         if document == ARCHITECTURE {
             problems.extend(index.invariants(&text, stages));
+            let (walks, more) = walk::walks(&text);
+            problems.extend(more);
+            for walk in walks {
+                shell.print(format_args!("{}: {} files, {} returns", walk.heading, walk.files, walk.returns));
+            }
         }
         wrong.extend(problems.iter().map(|(line, problem)| format!("{document}:{line}: {problem}")));
     }
