@@ -340,7 +340,7 @@ namespace Rakwire
         public ushort PongsPerNetwork { get => raw.PongsPerNetwork; set => raw.PongsPerNetwork = value; }
         /// <summary>Least time between two connections of one address. Default: 0, none.</summary>
         public uint ConnectionIntervalMs { get => raw.ConnectionIntervalMs; set => raw.ConnectionIntervalMs = value; }
-        /// <summary>Networks of proxies whose PROXY headers (version 2) name the address of a client, such as "10.0.0.7/32,fd00::/64".</summary>
+        /// <summary>Networks of trusted proxies: their PROXY headers (version 2) name the address of a client. Such as "10.0.0.7/32,fd00::/64".</summary>
         public string TrustedProxies { get; set; }
         /// <summary>Blocks of 512 bytes for messages on their way. 0: as many as the connections need.</summary>
         public uint Blocks { get => raw.Blocks; set => raw.Blocks = value; }

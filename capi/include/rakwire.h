@@ -430,7 +430,7 @@ typedef struct {
     uint64_t outgoing_limit;
     // The file of a token key, beside `token_keys`. Default: null.
     const char *token_key_file;
-    // Networks of proxies whose PROXY headers (version 2) name the address of a client, such as "10.0.0.7/32,fd00::/64".
+    // Networks of trusted proxies: their PROXY headers (version 2) name the address of a client. Such as "10.0.0.7/32,fd00::/64".
     // Default: null.
     const char *trusted_proxies;
     // A file to append the keys of secure connections to, by which captures of them can be read. For development alone.

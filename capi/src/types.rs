@@ -303,7 +303,7 @@ pub struct RakwireOptions {
     pub outgoing_limit: u64,
     /// The file of a token key, beside `token_keys`. Default: null.
     pub token_key_file: *const c_char,
-    /// Networks of proxies whose PROXY headers (version 2) name the address of a client, such as "10.0.0.7/32,fd00::/64".
+    /// Networks of trusted proxies: their PROXY headers (version 2) name the address of a client. Such as "10.0.0.7/32,fd00::/64".
     /// Default: null.
     pub trusted_proxies: *const c_char,
     /// A file to append the keys of secure connections to, by which captures of them can be read. For development alone.

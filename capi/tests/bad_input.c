@@ -118,7 +118,7 @@ static void wrong_sizes(rakwire_endpoint_t endpoint)
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll(endpoint, &event));
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll_next(endpoint, &event));
 
-    /* Room for a later version, whose fields this library sets to zero and accepts as zero alone. */
+    /* Room for a later version: this library sets its fields to zero, and accepts only zero. */
     struct { rakwire_options_t known; uint8_t unknown[64]; } newer;
     memset(&newer, 0xFF, sizeof newer);
     EXPECT(RAKWIRE_OK, rakwire_options_init(&newer.known, sizeof newer));

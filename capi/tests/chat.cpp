@@ -135,7 +135,7 @@ static int client(unsigned short port, const char *name)
         }
         RakSleep(5);
     }
-    // What was sent still leaves before the connection ends.
+    // Sent messages still leave before the connection ends.
     RakSleep(50);
     peer->CloseConnection(server, true);
     peer->Shutdown(300);

@@ -7,7 +7,7 @@ namespace Rakwire.Tests
 {
     static class SecurityTests
     {
-        /// <summary>Returns true for a library without security, whose functions must say so.</summary>
+        /// <summary>Returns true for a library without security: its functions must say so.</summary>
         static bool IsMissingAsReported()
         {
             if ((Library.Features & Features.Secure) != 0)

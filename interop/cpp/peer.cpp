@@ -153,7 +153,7 @@ const char *failure(unsigned char id) {
     }
 }
 
-// What became of a connection, for whoever lets a server dial: one line.
+// Prints the outcome of a connection that a server has dialled: one line.
 void tell(const Packet *p) {
     const char *what = p->data[0] == ID_CONNECTION_REQUEST_ACCEPTED ? "accepted"
         : p->data[0] == ID_NEW_INCOMING_CONNECTION ? "incoming" : failure(p->data[0]);

@@ -50,7 +50,7 @@ public:
     }
 };
 
-// What others call and signal: a number in the bit stream, or two.
+// The functions that others call and signal: a number in the bit stream, or two.
 unsigned number(BitStream *arguments) {
     unsigned value = 0;
     arguments->Read(value);
@@ -74,7 +74,7 @@ class Peer {
     std::string printed_graph;
     std::map<int, bool> completed;
 
-    // Who says that it is connected to whom: "A-B A-C B-A".
+    // The connections that each peer reports: "A-B A-C B-A".
     std::string pairs() {
         DataStructures::OrderedList<RakNetGUID, RakNetGUID> peers;
         graph.GetParticipantList(peers);

@@ -69,7 +69,7 @@ Options parse(int argc, char **argv) {
     return o;
 }
 
-// Neither class tells the port that it listens on.
+// Neither class reports the port that it listens on.
 template <class Base> struct Listening : Base {
     int port() const {
         sockaddr_in address = {};
@@ -79,7 +79,7 @@ template <class Base> struct Listening : Base {
     }
 };
 
-// How far a long message is, which the class tells as if it were one.
+// The progress of a long message, which the class reports like a message.
 bool is_progress(const Packet *p) {
     return p->length == sizeof(MessageID) + 3 * sizeof(unsigned) + 65536 && p->data[0] == ID_DOWNLOAD_PROGRESS;
 }

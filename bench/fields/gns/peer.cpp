@@ -202,7 +202,7 @@ void play(const Options &o) {
     print_report(o.count, began, values);
 }
 
-// A port that nobody uses: the library takes no 0 for one.
+// A free port, since the library does not accept 0 for one.
 uint16 free_port() {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -273,7 +273,7 @@ int main(int argc, char **argv) {
     for (auto name : {k_ESteamNetworkingConfig_SendBufferSize, k_ESteamNetworkingConfig_RecvBufferSize})
         utils->SetGlobalConfigValueInt32(name, BUFFER);
     utils->SetGlobalConfigValueInt32(k_ESteamNetworkingConfig_RecvBufferMessages, MESSAGES);
-    // Nobody is to be asked who a peer on loopback is.
+    // Peers on loopback need no certificate.
     utils->SetGlobalConfigValueInt32(k_ESteamNetworkingConfig_IP_AllowWithoutAuth, 1);
     try {
         run(o);

@@ -44,7 +44,11 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let mut areas = BTreeMap::<String, Prose>::new();
     for path in tracked::files(shell)?.iter().filter(|path| !path.contains("CHANGELOG")) {
         let is_document = path.ends_with(".md");
-        if is_document || [".rs", ".ts", ".mjs", ".js"].iter().any(|end| path.ends_with(end)) {
+        if is_document
+            || [".rs", ".ts", ".mjs", ".js", ".c", ".h", ".hpp", ".cpp", ".cs", ".py", ".pyi"]
+                .iter()
+                .any(|end| path.ends_with(end))
+        {
             let area = if is_document { "documents" } else { path.split('/').next().unwrap_or_default() };
             let prose = areas.entry(area.to_owned()).or_default();
             lines(&shell.read(path)?, is_document).for_each(|line| prose.add(line));
@@ -73,8 +77,8 @@ fn lines(text: &str, is_document: bool) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter_map(move |line| {
         let is_fence = is_document && line.starts_with("```");
         in_code ^= is_fence;
-        let is_comment = line.starts_with("//") || line.starts_with("/*") || line.starts_with("* ");
-        let prose = line.trim_start_matches(['/', '!', '*', ' ']);
+        let is_comment = ["//", "/*", "* ", "# "].iter().any(|start| line.starts_with(start));
+        let prose = line.trim_start_matches(['/', '!', '*', '#', ' ']);
         (if is_document { !in_code && !is_fence } else { is_comment } && !prose.is_empty()).then_some(prose)
     })
 }
