@@ -11,5 +11,10 @@ pub const RISCV: &str = "riscv32imc-unknown-none-elf";
 /// The target of programs that need no system library: Linux with musl, on the host's architecture.
 pub const STATIC: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
+/// Desktops and phones that games run on, and that no test here can run on.
+pub const ELSEWHERE: [&str; 4] =
+    [WINDOWS, "aarch64-apple-darwin", "aarch64-apple-ios", "aarch64-linux-android"];
+/// Windows, with the linker of MinGW.
+pub const WINDOWS: &str = "x86_64-pc-windows-gnu";
 /// The browser target.
 pub const WASM: &str = "wasm32-unknown-unknown";

@@ -9,7 +9,7 @@ use crate::artifacts;
 use crate::fields;
 use crate::schedule::{Constraints, Load, Resource};
 use crate::shell::Shell;
-use crate::targets::{RISCV, STATIC, THUMB, THUMB_M4, THUMB_M33, WASM};
+use crate::targets::{ELSEWHERE, RISCV, STATIC, THUMB, THUMB_M4, THUMB_M33, WASM};
 use crate::tools_of_xtask;
 
 /// QEMU for Arm boards: the program, and the package of the distribution.
@@ -83,6 +83,8 @@ needs! {
     ThumbTarget "rust target for microcontrollers": How::Targets(&[THUMB]);
     WasmTarget "rust target for browsers": How::Targets(&[WASM]);
     FirmwareTargets "rust targets of the firmwares": How::Targets(&[THUMB_M4, THUMB_M33, RISCV]);
+    ElsewhereTargets "rust targets of Windows, macOS, iOS and Android": How::Targets(&ELSEWHERE);
+    MinGw "mingw": How::System(&[("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64")]);
     StaticTarget "rust target of static programs": How::Targets(&[STATIC]);
     MuslCompiler "musl-gcc": How::System(&[("musl-gcc", "musl-tools")]);
     Chromium "chromium": How::Browser("CHROMIUM", &["chromium", "google-chrome", "google-chrome-stable", "chromium-browser"], "chromium");

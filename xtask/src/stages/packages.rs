@@ -8,6 +8,8 @@ use crate::setup::Need;
 use crate::shell::Shell;
 use crate::site;
 use crate::stage::{Stage, Tier};
+use crate::targets::{ELSEWHERE, WINDOWS};
+use crate::workspaces;
 
 /// The needs of the npm package in runtimes other than browsers.
 const RUNTIMES: [Need; 4] = [Need::Node, Need::NpmPackage, Need::RuntimePackages, Need::HostTests];
@@ -26,7 +28,7 @@ const BUNDLERS: [Need; 8] = [
 
 /// Stages for the published crates.
 #[rustfmt::skip]
-pub(super) fn packages() -> [Stage; 3] {
+pub(super) fn packages() -> [Stage; 4] {
     [
         Stage::in_tools("semver", "the public APIs respect semantic versioning, once there is a release to compare with", &[])
             .tier(Tier::Ci, "compares with a release"),
@@ -34,6 +36,9 @@ pub(super) fn packages() -> [Stage; 3] {
             .uses(Resource::DevProfile).tier(Tier::Ci, "compiles everything from packages"),
         Stage::new("msrv", "every published crate builds with its minimum Rust version", &[Need::CargoHack], msrv)
             .uses(Resource::DevProfile).tier(Tier::Nightly, "compiles everything with other compilers"),
+        Stage::new("platforms", "native, plugins and the C library compile for Windows, macOS, iOS and Android; the library links for Windows",
+            &[Need::ElsewhereTargets, Need::MinGw], platforms)
+            .uses(Resource::DevProfile).tier(Tier::Nightly, "compiles the dependencies for four targets"),
     ]
 }
 
@@ -98,6 +103,20 @@ fn msrv(shell: &Shell) -> Result<()> {
         let args = ["hack", "check", "--rust-version", "--ignore-private"].into_iter();
         shell.cmd("cargo", args.chain(selection.iter().copied())).run()
     })
+}
+
+/// Only the linker of Windows can be had on Linux without the makers' development kits: the other targets are checked.
+fn platforms(shell: &Shell) -> Result<()> {
+    for target in ELSEWHERE {
+        shell
+            .cmd("cargo", ["check", "-p", "rakwire-native", "-p", "rakwire-plugins", "--target", target])
+            .run()?;
+        workspaces::cargo(shell, "capi", &["check", "--locked", "--target", target]).run()?;
+    }
+    for [package, kind] in [["rakwire-cli", "--bins"], ["rakwire-native", "--all-targets"]] {
+        shell.cmd("cargo", ["build", "-p", package, kind, "--target", WINDOWS]).run()?;
+    }
+    workspaces::cargo(shell, "capi", &["build", "--locked", "--target", WINDOWS]).run()
 }
 
 /// Runs the tests with the system's Node: `npm test` would use the one among the packages of its folder.

@@ -6,8 +6,10 @@ use std::time::Duration;
 use rakwire::raknet::Refusal;
 use rakwire_native::{
     ConnectError, ConnectFailure, ConnectOptions, Delivery, Endpoint, Options, OutOfBand, OutOfBandError,
-    PingError, PingScope, SetError, Unconnected, UnconnectedKind,
+    SetError, Unconnected, UnconnectedKind,
 };
+#[cfg(target_os = "linux")]
+use rakwire_native::{PingError, PingScope};
 
 use crate::endpoint::subject::until;
 use crate::support::DEADLINE;

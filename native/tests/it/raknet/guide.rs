@@ -185,6 +185,8 @@ fn messages_survive_encoding_and_malformed_ones_are_refused() {
 #[tokio::test]
 async fn a_token_admits_a_user_once() {
     let folder = std::env::temp_dir().join(format!("rakwire-guide-{}", std::process::id()));
+    // A failed run of an earlier process with this number may have left it.
+    let _ = std::fs::remove_dir_all(&folder);
     guide_secure::create_keys(&folder).expect("a new folder");
     let options = guide_secure::options(&folder).expect("two keys");
     let endpoint = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
