@@ -51,6 +51,10 @@ fn judge(case: &'static Case, fault: Fault) -> Outcome {
     }
 }
 
+/// Attempts of a case that is not as expected beside others. The machine may be busy with something else for as long as
+/// an answer may take, and a fault is there in each attempt.
+const REPEATS: usize = 3;
+
 /// Judges every case and returns a line for each that is not as expected.
 fn judge_all(
     fault: impl Fn(&Case) -> Fault + Sync,
@@ -58,28 +62,27 @@ fn judge_all(
 ) -> Vec<String> {
     let cases: Vec<_> = cases::all().collect();
     let next = AtomicUsize::new(0);
-    let wrong = Mutex::new(Vec::new());
+    let doubtful = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let fault = fault(case);
-                    let mut outcome = judge(case, fault);
-                    // The machine may be busy with something else for as long as an answer may take.
-                    if !expected(&outcome) {
-                        outcome = judge(case, fault);
-                    }
-                    if !expected(&outcome) {
-                        let line = format!("{} {} with {fault:?}: {outcome:?}", case.number, case.name);
-                        wrong.lock().expect("no thread panicked").push(line);
+                    if !expected(&judge(case, fault(case))) {
+                        doubtful.lock().expect("no thread panicked").push(*case);
                     }
                 }
             });
         }
     });
-    let mut wrong = wrong.into_inner().expect("no thread panicked");
-    wrong.sort();
-    wrong
+    let mut doubtful = doubtful.into_inner().expect("no thread panicked");
+    doubtful.sort_by_key(|case| case.number);
+    let unexpected = |case: &&'static Case| {
+        let outcomes = (0..REPEATS).map(|_| judge(case, fault(case)));
+        let outcome = outcomes.take_while(|outcome| !expected(outcome)).collect::<Vec<_>>();
+        (outcome.len() == REPEATS)
+            .then(|| format!("{} {} with {:?}: {outcome:?}", case.number, case.name, fault(case)))
+    };
+    doubtful.iter().filter_map(unexpected).collect()
 }
 
 #[test]
