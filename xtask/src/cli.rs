@@ -10,7 +10,7 @@ pub const OF_TOOLS: [(&str, &str); 8] = [
     ("mcu", "Run the firmware of microcontrollers in QEMU"),
     ("size", "Measure memory use, and compare it with the committed tables"),
     ("fuzz", "Search for faults in the core with generated input"),
-    ("soak", "Run the core over simulated bad networks, thousands of times"),
+    ("soak", "Run the core over simulated bad networks, or a server and clients for hours"),
     ("mutants", "Insert faults into a copy of the core, one at a time: the tests must find each of them"),
     ("bench", "Compare speed with other RakNet implementations and with the plain socket"),
     ("package-relay", "Build the Debian package of the relay, in target/relay-package"),

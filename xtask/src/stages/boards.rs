@@ -41,7 +41,7 @@ pub(super) fn boards() -> [Stage; 6] {
 
 /// Searches for faults that no test covers.
 #[rustfmt::skip]
-pub(super) fn generated_input() -> [Stage; 5] {
+pub(super) fn generated_input() -> [Stage; 6] {
     [
         Stage::in_tools("mutants", "the models find every fault inserted into the core", &[])
             .tier(Tier::Nightly, "takes a quarter of an hour, and checks the tests rather than the code"),
@@ -52,6 +52,8 @@ pub(super) fn generated_input() -> [Stage; 5] {
             .tier(Tier::Nightly, "an interpreter, with another compiler"),
         Stage::in_tools("fuzz", "generated input against the core and the game, for a minute", &FUZZ)
             .tier(Tier::Nightly, "takes minutes, and rarely finds anything"),
+        Stage::in_tools("soak", "a server and clients that come and go leave no memory, files or tasks behind, for a minute", &[])
+            .uses(Resource::ReleaseProfile).tier(Tier::Nightly, "compiles the driver with optimisation"),
         Stage::new("parts-all", "the core's tests pass with each single feature that a small client leaves out, and without each; native and extras build with each feature",
             &[Need::CargoHack], all_parts)
             .uses(Resource::DevProfile).tier(Tier::Nightly, "compiles the core sixteen times"),

@@ -59,6 +59,9 @@ pub(crate) struct SoakOptions {
     /// Number of seeded runs over bad networks
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     runs: u64,
+    /// Run a server and clients over sockets for this time instead: memory, files and tasks must not grow
+    #[arg(long, value_name = "M", conflicts_with = "runs")]
+    minutes: Option<u32>,
 }
 
 /// `cargo xtask fuzz`.
@@ -132,9 +135,17 @@ fn found(target: &str) -> String {
 
 /// `cargo xtask soak`.
 pub(crate) fn soak(shell: &Shell, options: &SoakOptions) -> Result<()> {
-    let runs = options.runs.to_string();
-    let args = ["run", "--quiet", "--release", "-p", "rakwire", "--example", "soak", "--", runs.as_str()];
+    let (package, amount) = match options.minutes {
+        Some(minutes) => ("rakwire-native", minutes.to_string()),
+        None => ("rakwire", options.runs.to_string()),
+    };
+    let args = ["run", "--quiet", "--release", "-p", package, "--example", "soak", "--", amount.as_str()];
     shell.cmd("cargo", args).run()
+}
+
+/// The stage `soak`: a minute over sockets.
+pub(crate) fn soak_stage(shell: &Shell) -> Result<()> {
+    soak(shell, &SoakOptions { runs: 0, minutes: Some(1) })
 }
 
 /// Returns the seconds for one target. Zero would mean forever.

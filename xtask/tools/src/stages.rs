@@ -10,7 +10,7 @@ use crate::{
 
 type Run = fn(&Shell) -> Result<()>;
 
-const STAGES: [(&str, Run); 16] = [
+const STAGES: [(&str, Run); 17] = [
     ("modules", modules::stage),
     ("english", english::stage),
     ("citations", citations::stage),
@@ -24,6 +24,7 @@ const STAGES: [(&str, Run); 16] = [
     ("boards", boards::stage),
     ("mutants", mutants::stage),
     ("fuzz", fuzz::stage),
+    ("soak", fuzz::soak_stage),
     ("relay-package", relay_package::stage),
     ("release-files", release::files::stage),
     ("bench", bench::smoke),
