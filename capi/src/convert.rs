@@ -74,24 +74,9 @@ pub(crate) const fn duration(millis: u32) -> Duration {
 /// Reads how a message is to be sent.
 pub(crate) fn delivery(reliability: u8, channel: u8, priority: u8) -> Outcome<Delivery> {
     let refused = |text| Failure::with(RAKWIRE_ERROR_ARGUMENT, text);
-    let reliability = match reliability {
-        0 => Reliability::Unreliable,
-        1 => Reliability::UnreliableSequenced,
-        2 => Reliability::Reliable,
-        3 => Reliability::ReliableOrdered,
-        4 => Reliability::ReliableSequenced,
-        5 => Reliability::UnreliableWithReceipt,
-        6 => Reliability::ReliableWithReceipt,
-        7 => Reliability::ReliableOrderedWithReceipt,
-        _ => return Err(refused("a reliability is 0 to 7")),
-    };
-    let priority = match priority {
-        0 => Priority::Immediate,
-        1 => Priority::High,
-        2 => Priority::Medium,
-        3 => Priority::Low,
-        _ => return Err(refused("a priority is 0 to 3")),
-    };
+    let reliability =
+        Reliability::from_number(reliability).ok_or_else(|| refused("a reliability is 0 to 7"))?;
+    let priority = Priority::from_number(priority).ok_or_else(|| refused("a priority is 0 to 3"))?;
     let channel = Channel::new(channel).ok_or_else(|| refused("a channel is 0 to 31"))?;
     Ok(Delivery::new(reliability).on(channel).with_priority(priority))
 }

@@ -31,6 +31,19 @@ pub enum Reliability {
 }
 
 impl Reliability {
+    /// Returns the reliability with this number (0 to 7), as in RakNet's `PacketReliability` and in the order above.
+    ///
+    /// ```
+    /// use rakwire::raknet::Reliability;
+    ///
+    /// assert_eq!(Reliability::from_number(3), Some(Reliability::ReliableOrdered));
+    /// assert_eq!(Reliability::from_number(8), None);
+    /// ```
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<Self> {
+        if number <= 7 { Some(Self::from_wire(number)) } else { None }
+    }
+
     /// Returns the reliability that the flags of a capsule encode as `bits` (0 to 7).
     pub(crate) const fn from_wire(bits: u8) -> Self {
         match bits & 7 {
@@ -157,6 +170,26 @@ impl Priority {
     pub const COUNT: usize = 4;
     /// All priorities, the highest first.
     pub(crate) const ALL: [Self; Self::COUNT] = [Self::Immediate, Self::High, Self::Medium, Self::Low];
+
+    /// Returns the priority with this number: 0 for [`Immediate`](Self::Immediate) to 3 for [`Low`](Self::Low), as in
+    /// RakNet's `PacketPriority`.
+    ///
+    /// ```
+    /// use rakwire::raknet::Priority;
+    ///
+    /// assert_eq!(Priority::from_number(0), Some(Priority::Immediate));
+    /// assert_eq!(Priority::from_number(4), None);
+    /// ```
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Immediate),
+            1 => Some(Self::High),
+            2 => Some(Self::Medium),
+            3 => Some(Self::Low),
+            _ => None,
+        }
+    }
 
     pub(crate) const fn index(self) -> usize {
         self as usize

@@ -152,22 +152,8 @@ impl Numbers for RakNet {
     }
 
     fn delivery(number: u32) -> Option<Delivery> {
-        let reliability = match number & 7 {
-            0 => Reliability::Unreliable,
-            1 => Reliability::UnreliableSequenced,
-            2 => Reliability::Reliable,
-            3 => Reliability::ReliableOrdered,
-            4 => Reliability::ReliableSequenced,
-            5 => Reliability::UnreliableWithReceipt,
-            6 => Reliability::ReliableWithReceipt,
-            _ => Reliability::ReliableOrderedWithReceipt,
-        };
-        let priority = match number >> 3 & 3 {
-            0 => Priority::Immediate,
-            1 => Priority::High,
-            2 => Priority::Medium,
-            _ => Priority::Low,
-        };
+        let reliability = Reliability::from_number((number & 7) as u8)?;
+        let priority = Priority::from_number((number >> 3 & 3) as u8)?;
         let channel = u8::try_from(number >> 5).ok().and_then(Channel::new)?;
         Some(Delivery { reliability, channel, priority })
     }
