@@ -152,7 +152,7 @@ async function buildWasm(entries, pkg = join(HERE, "pkg")) {
 
 /** Builds one WebAssembly for all entries, and the crates in the cargo arguments `more`. */
 async function buildDevelopmentWasm(more) {
-  const chosen = ["-p", "rakwire-wasm", ...more, "--lib", "--target", TARGET, "--features", DEVELOPMENT_FEATURES];
+  const chosen = ["-p", "rakwire-wasm", ...more, "--lib", "--target", TARGET, "--no-default-features", "--features", DEVELOPMENT_FEATURES];
   await run("cargo", "build", "--locked", ...chosen);
   write(DEVELOPMENT_MARK, "This is a development build, which is not published: `npm run build` replaces it.\n");
   const [first, ...others] = Object.keys(ENTRIES);
