@@ -64,7 +64,7 @@ impl Row {
 }
 
 /// The head of the table.
-pub(super) const HEAD: &str = "| transport | as over | loss | up in Mbit/s | down in Mbit/s | p50 in ms | p99 in ms |\n|---|---|---|---|---|---|---|";
+pub(super) const HEAD: &str = "| transport | recovery | loss | up in Mbit/s | down in Mbit/s | p50 in ms | p99 in ms |\n|---|---|---|---|---|---|---|";
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
