@@ -1,5 +1,5 @@
 //! The symbolic models of secure connections, in which Verifpal searches for attacks
-//! (docs/secure.md#how-it-is-checked).
+//! (docs/secure.md#tests).
 
 use anyhow::{Context, Result, bail};
 

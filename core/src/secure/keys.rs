@@ -1,6 +1,6 @@
 //! Long-lived keys, the trust in them, and their text: a prefix that names the kind, and base64url.
 //!
-//! See docs/secure.md#keys and docs/secure.md#whom-a-client-trusts.
+//! See docs/secure.md#keys and docs/secure.md#trust-in-servers.
 
 use core::fmt;
 use core::str::FromStr;

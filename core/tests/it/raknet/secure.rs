@@ -152,7 +152,7 @@ fn a_server_trusted_on_first_use_is_known_afterwards() {
     assert_eq!(other.server, []);
 }
 
-/// The rows of docs/secure.md#who-connects-with-whom between peers of this crate.
+/// The rows of docs/secure.md#compatibility between peers of this crate.
 #[test]
 fn incompatible_security_settings_are_refused_with_distinct_reasons() {
     let plain = ConnectOptions::default;

@@ -1,4 +1,4 @@
-//! Attacks on a handshake (docs/secure.md#what-it-protects-and-what-not).
+//! Attacks on a handshake (docs/secure.md#protection-and-limits).
 
 use rakwire::raknet::Guid;
 use rakwire::secure::{ConnectToken, IDENTITY, OpenError, PublicKey, ServerKeyField, TokenClaims, TokenKey};

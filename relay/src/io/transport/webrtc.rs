@@ -24,7 +24,7 @@ use crate::webrtc::{ACKNOWLEDGEMENT_TIMEOUT, Session, SessionEvent, close_messag
 /// processor.
 const INBOX: usize = 256;
 
-/// The longest message that is sent as one datagram (docs/webrtc.md#what-a-page-does).
+/// The longest message that is sent as one datagram (docs/webrtc.md#connecting).
 const UNFRAGMENTED: usize = 1_024;
 
 /// How long a client has to acknowledge a close.
