@@ -85,7 +85,7 @@ namespace Rakwire
     /// <summary>How clients prove their address to a server.</summary>
     public enum Cookies : byte
     {
-        /// <summary>A cookie is required once several clients have come without one: an eighth of the places, 2 to 16.</summary>
+        /// <summary>A cookie is required once several clients have come without one: an eighth of the slots, 2 to 16.</summary>
         Automatic = 0,
         /// <summary>Each client must return a cookie, which some RakNet libraries cannot.</summary>
         Required = 1,
@@ -251,7 +251,7 @@ namespace Rakwire
         public ulong SendFailures, ReceiveFailures;
         /// <summary>Messages that the program has borrowed now.</summary>
         public ulong BorrowedMessages;
-        /// <summary>Clients that found no place to wait for a decision.</summary>
+        /// <summary>Clients that found no slot to wait for a decision.</summary>
         public ulong IncomingOverflows;
         /// <summary>Datagrams of trusted proxies with a header that is wrong, or without room for their client.</summary>
         public ulong ProxyHeadersRefused;
@@ -324,7 +324,7 @@ namespace Rakwire
         public ushort MaxIncoming { get => raw.MaxIncoming; set => raw.MaxIncoming = value; }
         /// <summary>Connections in all, up to 65,534. 0: 64, or <see cref="MaxIncoming"/> if that is more.</summary>
         public uint MaxConnections { get => raw.MaxConnections; set => raw.MaxConnections = value; }
-        /// <summary>Connections that one address may have. 0: three quarters of <see cref="MaxIncoming"/>, from 16 places on.</summary>
+        /// <summary>Connections that one address may have. 0: three quarters of <see cref="MaxIncoming"/>, from 16 slots on.</summary>
         public ushort MaxPerAddress { get => raw.MaxPerAddress; set => raw.MaxPerAddress = value; }
         /// <summary>Connections that one network may have (24 bits of IPv4, 48 of IPv6). 0: seven eighths of <see cref="MaxIncoming"/>.</summary>
         public ushort MaxPerNetwork { get => raw.MaxPerNetwork; set => raw.MaxPerNetwork = value; }
@@ -362,7 +362,7 @@ namespace Rakwire
         public bool OutOfBand { get => raw.OutOfBand != 0; set => raw.OutOfBand = Library.Flag(value); }
         /// <summary>Each client waits for a decision of the application. Default: false.</summary>
         public bool DeferIncoming { get => raw.DeferIncoming != 0; set => raw.DeferIncoming = Library.Flag(value); }
-        /// <summary>An attempt ends at once when the network reports that nothing listens there. Default: true.</summary>
+        /// <summary>An attempt ends immediately when the network reports that nothing listens there. Default: true.</summary>
         public bool HearsUnreachable { get => raw.HearsUnreachable != 0; set => raw.HearsUnreachable = Library.Flag(value); }
         /// <summary>Silence in milliseconds after which a connection is lost. Default: 10,000.</summary>
         public uint TimeoutMs { get => raw.TimeoutMs; set => raw.TimeoutMs = value; }
@@ -681,7 +681,7 @@ namespace Rakwire
 
     /// <summary>An endpoint: a socket with its connections. It belongs to the thread that opened it; another thread gets an exception.</summary>
     /// <remarks>
-    /// Dispose closes it at once, and its peers notice by their timeout; <see cref="Close"/> disconnects and waits. An
+    /// Dispose closes it immediately, and its peers notice by their timeout; <see cref="Close"/> disconnects and waits. An
     /// endpoint that is collected is closed when its thread next opens or updates one. A call after Dispose throws <see cref="ErrorCode.Handle"/>.
     /// </remarks>
     public sealed unsafe class Endpoint : IDisposable
@@ -947,7 +947,7 @@ namespace Rakwire
         /// <summary>The number of connections, including those that are being opened or closed.</summary>
         public int ConnectionCount => Library.Check(Native.rakwire_connections(handle, null, UIntPtr.Zero));
 
-        /// <summary>Stores all connections, and returns their number. Throws <see cref="ErrorCode.Buffer"/> if there are more than places.</summary>
+        /// <summary>Stores all connections, and returns their number. Throws <see cref="ErrorCode.Buffer"/> if the array is too short.</summary>
         public int Connections(Span<Connection> into)
         {
             if (into.IsEmpty && ConnectionCount > 0)

@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::role;
 
-/// The number of clients that connect at once.
+/// The number of clients that connect at the same time.
 const AT_A_TIME: usize = 16;
 
 /// Hold many idle connections to one server.

@@ -39,7 +39,7 @@ impl Drop for Owned {
         all.into_iter().for_each(|id| endpoint.disconnect(id));
         endpoint.flush();
         if let Some(heir) = &self.heir {
-            // An app that is gone closes the socket at once.
+            // An app that is gone closes the socket immediately.
             let _ = heir.send(endpoint);
         }
     }

@@ -344,7 +344,7 @@ typedef struct {
     uint8_t out_of_band;
     // 1: each client waits for rakwire_accept(), rakwire_refuse() or rakwire_ignore(). Default: 0.
     uint8_t defer_incoming;
-    // 1: an attempt ends at once when the network reports that nothing listens there. Default: 1.
+    // 1: an attempt ends immediately when the network reports that nothing listens there. Default: 1.
     uint8_t hears_unreachable;
     // The address to bind, such as "0.0.0.0:19132" or "[::]:19132". Default: null, any IPv4 port.
     const char *bind_address;
@@ -372,7 +372,7 @@ typedef struct {
     uint32_t connect_attempts;
     // Parts of a large message between two progress events. Default: 0, none.
     uint32_t progress_interval;
-    // Connections that one address may have. 0: three quarters of `max_incoming`, from 16 places on. Default: 0.
+    // Connections that one address may have. 0: three quarters of `max_incoming`, from 16 slots on. Default: 0.
     uint16_t max_per_address;
     // 0.
     uint16_t reserved;
@@ -598,7 +598,7 @@ typedef struct {
     uint64_t receive_failures;
     // Messages that the program has borrowed now.
     uint64_t borrowed_messages;
-    // Clients that found no place to wait for a decision.
+    // Clients that found no slot to wait for a decision.
     uint64_t incoming_overflows;
     // Datagrams of trusted proxies with a header that is wrong, or without room for their client.
     uint64_t proxy_headers_refused;
@@ -761,7 +761,7 @@ uint32_t rakwire_features(void);
 // Opens an endpoint for this thread. Options null: those of rakwire_options_init().
 rakwire_result_t rakwire_endpoint_open(const rakwire_options_t *options, rakwire_endpoint_t *endpoint);
 
-// Closes an endpoint at once. Peers are not notified: disconnect first, and update until rakwire_connections() is 0.
+// Closes an endpoint immediately. Peers are not notified: disconnect first, and update until rakwire_connections() is 0.
 // Messages that are still borrowed become invalid.
 rakwire_result_t rakwire_endpoint_close(rakwire_endpoint_t endpoint);
 

@@ -48,7 +48,7 @@ impl Endpoint {
         self.connections.number_of(id)
     }
 
-    /// Returns the number of clients that found no place to wait for a decision.
+    /// Returns the number of clients that found no slot to wait for a decision.
     pub(crate) fn incoming_overflows(&self) -> u64 {
         self.incoming.as_ref().map_or(0, Incoming::overflows)
     }

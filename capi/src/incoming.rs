@@ -81,7 +81,7 @@ impl Incoming {
         inner.current = None;
     }
 
-    /// Returns the number of clients that found no place to wait.
+    /// Returns the number of clients that found no slot to wait.
     pub(crate) fn overflows(&self) -> u64 {
         self.lock().overflows
     }

@@ -75,7 +75,7 @@ fn open(prepared: Prepared<'_>) -> Outcome<Endpoint> {
     Ok(Endpoint::new(polled, incoming))
 }
 
-/// Closes an endpoint at once. Peers are not notified: disconnect first, and update until rakwire_connections() is 0.
+/// Closes an endpoint immediately. Peers are not notified: disconnect first, and update until rakwire_connections() is 0.
 /// Messages that are still borrowed become invalid.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_endpoint_close(endpoint: RakwireEndpoint) -> RakwireResult {

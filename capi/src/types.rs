@@ -217,7 +217,7 @@ pub struct RakwireOptions {
     pub out_of_band: u8,
     /// 1: each client waits for rakwire_accept(), rakwire_refuse() or rakwire_ignore(). Default: 0.
     pub defer_incoming: u8,
-    /// 1: an attempt ends at once when the network reports that nothing listens there. Default: 1.
+    /// 1: an attempt ends immediately when the network reports that nothing listens there. Default: 1.
     pub hears_unreachable: u8,
     /// The address to bind, such as "0.0.0.0:19132" or "[::]:19132". Default: null, any IPv4 port.
     pub bind_address: *const c_char,
@@ -245,7 +245,7 @@ pub struct RakwireOptions {
     pub connect_attempts: u32,
     /// Parts of a large message between two progress events. Default: 0, none.
     pub progress_interval: u32,
-    /// Connections that one address may have. 0: three quarters of `max_incoming`, from 16 places on. Default: 0.
+    /// Connections that one address may have. 0: three quarters of `max_incoming`, from 16 slots on. Default: 0.
     pub max_per_address: u16,
     /// 0.
     pub reserved: u16,
@@ -533,7 +533,7 @@ pub struct RakwireStats {
     pub receive_failures: u64,
     /// Messages that the program has borrowed now.
     pub borrowed_messages: u64,
-    /// Clients that found no place to wait for a decision.
+    /// Clients that found no slot to wait for a decision.
     pub incoming_overflows: u64,
     /// Datagrams of trusted proxies with a header that is wrong, or without room for their client.
     pub proxy_headers_refused: u64,

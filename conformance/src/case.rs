@@ -43,7 +43,7 @@ pub enum Needs {
     Cookies,
     /// A server with a password that the suite was given.
     Password,
-    /// A server with a known number of places.
+    /// A server with a known number of slots.
     Capacity,
     /// A server that sends messages of its application back.
     Echo,
@@ -130,9 +130,9 @@ pub struct Options {
     pub echo: bool,
     /// The password of the server.
     pub password: Option<String>,
-    /// The number of its places.
+    /// The number of its slots.
     pub capacity: Option<usize>,
-    /// The place where clients dial, if clients are judged.
+    /// The address to which clients connect, if clients are tested.
     pub listening: Option<Listening>,
     /// A command line that starts a server for each case.
     pub server: Option<String>,

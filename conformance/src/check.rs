@@ -41,7 +41,7 @@ pub fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Check {
 /// Timeouts of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// For an answer that is due at once.
+    /// For an answer that is due immediately.
     pub answer: Duration,
     /// Before silence counts as no answer.
     pub quiet: Duration,

@@ -19,7 +19,7 @@ pub enum Dialler {
     Model(Fault),
 }
 
-/// The place where the suite waits for a client.
+/// The address at which the suite waits for a client.
 #[derive(Clone, Debug)]
 pub struct Listening {
     /// The address; with port 0 each case has a port of its own.

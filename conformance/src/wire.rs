@@ -28,7 +28,7 @@ pub mod id {
     pub const CONNECTED_PING: u8 = 0x00;
     /// A ping without a connection.
     pub const PING: u8 = 0x01;
-    /// A ping that only a server with free places answers.
+    /// A ping that only a server with free slots answers.
     pub const PING_OPEN: u8 = 0x02;
     /// The answer to a connected ping.
     pub const CONNECTED_PONG: u8 = 0x03;
@@ -50,7 +50,7 @@ pub mod id {
     pub const ALREADY_CONNECTED: u8 = 0x12;
     /// The message that completes a connection.
     pub const NEW_INCOMING: u8 = 0x13;
-    /// A refusal: all places are taken.
+    /// A refusal: all slots are taken.
     pub const NO_FREE_CONNECTIONS: u8 = 0x14;
     /// The end of a connection.
     pub const DISCONNECTION: u8 = 0x15;
@@ -168,14 +168,14 @@ pub fn is_newer(a: u32, b: u32) -> bool {
     a != b && (b.wrapping_sub(a) & (U24 - 1)) > 0x7f_ffff
 }
 
-/// The place of a part in its message.
+/// The position of a part in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
     /// The number of parts.
     pub count: u32,
     /// The id that all parts of a message share.
     pub id: u16,
-    /// The place of this part.
+    /// The position of this part.
     pub index: u32,
 }
 
@@ -192,7 +192,7 @@ pub struct Capsule {
     pub order: u32,
     /// The ordering channel.
     pub channel: u8,
-    /// The place of a part.
+    /// The position of a part.
     pub split: Option<Split>,
     /// The message, or a part of it.
     pub payload: Vec<u8>,

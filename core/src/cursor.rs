@@ -24,7 +24,7 @@ error_enum! {
         NoRoom => "the buffer is too small",
         /// The first byte is not the ID of a known packet.
         UnknownId => "no packet has this id",
-        /// The 16 bytes of the offline magic are not at their place.
+        /// The 16 bytes of the offline magic are not at their position.
         BadMagic => "the offline magic is not where it belongs",
         /// A length is zero or exceeds the limit of the format.
         BadLength => "a length is zero or too large",

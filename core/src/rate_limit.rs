@@ -253,7 +253,7 @@ mod tests {
             }
         }
 
-        /// A ration gives at most twice its allowance in one period, and its allowance in each further period.
+        /// A limit allows at most twice its allowance in one period, and its allowance in each further period.
         #[test]
         fn a_ration_never_exceeds_its_allowance(
             events in 0..20_u16,

@@ -27,7 +27,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The length to which a datagram is padded if the input requests it.
 const PADDED: usize = 1_464;
 
-/// Admits as many clients as there are places.
+/// Admits as many clients as there are slots.
 struct Places {
     free: Arc<()>,
     proxy_protocol: bool,
@@ -37,7 +37,7 @@ fn server() -> SocketAddr {
     ([10, 0, 0, 1], 19_133).into()
 }
 
-/// A place, which is taken while it is held.
+/// A slot, which is taken while it is held.
 #[derive(Debug)]
 struct Place {
     _held: Arc<()>,

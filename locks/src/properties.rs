@@ -165,7 +165,7 @@ pub fn the_queue_of_arrivals_hides_no_datagram() {
     });
 }
 
-/// A shard of a server with two places, or a client.
+/// A shard of a server with two slots, or a client.
 fn peer(name: u8, places: u16) -> Peer<'static> {
     let mut config = Config::new([name; 32]);
     config.max_incoming = places;
@@ -204,7 +204,7 @@ fn connects(shard: &mut Peer<'static>, number: u8) -> bool {
     panic!("client {number} has no answer");
 }
 
-/// The shards of a server together let in as many clients as there are places, however their steps mix.
+/// The shards of a server together let in as many clients as there are slots, however their steps mix.
 pub fn shards_let_in_no_more_clients_than_there_are_places() {
     holds(|| {
         let admission = LockedAdmission::default();

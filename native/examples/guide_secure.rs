@@ -22,7 +22,7 @@ use rakwire_native::{
 
 /// A line of the server.
 const NOTICE: u8 = id::USER + 2;
-/// A token is used at once, so it need not be valid for long.
+/// A token is used immediately, so it need not be valid for long.
 const LIFETIME: Duration = Duration::from_secs(60);
 
 #[tokio::main]

@@ -9,7 +9,7 @@ use rakwire_udp::local_address_for;
 
 /// Converts between the system's monotonic clock and the core's clock.
 ///
-/// The epoch of the latter is one second before the clock was started.
+/// The epoch of such an instant is one second before the clock was started.
 ///
 /// Each endpoint has its own ([`Endpoint::now`](crate::endpoint::Endpoint::now)). Use this type to drive parts of the
 /// core over another transport, as `rakwire-extras` does over TCP.

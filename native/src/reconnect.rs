@@ -10,7 +10,7 @@ use crate::endpoint::{ConnectError, Connection};
 /// The pauses between attempts to connect: random, and longer after each failure.
 ///
 /// Each is twice as long as the one before, minus a random part of up to a half, so that the players of a restarted
-/// server do not all return at once.
+/// server do not all return at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// The first pause. Default: 500 ms.
@@ -45,7 +45,7 @@ impl Default for Backoff {
 /// let mut played = 0;
 /// while played < 2 {
 ///     let connection = connections.next().await?;
-///     // Plays until `recv` returns `None`; here the server ends it at once.
+///     // Plays until `recv` returns `None`; here the server ends it immediately.
 ///     server.accept().await.ok_or("the server is closed")?.disconnect().await;
 ///     while connection.recv().await.is_some() {}
 ///     played += 1;
@@ -76,7 +76,7 @@ impl<F, R> Reconnect<F, R> {
         Self { open, should_retry, backoff: Backoff::default(), failures: 0, opened_at: None }
     }
 
-    /// Returns the next connection. The first attempt for the first one is made at once.
+    /// Returns the next connection. The first attempt for the first one is made immediately.
     ///
     /// # Errors
     /// Returns the error of the last attempt if retrying is pointless or the limit of attempts is reached.

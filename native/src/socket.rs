@@ -413,7 +413,7 @@ impl Buffers {
     }
 }
 
-/// Maximum number of datagrams sent inline at once: a due acknowledgement precedes the message.
+/// Maximum number of datagrams sent inline at a time: a due acknowledgement precedes the message.
 const DATAGRAMS: usize = 2;
 
 /// The way in which the next datagram of an endpoint is sent, decided under the lock of the protocol.

@@ -1,4 +1,4 @@
-//! A lobby with two teams, over real sockets. Players ask a server for a place, and one of them joins when others are
+//! A lobby with two teams, over real sockets. Players ask a server for a slot, and one of them joins when others are
 //! already ready. The round begins when both teams are ready.
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ type Failure = Box<dyn std::error::Error>;
 type Ready = SharedHook<ReadyEvents<4, 8>>;
 type Calls<C> = SharedHook<RemoteCalls<RakNet, C, 4, 16, 256>>;
 
-/// Gives the caller a place in the smaller team, and answers with the number of that team.
+/// Gives the caller a slot in the smaller team, and answers with the number of that team.
 struct Join;
 
 impl Function for Join {

@@ -89,7 +89,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// Calls a function of a remote peer and waits until the call has ended.
     ///
     /// [`Finished::answer`] returns the answer. If the maximum number of calls is already under way, the future first
-    /// waits for a free place. No other poll can take the answer. Dropping the future cancels the call.
+    /// waits for a free slot. No other poll can take the answer. Dropping the future cancels the call.
     ///
     /// # Errors
     /// [`CallError::TooLong`], [`CallError::BadName`], and [`CallError::EndpointClosed`] once the endpoint is closed,

@@ -161,7 +161,7 @@ impl Operation {
         polled.ok_or_else(awaited_twice)
     }
 
-    /// Frees its place in the bridge.
+    /// Frees its slot in the bridge.
     fn leave(&self) {
         if let Some((bridge, number)) = lock(&self.place).take() {
             let removed = lock(&bridge.get().waiting).remove(&number);

@@ -22,7 +22,7 @@ use axum::routing::get;
 use rakwire_relay::token::{Claims, SigningKey};
 use tokio::net::TcpListener;
 
-/// For how long a token admits: a client connects at once.
+/// For how long a token admits: a client connects immediately.
 const LIFETIME: Duration = Duration::from_secs(60);
 
 struct Issuer {

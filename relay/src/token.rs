@@ -328,7 +328,7 @@ impl VerifyingKey {
         if key.is_weak() { Err(KeyError::Ed25519) } else { Ok(Self(Verifying::Ed25519(key))) }
     }
 
-    /// Returns the claims of a token that this key signed. Their validity at this time and place is not checked.
+    /// Returns the claims of a token that this key signed. Their validity at this time and relay is not checked.
     #[must_use]
     pub fn verify(&self, token: &str) -> Option<Claims> {
         if token.len() > TOKEN_MAX {

@@ -13,7 +13,7 @@ async function measure([url, transport]) {
   const connection = await connect(url, { target: "game", protocol: "raknet", timeoutMs: 60_000, transport });
   const took = performance.now() - began;
   const by = connection.transport;
-  // Frees its place at the game server, which would otherwise wait for a timeout.
+  // Frees its slot at the game server, which would otherwise wait for a timeout.
   await connection.close();
   return { ms: took, transport: by };
 }

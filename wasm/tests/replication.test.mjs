@@ -164,7 +164,7 @@ test("an update with an invalid part is dropped completely", async () => {
     say(whole.subarray(0, length));
   }
   say(Uint8Array.of(...whole, 0));
-  // A record for place 0, and one for place 8, which does not exist.
+  // A record for slot 0, and one for slot 8, which does not exist.
   say(hex("82000000015823000000"));
   // An unknown class, the tick 0, seventeen zeros, and more bytes than a message has.
   say(hex("8200000001580040800000000000"), hex("82000000005fc0"), hex("820000000100004000"), new Uint8Array(49).fill(130));

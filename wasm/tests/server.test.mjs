@@ -177,7 +177,7 @@ test("a client with a wrong password is reported and leaves no connection", asyn
   }
   assert.notEqual(refused[0].clientGuid, refused[1].clientGuid);
   assert.deepEqual([server.stats().connections, server.connections()], [0, []]);
-  // The places of both are free, and another client takes one.
+  // The slots of both are free, and another client takes one.
   for (let count = 1; count <= 2; count++) {
     const [, accepted] = await Promise.all([connect(url, { ...OPTIONS, password: "friends" }), server.accept()]);
     assert.deepEqual([refused.some(({ address }) => address === accepted.remoteAddress), server.stats().connections], [false, count]);
@@ -219,7 +219,7 @@ test("datagrams of unknown senders are dropped and counted without an effect", a
   assert.equal((await connection.close()).code, "local");
 });
 
-/** Connects as soon as the place of an earlier client is free. */
+/** Connects as soon as the slot of an earlier client is free. */
 async function connectWhenFree(url) {
   for (;;) {
     try {

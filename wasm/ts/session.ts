@@ -197,7 +197,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     }
   }
 
-  /** Disconnects at once and without `onEnd`. */
+  /** Disconnects immediately and without `onEnd`. */
   cancel(): void {
     if (!this.#isOver) {
       this.#peer.disconnect(performance.now());

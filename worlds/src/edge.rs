@@ -248,7 +248,7 @@ impl Relay {
     }
 }
 
-/// Admits clients of the front while there are places.
+/// Admits clients of the front while there are slots.
 struct Gate {
     server: SocketAddr,
     places: Arc<()>,
@@ -256,7 +256,7 @@ struct Gate {
     pongs: Arc<PongCache>,
 }
 
-/// A place, taken while it is held.
+/// A slot, taken while it is held.
 #[derive(Debug)]
 struct Place {
     _held: Arc<()>,
@@ -403,7 +403,7 @@ impl SimulatedFront {
         port
     }
 
-    /// Checks that no more flows are open than there are places.
+    /// Checks that no more flows are open than there are slots.
     pub(crate) fn check(&self) -> Kept {
         let flows = self.counters.snapshot().flows;
         if flows as usize <= self.most { Ok(()) } else { Err(format!("the front has {flows} flows")) }

@@ -161,9 +161,9 @@ pub struct Plan {
     pub faults: Vec<Fault>,
     /// True if all connections are secure.
     pub is_secure: bool,
-    /// The number of places of the server.
+    /// The number of slots of the server.
     pub places: u16,
-    /// The number of blocks of memory for each place.
+    /// The number of blocks of memory for each slot.
     pub blocks: u32,
     /// The MTU of the server in bytes.
     pub mtu: u16,

@@ -1,4 +1,4 @@
-//! The output of a run: the terminal, or a file while several parts run at once.
+//! The output of a run: the terminal, or a file while several parts run at the same time.
 
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};

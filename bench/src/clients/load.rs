@@ -13,7 +13,7 @@ use super::window::{Record, print_line};
 
 /// The number of parts of a tick, in each of which an equal number of clients send.
 const PARTS: u32 = 16;
-/// The number of clients that connect at once.
+/// The number of clients that connect at the same time.
 const AT_A_TIME: usize = 16;
 const CONNECTING: Duration = Duration::from_secs(40);
 

@@ -46,7 +46,7 @@ struct Clients {
 }
 
 impl Clients {
-    /// Refuses a client before its connection exists, so that the refusal takes up no place.
+    /// Refuses a client before its connection exists, so that the refusal takes up no slot.
     fn decide(&mut self, now: Instant, incoming: Incoming) {
         self.forget(now);
         let (remote, host) = (incoming.remote(), HostPrefix::of(incoming.remote().ip()));

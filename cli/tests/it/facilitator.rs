@@ -73,7 +73,7 @@ fn a_facilitator_requires_its_password_and_proves_its_key() {
     std::fs::remove_dir_all(&directory).expect("it is there");
 }
 
-/// The places of each address are limited.
+/// The slots of each address are limited.
 #[test]
 fn a_facilitator_limits_clients_per_address() {
     let facilitator = facilitator(&["--max-per-address", "1"]);
@@ -85,7 +85,7 @@ fn a_facilitator_limits_clients_per_address() {
     let _other = Server::start(rakwire(), &other, "this machine is");
 }
 
-/// A client that does not receive datagrams sent to its address takes no place, triggers no punches, and receives no
+/// A client that does not receive datagrams sent to its address takes no slot, triggers no punches, and receives no
 /// more bytes than it sent.
 #[test]
 fn a_facilitator_ignores_unproven_addresses() {

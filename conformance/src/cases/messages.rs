@@ -271,7 +271,7 @@ fn ordered_reversed(context: &mut Context) -> Check {
     }
     session.expect_pong(0x6219, "the last of ten ordered messages")?;
     session.quiet()?;
-    // Pongs are unreliable, so their place in the datagrams of the server is their order.
+    // Pongs are unreliable, so their position in the datagrams of the server is their order.
     let mut pongs: Vec<_> = session.with_id(id::CONNECTED_PONG).collect();
     pongs.sort_by_key(|pong| pong.datagram);
     let times: Vec<_> = pongs.iter().filter_map(|pong| pong.capsule.payload.get(1..9)).collect();

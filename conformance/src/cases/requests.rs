@@ -410,7 +410,7 @@ fn two_clients(context: &mut Context) -> Check {
     ensure(one.reply_2.guid == two.reply_2.guid, || "they have two GUIDs of one server".into())
 }
 
-/// Takes all places and returns the answer to the next request 2.
+/// Takes all slots and returns the answer to the next request 2.
 fn filled(context: &mut Context) -> Check<(Vec<session::Session>, Link, Reply1, Vec<u8>)> {
     let mut taken = Vec::new();
     for _ in 0..context.options.capacity.unwrap_or_default() {
@@ -422,7 +422,7 @@ fn filled(context: &mut Context) -> Check<(Vec<session::Session>, Link, Reply1, 
     Ok((taken, link, reply, bytes))
 }
 
-/// Closes what a case opened, so that the next case finds places.
+/// Closes what a case opened, so that the next case finds slots.
 fn leave(taken: Vec<session::Session>) -> Check {
     for mut session in taken {
         session.send_reliable(vec![id::DISCONNECTION])?;

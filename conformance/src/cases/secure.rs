@@ -128,7 +128,7 @@ fn changed(context: &mut Context, change: impl Fn(&mut Vec<u8>), what: &str) -> 
     no_reply_2(&mut link, &challenge.request, what)
 }
 
-/// The place of the challenge in request 2.
+/// The position of the challenge in request 2.
 const CHALLENGE_AT: usize = 22;
 
 fn flipped(context: &mut Context) -> Check {

@@ -25,7 +25,7 @@ pub struct Setup {
     pub cookies: bool,
     /// The password.
     pub password: Vec<u8>,
-    /// The number of places; none is no limit.
+    /// The number of slots; none is no limit.
     pub capacity: Option<usize>,
 }
 

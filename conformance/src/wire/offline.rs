@@ -3,7 +3,7 @@
 use super::{MAGIC, Reader, id, put_address};
 use std::net::SocketAddr;
 
-/// The place of the magic in an offline message, by its id.
+/// The position of the magic in an offline message, by its id.
 #[must_use]
 pub fn magic_offset(id: u8) -> Option<usize> {
     match id {
@@ -15,7 +15,7 @@ pub fn magic_offset(id: u8) -> Option<usize> {
     }
 }
 
-/// Returns the id of an offline message, if the magic is at its place.
+/// Returns the id of an offline message, if the magic is at its position.
 #[must_use]
 pub fn offline_id(datagram: &[u8]) -> Option<u8> {
     let id = *datagram.first()?;

@@ -21,7 +21,7 @@ const RECENT: usize = 1_024;
 /// of its network, the half-open connections of a network, the answers to pings and first messages, and the clients
 /// without a cookie.
 ///
-/// A place is reserved before a connection is created, and freed when the connection has ended. The peers must have the
+/// A slot is reserved before a connection is created, and freed when the connection has ended. The peers must have the
 /// same configuration, and clocks with the same epoch.
 #[derive(Debug, Default)]
 pub struct Admission {
@@ -66,7 +66,7 @@ impl Count {
 /// A slot of one of the peers.
 type Place = (u32, u16);
 
-/// The holder of a place.
+/// The holder of a slot.
 #[derive(Clone, Copy, Debug)]
 struct Guest {
     identity: Option<u64>,
@@ -339,7 +339,7 @@ impl Admission {
         }
     }
 
-    /// Frees the place of a connection that has ended.
+    /// Frees the slot of a connection that has ended.
     fn release(&mut self, place: Place) {
         self.open(place);
         let Some(guest) = self.places.remove(&place) else { return };
@@ -350,7 +350,7 @@ impl Admission {
     }
 }
 
-/// The membership of a peer in an [`Admission`]. Dropping it frees its places.
+/// The membership of a peer in an [`Admission`]. Dropping it frees its slots.
 #[derive(Debug)]
 pub(crate) struct Member {
     shared: Box<dyn SharedAdmission>,

@@ -124,7 +124,7 @@ impl<P: Protocol> Peer<'_, P> {
     ///
     /// Reliable messages sent earlier are delivered first, for at most `close_timeout`, and then the remote peer is
     /// notified. [`Event::Disconnected`](super::Event::Disconnected) reports the end. A connection that is not open yet
-    /// ends at once.
+    /// ends immediately.
     ///
     /// A program that cannot wait calls [`handle_timeout`](Self::handle_timeout) with a time after `close_timeout`:
     /// then [`poll_transmit`](Self::poll_transmit) returns the datagram that notifies the remote peer.

@@ -351,8 +351,8 @@ impl<P: Protocol> Peer<'_, P> {
     /// [`PoolExhausted`](super::SendError::PoolExhausted). The connection is returned once for all earlier refusals;
     /// after a further one it is returned again when there is room.
     ///
-    /// Connections that wait for memory held by others are returned in turn, and no more at once than there is room
-    /// for. Each call examines at most 16 of them; [`poll_timeout`](Self::poll_timeout) is due at once if there are
+    /// Connections that wait for memory held by others are returned in turn, and no more than there is room
+    /// for. Each call examines at most 16 of them; [`poll_timeout`](Self::poll_timeout) is due immediately if there are
     /// more. So a driver that calls this a few times per iteration does bounded work, however many connections wait.
     ///
     /// ```

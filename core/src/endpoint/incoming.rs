@@ -119,10 +119,10 @@ pub struct ClientLimits {
 }
 
 impl ClientLimits {
-    /// Returns the limits of a configuration with `max_incoming` places.
+    /// Returns the limits of a configuration with `max_incoming` slots.
     ///
-    /// By default, a quarter of the places is left to other addresses and an eighth to other networks. Servers with
-    /// fewer than 16 places leave none, because one household may fill them.
+    /// By default, a quarter of the slots is left to other addresses and an eighth to other networks. Servers with
+    /// fewer than 16 slots leave none, because one household may fill them.
     #[must_use]
     pub const fn new(max_incoming: u16, address: Option<u16>, network: Option<u16>) -> Self {
         Self { address: or_share(address, max_incoming, 4), network: or_share(network, max_incoming, 8) }
@@ -133,10 +133,10 @@ impl ClientLimits {
     }
 }
 
-/// The number of places below which there are no default limits, because friends may share an address.
+/// The number of slots below which there are no default limits, because friends may share an address.
 const SMALL: u16 = 16;
 
-/// Returns `limit`, or else all places but the fraction `1 / parts`.
+/// Returns `limit`, or else all slots but the fraction `1 / parts`.
 const fn or_share(limit: Option<u16>, places: u16, parts: u16) -> u16 {
     match (limit, places) {
         (Some(limit), _) => limit,

@@ -43,7 +43,7 @@ impl AdmissionMember {
         }
     }
 
-    /// Reserves a place among those of all peers for a client that is to get this slot.
+    /// Reserves one of the connections of all peers for the client that is to get this slot.
     pub(crate) fn reserve(&self, now: Instant, slot: u16, request: &Request) -> Result<(), Rejection> {
         self.member.as_ref().map_or(Ok(()), |member| member.reserve(now, slot, request))
     }
@@ -68,7 +68,7 @@ impl AdmissionMember {
 
     /// Returns true if one more client may be admitted without a validated address.
     ///
-    /// The ration is that of this peer, or that of all peers if they share admission. Fewer connections than
+    /// The limit is that of this peer, or that of all peers if they share admission. Fewer connections than
     /// `allowance` permits must be unvalidated now. Without an allowance any number may be admitted.
     pub(crate) fn has_unvalidated_left(&self, allowance: Option<Allowance>, now: Instant) -> bool {
         let Some(allowance) = allowance else { return true };
@@ -81,10 +81,10 @@ impl AdmissionMember {
         }
     }
 
-    /// Takes one client without a validated address from the ration of this peer, or from the shared one.
+    /// Counts one client without a validated address against the limit of this peer, or the shared one.
     ///
-    /// The ration regains a place that does not refill by itself when the address is validated. At worst another peer
-    /// of the server has just taken the same place.
+    /// The limit regains a slot that does not refill by itself when the address is validated. At worst another peer
+    /// of the server has just taken the same slot.
     pub(crate) fn take_unvalidated(&mut self, allowance: Option<Allowance>, now: Instant) {
         let Some(allowance) = allowance else { return };
         match &self.member {
@@ -104,7 +104,7 @@ impl AdmissionMember {
         }
     }
 
-    /// Notifies shared admission of the change; a peer that decides alone returns its ration.
+    /// Notifies shared admission of the change; a peer that decides alone returns its own slot.
     #[cold]
     fn change(&mut self, at: u16, (before, after): (Incoming, Incoming), since: Instant, now: Instant) {
         self.incoming.change(before, after);

@@ -21,7 +21,7 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Called when the system refused a datagram of `length` bytes as too large for the path (`EMSGSIZE`).
     ///
-    /// A client of RakNet then probes the next smaller MTU at once. The datagram itself is lost.
+    /// A client of RakNet then probes the next smaller MTU immediately. The datagram itself is lost.
     pub fn handle_too_large(&mut self, now: Instant, to: SocketAddr, length: usize) {
         self.advance(now);
         if let Some(slot) = self.tables.connections.find(&to) {

@@ -84,7 +84,7 @@ pub trait Protocol: Internals {
     /// Creates a configuration for a peer that opens connections, from 32 unpredictable random bytes.
     fn config(entropy: [u8; 32]) -> Self::Config;
 
-    /// Returns the most incoming connections at once; 0 makes a pure client.
+    /// Returns the most incoming connections at a time; 0 makes a pure client.
     fn max_incoming(config: &mut Self::Config) -> &mut u16;
 
     /// Mixes these bytes into the keys of a configuration, to create several peers from copies of it.

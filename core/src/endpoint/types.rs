@@ -61,7 +61,7 @@ impl core::fmt::Display for ConnectionId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Side {
-    /// This peer. If both peers dialled each other at once, each of them is a client.
+    /// This peer. If both peers dialled each other at the same time, each of them is a client.
     #[default]
     Client,
     /// The remote peer.

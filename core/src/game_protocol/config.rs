@@ -83,9 +83,9 @@ pub struct Config {
     /// The number of incoming connections from one address (64 bits of IPv6).
     ///
     /// Default: three quarters of [`max_incoming`](Self::max_incoming), so that a school or a carrier-grade NAT may
-    /// fill most of a server, but not all of it. Below 16 places there is no limit, since one household may fill
+    /// fill most of a server, but not all of it. Below 16 slots there is no limit, since one household may fill
     /// them. Addresses that are not routed on the Internet (loopback, private, link-local and unique local) are not
-    /// limited, so that a relay or a gateway of containers may use every place.
+    /// limited, so that a relay or a gateway of containers may use every slot.
     pub max_per_address: Option<u16>,
     /// The same for one network (24 bits of IPv4, 48 of IPv6). Default: seven eighths of
     /// [`max_incoming`](Self::max_incoming).
@@ -232,7 +232,7 @@ drop_reasons! {
         ChallengeLimit,
         /// An answer that was displaced from its queue by a later one.
         AnswersFull,
-        /// A right answer to a challenge while every place is taken.
+        /// A right answer to a challenge while every slot is taken.
         Full,
         /// A right answer to a challenge from an address or network that has reached its connection limit.
         AddressLimit,

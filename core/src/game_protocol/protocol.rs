@@ -243,7 +243,7 @@ impl Peer<'_, GameProtocol> {
         }
     }
 
-    /// Refuses a client because there is no place for it.
+    /// Refuses a client because there is no slot for it.
     fn refuse(&mut self, from: SocketAddr, reason: DropReason) {
         self.stats.drop(reason);
         self.state.responder.reject(&mut self.stats, from);

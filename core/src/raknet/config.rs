@@ -28,7 +28,7 @@ pub type ProtocolVersions = Vec<u8, 8>;
 /// of reply 1, which has two meanings. Minecraft Bedrock and the usual builds of the original read a cookie after it.
 /// The original built with its own security (`LIBCAT_SECURITY`) also reads a public key, even for a connection without
 /// security; it finds none, and fails with `ID_PUBLIC_KEY_MISMATCH`. Before reply 1 the two kinds of clients cannot be
-/// distinguished. [`UnderLoad`](Self::UnderLoad) admits such clients while few clients arrive at once, and
+/// distinguished. [`UnderLoad`](Self::UnderLoad) admits such clients while few clients arrive at the same time, and
 /// [`Off`](Self::Off) always does.
 ///
 /// ```
@@ -42,10 +42,10 @@ pub type ProtocolVersions = Vec<u8, 8>;
 pub enum CookiePolicy {
     /// [`UnderLoad`](Self::UnderLoad) with a limit derived from [`max_incoming`](Config::max_incoming).
     ///
-    /// `unvalidated` is an eighth of it, at least 2 (1 below 8 places) and at most 16. Every client is admitted while
-    /// few arrive at once, including rust-raknet, jsp-raknet, raknet-node and Cloudburst Network, which do not support
+    /// `unvalidated` is an eighth of it, at least 2 (1 below 8 slots) and at most 16. Every client is admitted while
+    /// few arrive at the same time, including rust-raknet, jsp-raknet, raknet-node and Cloudburst Network, which do not support
     /// cookies. `docs/attacks.md` (A4) describes what forged addresses can achieve then: they never take more than that
-    /// number of places.
+    /// number of slots.
     #[default]
     Automatic,
     /// Reply 1 carries a keyed cookie. Request 2 without it is dropped and counted as
@@ -60,7 +60,7 @@ pub enum CookiePolicy {
     /// neither returned a cookie nor answered a ping (docs/raknet.md#address-validation). A client that has answered a
     /// ping no longer counts. 0 is [`Required`](Self::Required).
     ///
-    /// Until the limit is reached a forged source is treated as with `Off`: it can take `unvalidated` places, each for
+    /// Until the limit is reached a forged source is treated as with `Off`: it can take `unvalidated` slots, each for
     /// ten seconds unless it forges more, and for each of them have a victim sent three times its bytes
     /// (`docs/attacks.md`, A4). After that it gets nothing. During such a flood, clients that support cookies are
     /// admitted as always, and clients that do not are refused. A server that expects such clients sets
@@ -181,9 +181,9 @@ pub struct Config {
     /// The maximum number of open incoming connections of one address (64 bits of IPv6).
     ///
     /// Default: three quarters of [`max_incoming`](Self::max_incoming), so that a school or a carrier's NAT may fill
-    /// most of a server, but not all of it; no limit below 16 places, which one household may fill. Addresses that are
+    /// most of a server, but not all of it; no limit below 16 slots, which one household may fill. Addresses that are
     /// not routed on the Internet (loopback, private, link-local and unique local) are not limited, so that a relay or
-    /// a container gateway may bring as many clients as there are places.
+    /// a container gateway may bring as many clients as there are slots.
     pub max_per_address: Option<u16>,
     /// The same limit for one network (24 bits of IPv4, 48 of IPv6).
     ///
@@ -452,8 +452,8 @@ impl Config {
         let unvalidated = match self.cookies {
             CookiePolicy::UnderLoad { unvalidated } => unvalidated,
             CookiePolicy::Automatic => {
-                // On small servers too, two clients that arrive at once are both admitted, as long as most of the
-                // places remain.
+                // On small servers too, two clients that arrive at the same time are both admitted, as long as most of the
+                // slots remain.
                 (self.max_incoming / 4).clamp(1, 2).max(self.max_incoming / 8).min(MAX_UNVALIDATED)
             }
             CookiePolicy::Required | CookiePolicy::Off => return None,

@@ -31,7 +31,7 @@ drop_reasons! {
         MissingCookie,
         /// Request 2 of a client that was not asked for a cookie before, but is now.
         ///
-        /// Others have taken the places without one in the meantime, or connections with possibly forged addresses
+        /// Others have taken the slots without one in the meantime, or connections with possibly forged addresses
         /// block it.
         CookieRequested,
         /// A request that is too short for its answer.

@@ -71,7 +71,7 @@ impl Versions {
 /// The fields of the server's key in reply 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerKeyField {
-    /// The MTU of the reply, at the place where peers without security read it.
+    /// The MTU of the reply, at the position where peers without security read it.
     pub mtu: u16,
     /// True if the server refuses clients without security.
     pub requires_security: bool,

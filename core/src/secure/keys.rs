@@ -265,7 +265,7 @@ pub(super) mod text {
 
     use super::KeyTextError;
 
-    /// Bytes encoded at once: a multiple of three, so that the encoded chunks concatenate to the encoding of the
+    /// Bytes encoded at a time: a multiple of three, so that the encoded chunks concatenate to the encoding of the
     /// whole.
     const CHUNK: usize = 30;
 

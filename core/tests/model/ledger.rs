@@ -21,7 +21,7 @@ enum Fate {
 struct Sent {
     delivery: Delivery,
     length: usize,
-    /// Its place among the ordered and sequenced messages of its channel.
+    /// Its position among the ordered and sequenced messages of its channel.
     place: usize,
     fate: Fate,
 }
@@ -29,9 +29,9 @@ struct Sent {
 #[derive(Clone, Debug, Default)]
 struct Order {
     sent: usize,
-    /// Places before this one were delivered or never will be.
+    /// Positions before this one were delivered or never will be.
     passed: usize,
-    /// The places of ordered messages, oldest first, and the number of them that arrived.
+    /// The positions of ordered messages, oldest first, and the number of them that arrived.
     ordered: Vec<usize>,
     arrived: usize,
 }

@@ -71,7 +71,7 @@ impl World {
             if choices == 0 {
                 return self.diallers.iter().try_for_each(Dialler::is_over);
             }
-            // Without further bytes the second peer connects at once, and the oldest datagram arrives first.
+            // Without further bytes the second peer connects immediately, and the oldest datagram arrives first.
             match pick % choices {
                 0 if !has_dialled => {
                     has_dialled = true;

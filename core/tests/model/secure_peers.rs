@@ -19,7 +19,7 @@ const SERVER: usize = CLIENTS;
 /// Longer than any timeout.
 const LULL: Duration = Duration::from_secs(60);
 
-/// A datagram in flight: source place, destination place and bytes.
+/// A datagram in flight: source position, destination position and bytes.
 struct UnderWay {
     from: usize,
     to: usize,

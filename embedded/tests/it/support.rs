@@ -469,7 +469,7 @@ pub(crate) async fn connected<P: Tested>(
     (client, server, here, there)
 }
 
-/// Opens a connection as soon as the server has a place for it.
+/// Opens a connection as soon as the server has a slot for it.
 pub(crate) async fn join<P: Tested>(client: &Machine<P>, server: SocketAddr) -> Connection<'static, P> {
     loop {
         if let Ok(connection) = client.handle.connect(server).await {

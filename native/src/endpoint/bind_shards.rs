@@ -36,7 +36,7 @@ impl<P: Protocol> Endpoint<P> {
     ///
     /// They do not share memory, queues and statistics, connections that an endpoint opens itself (only that endpoint
     /// knows their GUIDs), and the half-open connections that a full RakNet server evicts for a new client, which must
-    /// belong to the endpoint that the new client reaches. A place is counted until its connection has ended or its
+    /// belong to the endpoint that the new client reaches. A slot is counted until its connection has ended or its
     /// endpoint is dropped.
     ///
     /// # Errors

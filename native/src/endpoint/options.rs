@@ -54,7 +54,7 @@ pub struct Options<P: Protocol> {
     pub receive_queue: usize,
     /// Maximum number of connections that wait for [`accept`](super::Endpoint::accept).
     ///
-    /// Further ones are closed at once. The default is 1,024.
+    /// Further ones are closed immediately. The default is 1,024.
     pub backlog: usize,
     /// True if the application decides about each client that requests a connection.
     ///

@@ -56,10 +56,10 @@ pub struct EndpointStats<P: Protocol> {
     ///
     /// Connections or requests dropped because the [`backlog`](super::Options::backlog) was full.
     ///
-    /// Connections are closed at once; with [deferred](super::Options::defer_incoming) admission the requests are
+    /// Connections are closed immediately; with [deferred](super::Options::defer_incoming) admission the requests are
     /// dropped.
     pub receive_queue_full: u64,
-    /// Connections that were closed at once, or with [deferred](super::Options::defer_incoming) admission requests that
+    /// Connections that were closed immediately, or with [deferred](super::Options::defer_incoming) admission requests that
     /// were dropped, because the [`backlog`](super::Options::backlog) was full.
     pub backlog_full: u64,
     /// Clients refused for their password, identity or connect token.

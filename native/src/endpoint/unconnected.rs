@@ -2,7 +2,7 @@
 //! pings and handshake messages.
 //!
 //! The protocol queues only a few replies. Requests are therefore handled in small batches, with replies sent in
-//! between, so that a thousand clients that connect at once all get a reply.
+//! between, so that a thousand clients that connect at the same time all get a reply.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

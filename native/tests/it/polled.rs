@@ -108,7 +108,7 @@ fn messages_go_both_ways_and_the_end_is_reported<P: Subject>() {
 
 /// Datagrams far back in the socket's queue count as activity, too.
 fn players_outlast_a_frame_longer_than_the_timeout<P: Subject>() {
-    /// Their datagrams exceed the number handled at once.
+    /// Their datagrams exceed the number handled at a time.
     const PLAYERS: usize = 24;
     let mut options = Options::<P>::server(PLAYERS as u16).expect("entropy");
     P::set_timeout(&mut options.config, Duration::from_millis(400));

@@ -25,7 +25,7 @@ pub(super) fn written<'b>(
 
 /// Functions and signals with bit streams.
 ///
-/// They share names, places and limits with those in Rabbit. Both peers must agree which of the two encodings a name
+/// They share names, slots and limits with those in Rabbit. Both peers must agree which of the two encodings a name
 /// uses.
 ///
 /// ```

@@ -129,7 +129,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.register_function(Registered::new::<F, H>(None))
     }
 
-    /// Registers a function that is answered later. One caller may use half of the places.
+    /// Registers a function that is answered later. One caller may use half of the slots.
     ///
     /// ```
     /// use rakwire::endpoint::ConnectionId;
@@ -334,7 +334,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
 
     /// Reserves the result of a call for [`poll_call`](Self::poll_call). Returns false if the call is not under way.
     ///
-    /// A claimed call keeps its place until its result is taken or the call is [forgotten](Self::forget).
+    /// A claimed call keeps its slot until its result is taken or the call is [forgotten](Self::forget).
     pub fn claim(&mut self, id: CallId) -> bool {
         self.open.claim(id)
     }
@@ -419,7 +419,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.replies.push(call, bytes, &mut self.stats);
     }
 
-    /// Returns whether there is no place for the answer of a function, now or later.
+    /// Returns whether there is no slot for the answer of a function, now or later.
     fn is_busy(&self, caller: ConnectionId, name: &[u8]) -> bool {
         let is_later = self.registered.iter().any(|other| other.is_later() && other.name.as_bytes() == name);
         self.replies.is_busy(caller, is_later)

@@ -15,7 +15,7 @@ pub(super) struct Unanswered<P: Protocol> {
     pub(super) delivery: P::Delivery,
 }
 
-/// The replies to remote callers, of which one caller may use half of the places.
+/// The replies to remote callers, of which one caller may use half of the slots.
 #[derive(Debug)]
 pub(super) struct Replies<P: Protocol, const CALLS: usize, const BYTES: usize> {
     /// Calls that are answered later.
@@ -30,7 +30,7 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
         Self { later: Vec::new(), refusals: SendQueue::new(), answers: SendQueue::new() }
     }
 
-    /// Returns whether there is no place for the answer to a caller, or for a call of it that is answered later.
+    /// Returns whether there is no slot for the answer to a caller, or for a call of it that is answered later.
     pub(super) fn is_busy(&self, caller: ConnectionId, is_later: bool) -> bool {
         let half = CALLS.div_ceil(2);
         if is_later {

@@ -1,7 +1,7 @@
 //! Directories on a disk, for [file transfer](crate::files) (feature `directory`).
 //!
 //! A [`DirectorySource`] reads the files of a directory once and sends them as they were then. It sends bsdiff 4
-//! patches to receivers that have an older version. A [`DirectoryStore`] moves each file to its place when it is
+//! patches to receivers that have an older version. A [`DirectoryStore`] moves each file to its path when it is
 //! complete and verified, resumes earlier transfers, and writes through no link. `rakwire push` and `rakwire pull` use
 //! both.
 //!

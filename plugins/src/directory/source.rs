@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::error::DirectoryError;
 use super::{PARTS, patches, shown};
 
-/// The number of bytes of a file read at once.
+/// The number of bytes of a file read at a time.
 const PIECE: usize = 64 * 1_024;
 
 /// The files of a directory, as they were when it was read. The module has an example.

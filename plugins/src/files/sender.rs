@@ -68,7 +68,7 @@ pub struct SenderStats {
     pub refused: u64,
     /// Messages that are malformed or longer than requests.
     pub malformed: u64,
-    /// Connections that are ignored because the plugin has fewer places than the peer has connections.
+    /// Connections that are ignored because the plugin has fewer slots than the peer has connections.
     pub over_capacity: u64,
 }
 

@@ -42,7 +42,7 @@ pub struct MeshStats {
     pub malformed: u64,
     /// Peers announced by other members that are not tried, because there is no room to remember them.
     pub dropped: u64,
-    /// Connections that are ignored because the plugin has fewer places than the peer has connections.
+    /// Connections that are ignored because the plugin has fewer slots than the peer has connections.
     pub over_capacity: u64,
 }
 
@@ -254,7 +254,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
         self.announce_again();
     }
 
-    /// Scans for unconnected members, at once or later if the scans of this period are used up.
+    /// Scans for unconnected members, immediately or later if the scans of this period are used up.
     fn check_soon(&mut self, now: Instant) {
         if now >= self.looks.1 {
             self.looks = (CHECKS, now + CHECK_PERIOD);

@@ -32,7 +32,7 @@ pub struct GraphStats {
     pub malformed: u64,
     /// Connections of other peers that are ignored for lack of room.
     pub dropped: u64,
-    /// Connections that are ignored because the plugin has fewer places than the peer has connections.
+    /// Connections that are ignored because the plugin has fewer slots than the peer has connections.
     pub over_capacity: u64,
 }
 

@@ -17,7 +17,7 @@ const LONG_PAUSE: Duration = Duration::from_secs(10);
 /// The maximum number of times that the reach time of a peer restarts. Without it, a member that reports and withdraws
 /// a peer in turns would have it tried at the short pause forever.
 const RESTARTS: u8 = 4;
-/// The delay of the peer with the higher GUID, so that two peers rarely dial each other at once.
+/// The delay of the peer with the higher GUID, so that two peers rarely dial each other at the same time.
 const HEAD_START: Duration = Duration::from_secs(2);
 
 /// A peer to connect to.
@@ -50,7 +50,7 @@ struct Entry {
     restarts: u8,
 }
 
-/// Up to `PEERS` targets. Each keeps its place for a minimum time, which limits how often a member that invents peers
+/// Up to `PEERS` targets. Each keeps its slot for a minimum time, which limits how often a member that invents peers
 /// can make this one dial.
 #[derive(Debug)]
 pub(super) struct Targets<const PEERS: usize>(Vec<Entry, PEERS>);
@@ -82,7 +82,7 @@ impl<const PEERS: usize> Targets<PEERS> {
         self.0.push(entry).is_ok()
     }
 
-    /// Handles the end of a connection. A lost peer is tried at once. A peer that left is tried only if another member
+    /// Handles the end of a connection. A lost peer is tried immediately. A peer that left is tried only if another member
     /// still reports a connection to it after a while.
     pub(super) fn on_disconnected(&mut self, now: Instant, own: Guid, target: Target, is_lost: bool) {
         self.learn(now, own, target);

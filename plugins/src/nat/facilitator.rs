@@ -25,7 +25,7 @@ const QUEUE: usize = 64;
 /// The number of times that each filter probe is sent.
 const FILTER_PROBES: usize = 3;
 
-/// Returns the share of clients on one host: half of all places, and at least one. Clients on one host may claim any
+/// Returns the share of clients on one host: half of all slots, and at least one. Clients on one host may claim any
 /// identity.
 const fn share_of_host(all: usize) -> usize {
     all.div_ceil(2)

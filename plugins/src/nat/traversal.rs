@@ -180,7 +180,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
 
     /// Sets or clears the external address of a port that the router has opened for the socket.
     ///
-    /// If the facilitator is connected it is notified at once. It offers the address to other peers only if the IP
+    /// If the facilitator is connected it is notified immediately. It offers the address to other peers only if the IP
     /// address is the one that it sees. With a mapped address, only three interface addresses are used.
     pub fn set_mapped_address(&mut self, mapped: Option<SocketAddr>) {
         let is_other = core::mem::replace(&mut self.mapped, mapped) != mapped;

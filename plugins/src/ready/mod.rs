@@ -58,7 +58,7 @@ pub struct ReadyStats {
     pub malformed: u64,
     /// Messages about unknown events, or from peers that are not awaited.
     pub unexpected: u64,
-    /// Connections that are ignored because the plugin has fewer places than the peer has connections.
+    /// Connections that are ignored because the plugin has fewer slots than the peer has connections.
     pub over_capacity: u64,
 }
 

@@ -706,7 +706,7 @@ fn calls_are_limited_and_report_why_they_are_not_sent() {
     assert!(client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).is_ok());
 }
 
-/// One caller may use half of the places for answers.
+/// One caller may use half of the slots for answers.
 const CALLS: usize = 16;
 
 type Attached<P> = PluginHost<RemoteCalls<P, Game, 6, CALLS, 128>, 1>;

@@ -202,7 +202,7 @@ fn call_flood_is_limited_per_caller() {
     server.update(Instant::ZERO, &mut sender);
     let to: Vec<_> = sender.messages.iter().map(|(to, ..)| *to).collect();
     assert_eq!((to.len(), to.contains(&ids[2])), (4, true));
-    // Calls without an answer, and signals, need no place.
+    // Calls without an answer, and signals, need no slot.
     for _ in 0..100 {
         receive(&mut server, ids[0], &call("Note", false, &[0; 4]));
     }
@@ -218,7 +218,7 @@ fn only_the_called_peer_can_answer_and_only_once() {
     let forged = encoded(Message::Answer { answer: &[6] });
     receive(&mut client, ids[1], &forged);
     assert_eq!((client.poll_answer(), client.stats().unexpected), (None, 1));
-    // A function of another name is unknown, and a flood of such errors takes one place for each peer.
+    // A function of another name is unknown, and a flood of such errors takes one slot for each peer.
     for number in 0..100 {
         receive(&mut client, ids[1], &encoded(Message::Unknown { name: &[b'a', number] }));
     }

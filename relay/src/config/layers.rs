@@ -59,7 +59,7 @@ pub struct Override {
 pub struct LoadError(String);
 
 impl LoadError {
-    /// Formats an error at a place as one line, whatever the parser wrote.
+    /// Formats an error at a position as one line, whatever the parser wrote.
     fn at(place: impl fmt::Display, reason: impl fmt::Display) -> Self {
         Self(one_line(&format!("{place}: {reason}")))
     }
@@ -134,7 +134,7 @@ impl Loaded {
         Ok(Self { config, file: file.map(Path::to_owned), sources: layers.sources })
     }
 
-    /// Adds the place of the offending value to an error. Options are named as in the source of their values.
+    /// Adds the position of the offending value to an error. Options are named as in the source of their values.
     #[must_use]
     pub fn locate(&self, error: &ConfigError) -> LoadError {
         let keys = error.keys();

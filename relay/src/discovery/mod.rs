@@ -27,7 +27,7 @@ use crate::addresses::TargetName;
 
 /// The number of keys that the store examines for one response.
 const SCAN_COUNT: usize = 500;
-/// The number of values read at once. Each takes up to 1,025 bytes, and all of them share one allowance.
+/// The number of values read at a time. Each takes up to 1,025 bytes, and all of them share one allowance.
 const VALUES_MAX: usize = 200;
 const _: () = assert!(VALUES_MAX * (LONGEST + 32) < ANSWER_MAX, "they fit into one answer");
 /// The maximum number of servers of a relay; further ones are not read.

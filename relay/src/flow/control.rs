@@ -130,7 +130,7 @@ pub(super) struct Reports {
     /// True if the current connection of the client resumed the flow.
     is_resumed: bool,
     greeting: Greeting,
-    /// The earliest time of the next requested first message. The first request is answered at once, because the
+    /// The earliest time of the next requested first message. The first request is answered immediately, because the
     /// message may have been lost.
     next_greeting: Instant,
     has_requested: bool,

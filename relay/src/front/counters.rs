@@ -19,7 +19,7 @@ counted! {
         PongRation,
         /// The limit of challenges per second was reached, for its network or in total.
         ChallengeRation,
-        /// There is no place for another flow, or admission refused one.
+        /// There is no slot for another flow, or admission refused one.
         NotAdmitted,
         /// Its client exceeded its rate.
         RateLimited,

@@ -155,7 +155,7 @@ impl<A: Admit> Front<A> {
             Some(id) => Ok(id),
             None => {
                 let handshakes = self.handshakes_of(now.at, from);
-                // A client without budget takes no place, either.
+                // A client without budget takes no slot, either.
                 let mut left = handshakes;
                 if !left.take(now.at, request_1_length(asked.mtu)) {
                     return self.counters.dropped(FrontDropReason::HandshakeBudget);

@@ -502,7 +502,7 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Creates a flow for a client with a validated address, if there is a place.
+    /// Creates a flow for a client with a validated address, if there is a slot.
     fn begin(
         &mut self,
         now: Now,

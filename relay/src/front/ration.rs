@@ -3,7 +3,7 @@
 //! - the rate of answers to unvalidated addresses, in fixed memory, because forging a source costs nothing;
 //! - the budget of handshakes, which a new flow does not renew;
 //! - the number of half-open flows;
-//! - the share of places of one site, because one party may own all of its addresses.
+//! - the share of slots of one site, because one party may own all of its addresses.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -14,7 +14,7 @@ use super::table::FlowId;
 use crate::protocol::Budget;
 use crate::time::{Bucket, cost};
 
-/// The number of groups of networks, each with its own ration. Networks are assigned to groups at random.
+/// The number of groups of networks, each with its own rate. Networks are assigned to groups at random.
 const GROUPS: usize = 4_096;
 
 /// Answers per second.
@@ -26,10 +26,10 @@ pub(crate) struct Rates {
     pub(crate) network: u32,
 }
 
-/// The part of a rate that may be used at once.
+/// The part of a rate that may be used in a burst.
 const BURST: Duration = Duration::from_secs(1);
 
-/// Rations answers to clients with unvalidated addresses. Memory is fixed, so that a forged source costs none.
+/// Limits answers to clients with unvalidated addresses. Memory is fixed, so that a forged source costs none.
 #[derive(Debug)]
 pub(crate) struct Rations {
     rates: Rates,
@@ -130,16 +130,16 @@ impl HalfOpen {
     }
 }
 
-/// A site gets at most one in this many of the free places. `n` greedy sites thus leave a share of `4 / (4 + n)` to
+/// A site gets at most one in this many of the free slots. `n` greedy sites thus leave a share of `4 / (4 + n)` to
 /// others, without having to be identified.
 pub(crate) const FREE_SHARE: usize = 4;
 
-/// The number of places by address or site.
+/// The number of slots by address or site.
 #[derive(Debug, Default)]
 pub(crate) struct Places(HashMap<IpAddr, usize>);
 
 impl Places {
-    /// Returns true if an address with at most `most` places may have another one. The first place is always granted.
+    /// Returns true if an address with at most `most` slots may have another one. The first slot is always granted.
     pub(crate) fn admits(&self, of: IpAddr, most: usize) -> bool {
         self.0.get(&of).is_none_or(|taken| *taken < most)
     }
@@ -157,7 +157,7 @@ impl Places {
         }
     }
 
-    /// Returns the number of places taken.
+    /// Returns the number of slots taken.
     #[cfg(test)]
     pub(crate) fn taken(&self) -> usize {
         self.0.values().sum()

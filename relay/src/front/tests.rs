@@ -34,7 +34,7 @@ fn client_address(number: u16) -> SocketAddr {
 /// An address that gets no flow.
 const BANNED: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1));
 
-/// A held place, with the bytes that its flow has taken of the rate of all clients.
+/// A held slot, with the bytes that its flow has taken of the rate of all clients.
 #[derive(Debug, Clone, Default)]
 struct Place(Arc<AtomicUsize>);
 
@@ -45,7 +45,7 @@ impl Permit for Place {
     }
 }
 
-/// Admits as many clients as it has places.
+/// Admits as many clients as it has slots.
 struct Places {
     free: Place,
     max: usize,
@@ -53,7 +53,7 @@ struct Places {
     proxy_protocol: bool,
     idle_timeout: Duration,
     rate: Option<Rate>,
-    /// The refusal when all places are taken.
+    /// The refusal when all slots are taken.
     denied: NotAdmitted,
     pongs: Arc<PongCache>,
 }

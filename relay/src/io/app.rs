@@ -79,7 +79,7 @@ pub(crate) struct App {
     pub(crate) server_list: ListCache,
     /// Results of probing the targets.
     pub(crate) probes: Probes,
-    /// Limits how many connections of banned addresses are notified; the others are closed at once.
+    /// Limits how many connections of banned addresses are notified; the others are closed immediately.
     pub(super) ban_notices: SharedRate,
     pub(crate) refusals: Arc<RefusalLog>,
     /// The number of flows that have begun.

@@ -26,7 +26,7 @@ use crate::webrtc::{
 /// Receive calls before other tasks get their turn.
 const CALLS_MAX: usize = 8;
 
-/// The close code for clients that find no free place.
+/// The close code for clients that find no free slot.
 const TRY_AGAIN_LATER: u16 = 1013;
 
 /// The bound port of data channels.
@@ -247,7 +247,7 @@ async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransp
     }
 }
 
-/// Completes the handshake, takes a place for the client, and waits for its request.
+/// Completes the handshake, takes a slot for the client, and waits for its request.
 async fn ask(
     app: &App,
     transport: &mut WebRtcTransport,
@@ -282,7 +282,7 @@ async fn ask(
     }
 }
 
-/// Takes a connection place for a client that has completed its handshake.
+/// Takes a connection slot for a client that has completed its handshake.
 fn place(app: &App, client: SocketAddr) -> Result<Connected, Failure> {
     let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
         app.counters.connections_refused.increment();

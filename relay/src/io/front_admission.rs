@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(admission.admit(full.now, client(1), &mut || false).err(), Some(NotAdmitted::Refused));
     }
 
-    /// A flow that waits for its server ends at once. Its slot is not taken by other waiting clients.
+    /// A flow that waits for its server ends immediately. Its slot is not taken by other waiting clients.
     #[tokio::test]
     async fn a_client_takes_the_slot_of_the_evicted_flow() {
         let mut full = Full::new(2).await;

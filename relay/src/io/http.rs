@@ -91,7 +91,7 @@ pub(crate) fn router_for_banned(app: Arc<App>) -> Router {
         refuse_banned(&app, connected.peer());
         (StatusCode::FORBIDDEN, BANNED)
     };
-    // The connection serves one response: it has no place of its address, which would otherwise bound it.
+    // The connection serves one response: it has no slot of its address, which would otherwise bound it.
     let close = async |mut response: Response| {
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

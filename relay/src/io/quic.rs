@@ -121,7 +121,7 @@ const UNPROVEN_MAX: usize = 32;
 const OF_ADDRESS_MAX: usize = 32;
 
 /// The QUIC handshakes in progress, limited in total, and by network once a client has validated its address. Clones
-/// share the same places.
+/// share the same slots.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handshakes(Arc<Mutex<Taken>>);
 
@@ -132,7 +132,7 @@ struct Taken {
     of_network: Places,
 }
 
-/// The place of one handshake, released on drop.
+/// The slot of one handshake, released on drop.
 #[derive(Debug)]
 pub(super) struct Handshake {
     places: Handshakes,
@@ -145,7 +145,7 @@ impl Handshakes {
         self.lock().taken >= UNPROVEN_MAX
     }
 
-    /// Takes a place for a client, if there is one. Addresses that are not validated do not count by network, because a
+    /// Takes a slot for a client, if there is one. Addresses that are not validated do not count by network, because a
     /// forger could take the places of others.
     pub(super) fn begin(&self, proven: Option<IpAddr>) -> Option<Handshake> {
         let proven = proven.map(|ip| ip.to_canonical());

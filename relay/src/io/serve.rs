@@ -79,7 +79,7 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
     connections.wait().await;
 }
 
-/// Takes a place for a connection of `peer`, or logs and counts the refusal.
+/// Takes a slot for a connection of `peer`, or logs and counts the refusal.
 pub(super) fn admit(
     app: &App,
     peer: SocketAddr,
@@ -90,8 +90,8 @@ pub(super) fn admit(
     take_place(app, peer, permit).inspect_err(refused).ok()
 }
 
-/// Takes a place for a connection of `peer` if its address may have another one. A few connections of banned addresses
-/// get a place just long enough to be notified. Refusals are counted here and logged by the caller.
+/// Takes a slot for a connection of `peer` if its address may have another one. A few connections of banned addresses
+/// get a slot just long enough to be notified. Refusals are counted here and logged by the caller.
 pub(super) fn take_place(
     app: &App,
     peer: SocketAddr,
@@ -313,7 +313,7 @@ pub(crate) async fn serve_admin_socket(socket: AdminSocket, router: Router) {
     let stop = CancellationToken::new();
     let _stop_on_drop = stop.clone().drop_guard();
     loop {
-        // Takes a place first, so that connections wait in the system's backlog and not here.
+        // Takes a slot first, so that connections wait in the system's backlog and not here.
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         let stream = match socket.accept().await {
             Ok(stream) => stream,

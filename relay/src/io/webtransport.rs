@@ -226,7 +226,7 @@ async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Ar
         let Some(handshake) = handshakes.begin(proven) else {
             app.counters.handshakes_refused.increment();
             log_refusal(app, incoming.remote_address(), proven.is_some(), NO_PLACE);
-            // The client retries, when there may be a place.
+            // The client retries, when there may be a slot.
             incoming.ignore();
             continue;
         };
@@ -277,7 +277,7 @@ async fn open(
         return None;
     };
     let connected = admit(app, connection.remote_address(), permit, TransportKind::WebTransport)?;
-    // From here on it holds a connection place.
+    // From here on it holds a connection slot.
     drop(handshake);
     let newcomer = Newcomer::connected(client, &connection);
     let requested = within(app, newcomer, request(&connection)).await?;

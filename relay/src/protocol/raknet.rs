@@ -206,7 +206,7 @@ pub struct PongCache(Mutex<Pongs>);
 struct Pongs {
     /// The last pong.
     any: Option<Pong>,
-    /// The time of the last pong that answers pings which require a free place.
+    /// The time of the last pong that answers pings which require a free slot.
     open_at: Option<Instant>,
 }
 

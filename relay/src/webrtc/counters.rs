@@ -23,7 +23,7 @@ counted! {
         UnvalidatedSource,
         /// The limit of new sessions per second or of half-open ones was reached, for its network or in total.
         SessionRation,
-        /// Its session was the oldest half-open one when a new session needed its place.
+        /// Its session was the oldest half-open one when a new session needed its slot.
         HalfOpenFull,
         /// Its session has not processed earlier datagrams yet.
         SessionBusy,

@@ -22,7 +22,7 @@ const CHECKS: Rates = Rates { all: 20_000, network: 2_000 };
 const SESSIONS: Rates = Rates { all: 500, network: 64 };
 
 /// Half-open sessions: in total, and by site (a /24 of IPv4, a /48 of IPv6). A site also gets at most a quarter of the
-/// free places.
+/// free slots.
 const HALF_OPEN: usize = 1_024;
 const HALF_OPEN_OF_SITE: usize = 128;
 

@@ -334,7 +334,7 @@ impl Session {
         self.flush(now);
     }
 
-    /// Ends the session at once.
+    /// Ends the session immediately.
     pub(crate) fn abandon(&mut self, now: Instant) {
         self.end(now, None);
     }

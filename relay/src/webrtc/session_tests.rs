@@ -156,7 +156,7 @@ fn messages_pass_both_ways_with_each_dtls_version() {
     }
 }
 
-/// A session begins only for a validated source, so a hello costs a signature at once and no second round trip.
+/// A session begins only for a validated source, so a hello costs a signature immediately and no second round trip.
 #[test]
 fn a_client_silent_after_its_hello_times_out() {
     for version in [Version::Dtls12, Version::Dtls13, Version::Either] {

@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(40);
 const LIFETIME: Duration = Duration::from_secs(10);
 
 /// Validated sources: in total, and by site (a /24 of IPv4, a /48 of IPv6). A site also gets at most a quarter of the
-/// free places, so that each greedy site leaves some to others.
+/// free slots, so that each greedy site leaves some to others.
 const SOURCES: usize = 8_192;
 const SOURCES_OF_SITE: usize = 512;
 
@@ -148,7 +148,7 @@ impl Validated {
         let site = site(from.ip());
         let free = SOURCES.saturating_sub(self.sources.len());
         if !self.of_site.admits(site, SOURCES_OF_SITE.min(free / FREE_SHARE)) {
-            // Evicts the oldest source of the site, so that a neighbor cannot keep its places for long.
+            // Evicts the oldest source of the site, so that a neighbor cannot keep its slots for long.
             self.remove_first_of(site);
         } else if free == 0 {
             self.remove_first();
@@ -285,7 +285,7 @@ mod tests {
         let [taken, of_sites] = [validated.sources.len(), validated.of_site.taken()];
         assert!((6_000..7_500).contains(&taken), "{taken}");
         assert_eq!([of_sites, validated.ends.len()], [taken; 2]);
-        // Other sites have their own places, which are never evicted for this.
+        // Other sites have their own slots, which are never evicted for this.
         let other = source(100, 1);
         answer(&mut validated, other);
         for number in 0..1_000 {

@@ -413,7 +413,7 @@ async fn unvalidated_addresses_are_not_logged() {
     assert!(!log.contains(&forged.address().to_string()), "{log}");
 }
 
-/// An address has 32 places once it is validated, and 32 more are for clients that need not validate theirs.
+/// An address has 32 slots once it is validated, and 32 more are for clients that need not validate theirs.
 #[tokio::test]
 async fn excess_handshakes_of_a_network_are_reported() {
     let target = format!("game={}", Server::echo().await);

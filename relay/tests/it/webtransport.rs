@@ -785,7 +785,7 @@ async fn a_client_that_ignores_the_answer_is_disconnected() {
     within(connection.closed()).await;
 }
 
-/// An address has 32 handshake places at a time.
+/// An address has 32 handshake slots at a time.
 #[tokio::test]
 async fn a_connected_client_releases_its_handshake_place() {
     let relay = Running::start(config(Server::echo().await)).await;

@@ -36,7 +36,7 @@ pub const LONGEST_THROW: f32 = 128.0;
 pub(super) const STEP: f32 = 1.0 / 120.0;
 /// The length of a tick, in seconds.
 pub(super) const TICK: f32 = 1.0 / 60.0;
-/// The longest time that is simulated at once, in seconds.
+/// The longest time simulated in one step, in seconds.
 pub(super) const MAX_BACKLOG: f32 = 1.0;
 /// The interval at which objects regrow. In the original game they do not.
 pub(super) const REGROWTH_TICKS: u32 = 10 * TICKS_PER_SECOND;

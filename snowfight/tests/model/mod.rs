@@ -65,7 +65,7 @@ fn check(bytes: &[u8], unpack_as_text: impl Fn(&[u8]) -> Unpacked) -> Kept {
     Err(format!("{again:?} instead of {text}"))
 }
 
-/// Checks that a list of entities that is read lazily equals one that is read at once.
+/// Checks that a list of entities that is read lazily equals one that is read completely.
 fn entities(bytes: &[u8]) -> Kept {
     let lazy = unpack::<List<'_, Entity>>(bytes).map(|list| to_vec(&list));
     let all = unpack::<Vec<Entity>>(bytes).map(|list| to_vec(&list));

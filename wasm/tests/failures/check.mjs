@@ -28,7 +28,7 @@ export function check(runtime, rows, least = 51) {
   assert.deepEqual(late, []);
 }
 
-/** Starts the places, and a server that changes the path of one of them as the path of a request requires. */
+/** Starts the slots, and a server that changes the path of one of them as the path of a request requires. */
 export async function startControlled(t) {
   const { places, control } = await startPlaces(t);
   const server = createServer(async ({ url }, response) => {

@@ -113,7 +113,7 @@ async function openProxy(t, relay) {
   return { address: `127.0.0.1:${proxy.address().port}`, close, refuse, ignore, ignored: () => ignored, answer };
 }
 
-/** A relay with a single place for this address, which is taken. */
+/** A relay with a single slot for this address, which is taken. */
 async function crowdedRelay(t, server) {
   const relay = await startRelay(t, { game: server }, "--clients-per-address", "1", "--exempt", "192.0.2.0/24");
   const first = new WebSocket(`ws://${relay.address}/ws?target=game`);
@@ -122,7 +122,7 @@ async function crowdedRelay(t, server) {
   return relay.address;
 }
 
-/** Returns all places by name, as HOST:PORT, and a function that degrades the one named `way`. */
+/** Returns all slots by name, as HOST:PORT, and a function that degrades the one named `way`. */
 export async function startPlaces(t) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-failures-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));

@@ -13,7 +13,7 @@ export const MARGIN_MS = 30_000;
 /** A close code that Deno takes for a protocol error, which ends its WebSocket with 1006. */
 const UNKNOWN_TO_DENO = 1014;
 
-/** Attempts of `connect`: the place, the options and the expected outcome of each. */
+/** Attempts of `connect`: the slot, the options and the expected outcome of each. */
 const CONNECT = {
   "relay down": { at: "down", code: "relay-unreachable", isTransient: true },
   "refused origin": { at: "foreign", code: "origin-refused", relayCode: 4403 },
@@ -96,7 +96,7 @@ async function byDeadline(deadlineMs, promise) {
 
 /**
  * Makes all attempts. Each results in a row: the attempt, the outcome, its milliseconds, the expected outcome, and its
- * deadline. `control` changes the path of a place; `ways` are those of transports over UDP, as `startWay` returns them.
+ * deadline. `control` changes the path of a slot; `ways` are those of transports over UDP, as `startWay` returns them.
  */
 export async function table(rakwire, places, { options = {}, control, udp, ways = {} } = {}) {
   const rows = [];

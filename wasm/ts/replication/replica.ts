@@ -1,4 +1,4 @@
-/** The local entities by place, and the rules for applying the records of an update. */
+/** The local entities by slot, and the rules for applying the records of an update. */
 
 import type { BitReader } from "../codec/cursor.js";
 import { RakwireError } from "../errors.js";
@@ -130,9 +130,9 @@ export class Places {
   readonly #onEvent: (event: PlaceEvent) => void;
   readonly #onSet: (entity: Entity) => void;
   readonly #entities: (Entity | undefined)[];
-  /** The latest tick that affected each place. */
+  /** The latest tick that affected each slot. */
   readonly #ticks: Uint32Array;
-  /** The tick at which the entity of each place appeared, or the previous one disappeared. */
+  /** The tick at which the entity of each slot appeared, or the previous one disappeared. */
   readonly #filledAt: Uint32Array;
   /** The fields of the record being read. */
   readonly #values = new Uint32Array(MAX_FIELDS);
@@ -224,7 +224,7 @@ export class Places {
     return this.#classes[name.class] as EntityClass;
   }
 
-  /** Records the tick of a place; false if a later one is known. */
+  /** Records the tick of a slot; false if a later one is known. */
   #advance(index: number, tick: number): boolean {
     const isLatest = tick > (this.#ticks[index] as number);
     if (isLatest) {

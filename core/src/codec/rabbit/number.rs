@@ -2,7 +2,7 @@
 
 use super::{Error, Fingerprint, Pack, Reader, Unpack, Writer};
 
-/// The bytes that are written at once; longer numbers are written four bytes at a time.
+/// The bytes that are written at a time; longer numbers are written four bytes at a time.
 const WORD_BYTES: u32 = 4;
 const WORD_BITS: u32 = 32;
 

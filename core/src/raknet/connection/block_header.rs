@@ -296,7 +296,7 @@ impl IncomingMessage {
 
     /// Returns true if the message has a position in the order of its channel.
     ///
-    /// No correct sender writes a receipt reliability; the original delivers such a message at once. Without the
+    /// No correct sender writes a receipt reliability; the original delivers such a message immediately. Without the
     /// feature `sequencing` a sequenced message has no position either.
     pub(crate) const fn is_in_order(&self) -> bool {
         let has_place =

@@ -201,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection at once, for `reason` or, if it was not open yet, for `failure`.
+    /// Ends the connection immediately, for `reason` or, if it was not open yet, for `failure`.
     fn abort(&mut self, cx: &mut Context<'_, '_>, reason: DisconnectReason, failure: ConnectFailure) {
         let end = self.handshake.abort(reason, failure);
         self.end(cx, end);

@@ -88,7 +88,7 @@ impl Request2<'_> {
         self.challenge.is_none() && config.requires_security()
     }
 
-    /// Returns the request for a place among the peers that share admission.
+    /// Returns the request for a slot among the peers that share admission.
     fn reservation(&self, config: &Config) -> Request {
         let is_validated = self.source.address == ClientAddress::Validated;
         Request {
@@ -102,7 +102,7 @@ impl Request2<'_> {
         }
     }
 
-    /// Requests a cookie from a client after all, because others have taken the places without one.
+    /// Requests a cookie from a client after all, because others have taken the slots without one.
     ///
     /// That happens once for each first request: a client that does not support cookies repeats its second request for
     /// each reply. The answer is shorter than the request.

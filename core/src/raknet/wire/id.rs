@@ -110,7 +110,7 @@ ids! {
 /// The first id that is free for applications.
 pub const USER: u8 = 0x86;
 
-/// The place where a message with some id travels (docs/raknet.md#message-ids).
+/// The part of the protocol in which a message with some id is sent (docs/raknet.md#message-ids).
 ///
 /// ```
 /// use rakwire::wire::id::{self, MessageScope};

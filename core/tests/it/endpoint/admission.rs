@@ -162,7 +162,7 @@ fn max_incoming_counts_across_peers_of_the_game_protocol() {
         let mut client = game_client(number + 1, now);
         let server = &mut servers[usize::from(number % 2)];
         let last = talk(&mut client, server, address(number), &mut now);
-        // A client of the Game Protocol is open once it has answered; END notifies it that there was no place.
+        // A client of the Game Protocol is open once it has answered; END notifies it that there was no slot.
         let is_admitted = number < 3;
         assert_eq!(last == LastEvent::Connected, is_admitted, "client {number}: {last:?}");
         clients.push(client);
@@ -269,7 +269,7 @@ fn clients_without_a_cookie_count_across_peers() {
     assert_eq!(open_half(&mut first, &mut one, address(1), now), [28, 35]);
     let mut second = raknet_client(2, now);
     assert_eq!(open_half(&mut second, &mut other, address(2), now), [32, 35]);
-    // It answers a ping, which returns its place to the ration.
+    // It answers a ping, which returns its slot.
     assert_eq!(talk(&mut first, &mut one, address(1), &mut now), LastEvent::Connected);
     let mut third = raknet_client(3, now);
     assert_eq!(open_half(&mut third, &mut other, address(3), now), [28, 35]);

@@ -52,7 +52,7 @@ fn one_address_leaves_a_quarter_of_the_places() {
     server.handle_datagram(START, crowded(13), &answer);
     assert_eq!(output(&mut server, START), [(crowded(13), vec![0x0C, 0, 0, 0])]);
     assert_eq!(dropped(&server, DropReason::AddressLimit), 1);
-    // Its neighbour gets the last places of the network, and others the last ones of the server.
+    // Its neighbour gets the last slots of the network, and others the last ones of the server.
     enter(&mut server, START, ([198, 51, 100, 2], 1).into(), 9);
     enter(&mut server, START, ([198, 51, 100, 2], 2).into(), 9);
     let neighbour = SocketAddr::from(([198, 51, 100, 3], 1));

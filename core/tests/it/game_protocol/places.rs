@@ -1,4 +1,4 @@
-//! The time at which the place of a client becomes free for the next one.
+//! The time at which the slot of a client becomes free for the next one.
 
 use core::net::SocketAddr;
 
@@ -12,11 +12,11 @@ fn at(millis: u64) -> Instant {
     START + core::time::Duration::from_millis(millis)
 }
 
-/// The client that leaves, and the one that waits for its place.
+/// The client that leaves, and the one that waits for its slot.
 const FIRST: ([u8; 4], u16) = ([192, 0, 2, 1], 100);
 const NEWCOMER: ([u8; 4], u16) = ([192, 0, 2, 2], 100);
 
-/// Returns a server with one place, which the first client occupies.
+/// Returns a server with one slot, which the first client occupies.
 fn full_server() -> (Peer<'static>, ConnectionId) {
     let mut config = server_config();
     config.max_incoming = 1;
@@ -26,7 +26,7 @@ fn full_server() -> (Peer<'static>, ConnectionId) {
     (server, first)
 }
 
-/// Returns whether the newcomer gets a place; otherwise it receives END.
+/// Returns whether the newcomer gets a slot; otherwise it receives END.
 fn lets_in(server: &mut Peer<'_>, now: Instant) -> bool {
     let (from, full) = (SocketAddr::from(NEWCOMER), dropped(server, DropReason::Full));
     let answer = seasoning(server, now, from, 9);

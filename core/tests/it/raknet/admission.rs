@@ -411,7 +411,7 @@ fn a_client_without_a_cookie_evicts_no_client_with_one() {
     assert!(server.connection_at(from(20)).is_some());
 }
 
-/// A place taken by eviction costs as much of the ration as a free one.
+/// A slot taken by eviction counts towards the limit like a free one.
 #[test]
 fn evictions_for_clients_without_a_cookie_are_rate_limited() {
     let now = Instant::from_micros(1_000_000);

@@ -176,13 +176,13 @@ fn a04_without_cookies_forged_handshakes_have_the_documented_cost() {
     assert_eq!(cost_of_forged_handshakes(CookiePolicy::Off, 1), (94, 180), "as in docs/attacks.md");
 }
 
-/// Under load a server sends no such answers: of a hundred forged handshakes at once, two continue, and the others
+/// Under load a server sends no such answers: of a hundred simultaneous forged handshakes, two continue, and the others
 /// get a cookie.
 #[test]
 fn a04_under_load_forged_handshakes_have_the_documented_cost() {
     let under_load = CookiePolicy::UnderLoad { unvalidated: 2 };
     assert_eq!(cost_of_forged_handshakes(under_load, 100), (9_400, 2 * 180 + 98 * 32));
-    // By default, two of the eight places here.
+    // By default, two of the eight slots here.
     assert_eq!(cost_of_forged_handshakes(CookiePolicy::default(), 100), (9_400, 2 * 180 + 98 * 32));
 }
 
@@ -244,7 +244,7 @@ fn opened(peer: &mut Peer<'_>) -> usize {
 
 /// Players can connect at any time during a flood of complete forged handshakes, thirty per second.
 ///
-/// The forged ones get only the places reserved for unvalidated clients.
+/// The forged ones get only the slots reserved for unvalidated clients.
 #[test]
 fn a04_players_can_connect_during_a_flood() {
     players_come_in_beside_a_flood(CookiePolicy::UnderLoad { unvalidated: 2 }, 2);

@@ -301,7 +301,7 @@ fn contradicting_parts_are_dropped() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateMessage), 1);
 }
 
-/// A client that begins with anything except its request is dropped; its address may try again at once.
+/// A client that begins with anything except its request is dropped; its address may try again immediately.
 #[test]
 fn a_client_without_a_connection_request_is_dropped() {
     let mut config = server_config();

@@ -1,4 +1,4 @@
-//! A server that requires keys ends the attempt of a client at once, with its requirement
+//! A server that requires keys ends the attempt of a client immediately, with its requirement
 //! (docs/raknet.md#key-problems).
 
 use rakwire::Instant;

@@ -314,7 +314,7 @@ fn duplicated_unreliable_messages_arrive_once() {
     assert!(net.pair.b.stats().dropped(DropReason::DuplicateDatagram) > 0);
 }
 
-/// A refused or disconnected client may reconnect at once from the same address.
+/// A refused or disconnected client may reconnect immediately from the same address.
 #[test]
 fn an_ended_connection_makes_way_for_the_next() {
     let mut net = Net::new(latency(5), 1);

@@ -90,7 +90,7 @@ fn both_peers_list_the_address_count_of_their_version() {
     }
 }
 
-/// The addresses of this peer keep their places, and a list of ten has the first ones.
+/// The addresses of this peer keep their slots, and a list of ten has the first ones.
 #[test]
 fn a_list_of_any_length_contains_the_peers_addresses() {
     let own: Vec<SocketAddr> = (1..=12).map(|host| ([198, 51, 100, host], 7).into()).collect();

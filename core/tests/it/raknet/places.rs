@@ -1,4 +1,4 @@
-//! The time at which the place of a client becomes free, and the number of places for one address.
+//! The time at which the slot of a client becomes free, and the number of slots for one address.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -187,7 +187,7 @@ fn no_single_loss_ends_an_idle_connection() {
 
 #[test]
 fn an_unacknowledged_refusal_frees_its_place_at_once() {
-    // Another client gets the place, as does the same one, which now has the right password.
+    // Another client gets the slot, as does the same one, which now has the right password.
     for (address, guid) in [([10, 0, 0, 3], 2), ([10, 0, 0, 2], 1)] {
         let mut lan = Lan::new(1, |_| {});
         lan.server.set_password(b"right").expect("a short password");
@@ -222,7 +222,7 @@ fn one_address_leaves_a_quarter_of_the_places() {
     }
     assert_eq!(lan.enter(([198, 51, 100, 1], 2_000), 20), NO_PLACE);
     assert_eq!(lan.server.stats().dropped(DropReason::AddressLimit), 1);
-    // Other addresses of its network get two more; the last two places are only for other networks.
+    // Other addresses of its network get two more; the last two slots are only for other networks.
     assert!(lan.enter(([198, 51, 100, 2], 1_000), 21).is_ok());
     assert!(lan.enter(([198, 51, 100, 2], 1_001), 25).is_ok());
     assert_eq!(lan.enter(([198, 51, 100, 3], 1_000), 22), NO_PLACE);

@@ -347,7 +347,7 @@ fn negative_and_forged_acknowledgements_do_not_grow_the_window() {
     }
 }
 
-/// A receiver that acknowledges everything at once, whether it arrived or not, gets at most the largest window.
+/// A receiver that acknowledges everything immediately, whether it arrived or not, gets at most the largest window.
 #[test]
 fn the_window_is_bounded() {
     for control in [CongestionControl::DelayBased, CongestionControl::NewReno] {

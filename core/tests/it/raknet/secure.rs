@@ -374,7 +374,7 @@ impl Steps {
     }
 }
 
-/// The repeated answer costs no computation: the ration allows only one handshake.
+/// The repeated answer costs no computation: the rate limit allows only one handshake.
 #[test]
 fn an_identical_request_gets_an_identical_answer() {
     check_identical_answers(CLIENT.into(), SERVER.into(), 163);
@@ -413,7 +413,7 @@ fn check_identical_answers(client: SocketAddr, server: SocketAddr, length: usize
     assert!(connected(steps.server.poll_event()) && connected(steps.client.poll_event()));
 }
 
-/// A challenge that is refused by its clear bytes takes nothing from the ration of its network.
+/// A challenge that is refused by its clear bytes does not count towards the rate limit of its network.
 #[test]
 fn challenges_refused_before_computation_are_not_rate_limited() {
     /// The offset after id, magic, cookie and flag: the pattern, two zeros, and the suite.
@@ -438,7 +438,7 @@ fn challenges_refused_before_computation_are_not_rate_limited() {
     assert_eq!(steps.sent_by_server().iter().map(Vec::len).collect::<Vec<_>>(), [163]);
 }
 
-/// A challenge with any changed bit gets no answer and leaves no state, nor does one beyond the ration.
+/// A challenge with any changed bit gets no answer and leaves no state, nor does one beyond the rate limit.
 #[test]
 fn changed_requests_get_no_answer() {
     let mut steps = Steps::new(requiring_server());

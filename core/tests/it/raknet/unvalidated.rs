@@ -170,7 +170,7 @@ fn arrived(queue: &mut Vec<(Instant, Vec<u8>)>, now: Instant) -> Vec<Vec<u8>> {
 }
 
 /// Attack A4: complete forged handshakes, kept alive for up to three minutes by forged acknowledgements. The ration
-/// refills every ten seconds, but the number of places does not grow.
+/// refills every ten seconds, but the number of slots does not grow.
 #[test]
 fn a04_forged_connections_that_stay_take_an_eighth_of_the_places() {
     let mut server = server(100, |_| {});
@@ -209,7 +209,7 @@ fn a04_forged_connections_that_stay_take_an_eighth_of_the_places() {
 /// A client that proves that it receives at its address no longer counts as possibly forged.
 #[test]
 fn a_client_that_answers_a_ping_frees_its_unvalidated_place() {
-    // The ration refills in 10 s, and gets the place back at once where the address is validated.
+    // The ration refills in 10 s, and gets the slot back at once where the address is validated.
     for (answers_pings, seconds, reply_1) in [(true, 2, 28), (true, 15, 28), (false, 2, 32), (false, 15, 32)]
     {
         let mut path = Path::new(server(4, |_| {}), Duration::from_millis(20));
@@ -225,9 +225,9 @@ fn a_client_that_answers_a_ping_frees_its_unvalidated_place() {
     }
 }
 
-/// Attack A4: the places that a forger gets over any time depend on the size of the server.
+/// Attack A4: the slots that a forger gets over any time depend on the size of the server.
 ///
-/// It gets the only place of a server with one, one place of up to seven, two of 8 to 15, and an eighth of more.
+/// It gets the only slot of a server with one, one slot of up to seven, two of 8 to 15, and an eighth of more.
 #[test]
 fn a04_forged_connections_get_at_most_two_places_of_small_servers() {
     for (places, most) in [(1, 1), (4, 1), (7, 1), (8, 2), (15, 2), (16, 2), (24, 3)] {
@@ -341,7 +341,7 @@ fn a_greeting_waits_only_for_the_proof_of_the_address() {
     }
 }
 
-/// Connections forged from a player's address take none of the places that the address may have.
+/// Connections forged from a player's address take none of the slots that the address may have.
 #[test]
 fn a_player_connects_despite_connections_forged_from_its_address() {
     type Change = fn(&mut Config);
@@ -425,7 +425,7 @@ fn requests_of_others_do_not_change_a_clients_list() {
     }
 }
 
-/// A flood of first requests counts as load too: others keep their places in the table of clients without cookies.
+/// A flood of first requests counts as load too: others keep their slots in the table of clients without cookies.
 #[test]
 fn a_flood_of_first_requests_makes_cookies_required() {
     let mut server = server(8, |_| {});
@@ -441,7 +441,7 @@ fn a_flood_of_first_requests_makes_cookies_required() {
     assert_eq!(answers(&mut server, later)[0].1.len(), 28, "until it is over");
 }
 
-/// Two clients compete for the only place without a cookie. Neither counts as lacking cookie support.
+/// Two clients compete for the only slot without a cookie. Neither counts as lacking cookie support.
 #[test]
 fn a_client_that_needed_no_cookie_is_not_counted_as_lacking_support() {
     for pongs_per_second in [1_000, 0] {

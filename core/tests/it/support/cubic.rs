@@ -181,7 +181,7 @@ impl Machine for CubicSender {
     }
 }
 
-/// Acknowledges every second datagram, and one after a gap at once.
+/// Acknowledges every second datagram, and one after a gap immediately.
 pub(crate) struct CubicReceiver {
     to: SocketAddr,
     next: u64,

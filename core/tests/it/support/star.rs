@@ -76,7 +76,7 @@ impl<P: Protocol> Star<P> {
             star.clients.push(Client { peer, id, at_server: None, is_alive: true, received: 0 });
             star.run_for(Duration::from_millis(1));
         }
-        // Clients without a cookie repeat their request if their places were taken meanwhile.
+        // Clients without a cookie repeat their request if their slots were taken meanwhile.
         star.run_for(Duration::from_secs(3));
         let opened = star.clients.iter().filter(|client| client.at_server.is_some()).count();
         assert_eq!(opened, clients, "all are connected");

@@ -1,4 +1,4 @@
-//! A peer that acknowledges like other implementations: everything at once at each tick of a clock.
+//! A peer that acknowledges like other implementations: everything together at each tick of a clock.
 
 use core::net::SocketAddr;
 use core::time::Duration;

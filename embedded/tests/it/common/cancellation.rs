@@ -49,7 +49,7 @@ pub(crate) fn a_cancelled_attempt_frees_its_place<P: Tested>() {
     run(async {
         let (client, server) = pair::<P>(Wire::losing(0));
         for _ in 0..5 {
-            // The client's only place becomes free again, or the next attempt would find it occupied forever.
+            // The client's only slot becomes free again, or the next attempt would find it occupied forever.
             until(|| give_up(client.handle.connect(server.address))).await;
         }
         assert!(give_up(server.handle.accept()));

@@ -115,7 +115,7 @@ pub(crate) fn four_clients_play_with_one_host<P: Tested>() {
         let late = net.machine::<P, 1, 24, 128, 4>(0, P::hurry);
         assert!(served(&late, address).await.is_none());
 
-        // A client that leaves frees its place.
+        // A client that leaves frees its slot.
         wire.lose_nothing();
         connections.pop().expect("one").disconnect().await;
         let connection = loop {
@@ -164,7 +164,7 @@ pub(crate) fn an_unresponsive_remote_is_reported<P: Tested>() {
         let absent = ([10, 0, 0, 9], PORT).into();
         let error = client.handle.connect(absent).await.expect_err("an unused address");
         assert_eq!(error.to_string(), "the server does not answer");
-        // The place of the first attempt is free again, and only one attempt at a time can have it.
+        // The slot of the first attempt is free again, and only one attempt at a time can have it.
         let (first, second) = tokio::join!(client.handle.connect(absent), client.handle.connect(absent));
         assert!(matches!(first, Err(ConnectError::Failed(_))), "{first:?}");
         assert!(matches!(second, Err(ConnectError::NotStarted(_))), "{second:?}");

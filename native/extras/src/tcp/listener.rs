@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// let client = Endpoint::bind("127.0.0.1:0", Options::client()).await?;
 /// let first = client.connect(server.local_addr()).await?;
 /// let second = client.connect(server.local_addr()).await?;
-/// second.closed().await; // there is one place
+/// second.closed().await; // there is one slot
 /// assert_eq!(server.stats().refused, 1);
 /// # drop(first);
 /// # Ok(())
@@ -43,12 +43,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct EndpointStats {
     /// Incoming connections that are open, or being opened or closed.
     pub incoming: usize,
-    /// Incoming connections closed at once because there were [`max_incoming`](super::Options::max_incoming).
+    /// Incoming connections closed immediately because there were [`max_incoming`](super::Options::max_incoming).
     pub refused: u64,
-    /// Incoming connections closed at once because their address had
+    /// Incoming connections closed immediately because their address had
     /// [`max_per_address`](super::Options::max_per_address).
     pub refused_by_address: u64,
-    /// Incoming connections closed at once because their network had
+    /// Incoming connections closed immediately because their network had
     /// [`max_per_network`](super::Options::max_per_network).
     pub refused_by_network: u64,
     /// TLS handshakes that failed or took too long.
@@ -125,7 +125,7 @@ impl EndpointState {
     }
 }
 
-/// The place of an incoming connection. It is freed once the connection has ended and has been accepted.
+/// The slot of an incoming connection. It is freed once the connection has ended and has been accepted.
 type SharedPlace = Arc<Place>;
 
 /// A connection that waits to be accepted.
@@ -170,7 +170,7 @@ pub(super) async fn listen(
     state.span.closed();
 }
 
-/// Counts and logs a refused client. Its connection is closed at once.
+/// Counts and logs a refused client. Its connection is closed immediately.
 fn refuse(remote: SocketAddr, reason: NoPlace, state: &EndpointState) {
     let (counter, reason) = match reason {
         NoPlace::Full => (&state.counters.refused, "too many connections"),
@@ -237,10 +237,10 @@ fn enqueue(
     let _ = queue.send(Unaccepted { connection: Connection::new(shared), _place: place });
 }
 
-/// The reason why there is no place.
+/// The reason why there is no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoPlace {
-    /// All places are taken.
+    /// All slots are taken.
     Full,
     /// The address has reached its limit.
     FullForAddress,
@@ -248,7 +248,7 @@ enum NoPlace {
     FullForNetwork,
 }
 
-/// The places of an endpoint.
+/// The slots of an endpoint.
 #[derive(Debug)]
 pub(super) struct Places {
     max: usize,
@@ -256,8 +256,8 @@ pub(super) struct Places {
     taken: Mutex<Taken>,
 }
 
-/// Places in use. Addresses and networks without a place are removed, so that the tables have no more entries than
-/// there are places.
+/// Slots in use. Addresses and networks without a slot are removed, so that the tables have no more entries than
+/// there are slots.
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
@@ -280,7 +280,7 @@ impl Places {
         Arc::new(Self { max: options.max_incoming, limits, taken: Mutex::default() })
     }
 
-    /// Takes a place for a client.
+    /// Takes a slot for a client.
     fn take(self: &Arc<Self>, client: SocketAddr) -> Result<Place, NoPlace> {
         let origin = Origin::of(client.ip());
         let mut taken = self.lock();

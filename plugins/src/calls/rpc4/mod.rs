@@ -54,7 +54,7 @@ pub struct Answer<const BYTES: usize> {
     pub outcome: Result<Vec<u8, BYTES>, CallFailure>,
 }
 
-/// An answered call. A call that has timed out keeps its place, because the answer that may still arrive has no number.
+/// An answered call. A call that has timed out keeps its slot, because the answer that may still arrive has no number.
 #[derive(Clone, Debug)]
 struct OpenCall {
     to: ConnectionId,
@@ -184,7 +184,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
     /// [`poll_answer`](Self::poll_answer) returns the result, after `timeout` at the latest. The timeout starts at the
     /// first attempt to send the call.
     ///
-    /// Answers have no number, so only one call to each peer is under way at a time. After a timeout its place stays
+    /// Answers have no number, so only one call to each peer is under way at a time. After a timeout its slot stays
     /// taken until the answer arrives or the connection ends.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ use super::{PARTS, shown};
 /// The maximum nesting of directories.
 const MAX_DEPTH: usize = 32;
 
-/// A directory that receives files. A file moves to its place when it is complete and verified; until then it is in a
+/// A directory that receives files. A file moves to its path when it is complete and verified; until then it is in a
 /// separate directory of parts. Nothing is written through a link. The module has an example.
 pub struct DirectoryStore {
     root: PathBuf,
@@ -181,7 +181,7 @@ impl DirectoryStore {
         Ok(present)
     }
 
-    /// Returns the place of a file. No existing directory on the way is a link.
+    /// Returns the path of a file. No existing directory on the way is a link.
     fn place(&self, name: &str) -> io::Result<PathBuf> {
         let directories = self.directories(name)?;
         for directory in &directories {

@@ -1,4 +1,4 @@
-//! A file that is being transferred: its final place, its part, and the patch for it. No link is followed.
+//! A file that is being transferred: its final path, its part, and the patch for it. No link is followed.
 
 use std::format;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -15,12 +15,12 @@ pub(super) struct OpenFile {
     pub(super) path: PathBuf,
     pub(super) part: PathBuf,
     pub(super) file: File,
-    /// Whether this is the file in its final place, opened for reading, and not the part.
+    /// Whether this is the file at its final path, opened for reading, and not the part.
     pub(super) is_in_place: bool,
     /// Whether its part counts as a file; a part that replaces a file does not.
     pub(super) is_counted: bool,
     pub(super) size: u64,
-    /// The older version in the final place.
+    /// The older version at the final path.
     pub(super) base: Option<File>,
     pub(super) patch: Option<File>,
     /// The patcher being applied, and the file that it makes.
@@ -37,7 +37,7 @@ impl OpenFile {
         self.file.write_all(bytes)
     }
 
-    /// Returns the size of the version in the final place, if a patch may start from it.
+    /// Returns the size of the version at the final path, if a patch may start from it.
     pub(super) fn base(&mut self) -> io::Result<Option<u64>> {
         let Some(found) = metadata(&self.path)? else { return Ok(None) };
         if !found.is_file() || found.len().max(self.size) > patches::LONGEST {

@@ -9,7 +9,7 @@ pub struct AuthorityStats {
     pub malformed: u64,
     /// States of entities that their sender does not own.
     pub unauthorised: u64,
-    /// Connections that are ignored because the plugin has fewer places than the peer has connections.
+    /// Connections that are ignored because the plugin has fewer slots than the peer has connections.
     pub over_capacity: u64,
     /// Clients with other classes. They are sent nothing.
     pub mismatched: u64,

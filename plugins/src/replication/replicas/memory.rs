@@ -21,7 +21,7 @@ pub(super) trait Lists {
 #[derive(Debug)]
 pub(super) struct Parts<'m> {
     pub(super) places: &'m mut [Place],
-    /// A row of fields for each place.
+    /// A row of fields for each slot.
     pub(super) values: &'m mut [u32],
     pub(super) buffer: &'m mut [u8],
     pub(super) fields: usize,

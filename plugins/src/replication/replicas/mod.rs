@@ -92,7 +92,7 @@ pub struct Replicas<P: Protocol, M> {
     has_unsent: bool,
     /// The number of the last message with states.
     number: u32,
-    /// The place at which to search for events next, so that many events do not each take a search of all places.
+    /// The slot at which to search for events next, so that many events do not each take a search of all slots.
     next_event: usize,
     delivery: P::Delivery,
     stats: ReplicasStats,

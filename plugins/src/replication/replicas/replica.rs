@@ -1,4 +1,4 @@
-//! One place for an entity at a client.
+//! One slot for an entity at a client.
 
 use super::event::{RemoveReason, ReplicaEvent};
 use crate::replication::wire::Full;
@@ -15,13 +15,13 @@ pub(super) struct Replica {
     pub(super) is_unsent: bool,
 }
 
-/// A place: its present entity and the previous one. Its fields are in a row of their own.
+/// A slot: its present entity and the previous one. Its fields are in a row of their own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) replica: Option<Replica>,
     /// The removal of a reported entity, which is still to be reported.
     removed: Option<(u16, RemoveReason)>,
-    /// The latest tick that has changed this place.
+    /// The latest tick that has changed this slot.
     tick: u32,
     /// The tick in which the present entity was created, or the last one was removed.
     filled_at: u32,

@@ -32,7 +32,7 @@ pub(super) fn send_states(
     true
 }
 
-/// Writes a message with as many unsent states as fit, starting at a place. Returns its length and the next place;
+/// Writes a message with as many unsent states as fit, starting at a position. Returns its length and the next position;
 /// `None` if there are none.
 fn write_states(
     view: View<'_>,

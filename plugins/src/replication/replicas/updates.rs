@@ -95,7 +95,7 @@ impl Updates<'_> {
     }
 }
 
-/// Reads the record of a place.
+/// Reads the record of a slot.
 fn read_record(
     reader: &mut Reader<'_>,
     classes: &'static [Class],

@@ -83,7 +83,7 @@ fn withdrawn(guid: u64) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// A member that keeps inventing and withdrawing peers can have only as many tried as there are places.
+/// A member that keeps inventing and withdrawing peers can have only as many tried as there are slots.
 #[test]
 fn invented_peers_are_tried_rarely() {
     let (mut mesh, id) = connected();

@@ -122,7 +122,7 @@ impl Network {
         }
     }
 
-    /// Starts a machine with a new GUID in a free place.
+    /// Starts a machine with a new GUID in a free slot.
     pub(crate) fn start(&mut self, at: usize, is_founder: bool) {
         let guid = Guid(self.random.below(1 << 30) << 3 | at as u64);
         let mut mesh = Member::new(guid);
@@ -214,7 +214,7 @@ impl Network {
         }
     }
 
-    /// Stops a machine, which disconnects or times out. The others notice at once, or only after a while.
+    /// Stops a machine, which disconnects or times out. The others notice immediately, or only after a while.
     pub(crate) fn stop(&mut self, at: usize, slowest: u64) {
         let is_notified = self.random.below(2) == 0;
         (0..MAX).for_each(|other| self.end(at, other, slowest, is_notified));

@@ -207,7 +207,7 @@ fn client_that_reads_nothing_does_not_block_others() {
     assert!(late.eq((1_000..1_016).map(|target| Ok(refused(target)))));
 }
 
-/// A successful attempt frees its place.
+/// A successful attempt frees its slot.
 #[test]
 fn client_can_meet_any_number_of_peers_in_turn() {
     let (mut plugin, ids) = facilitator(7);
@@ -315,7 +315,7 @@ fn attempts_of_one_client_leave_room_for_others() {
     assert_eq!(refused.count(), 1);
 }
 
-/// Clients of one address have at most half of all places, whatever GUIDs and ports they choose.
+/// Clients of one address have at most half of all slots, whatever GUIDs and ports they choose.
 #[test]
 fn attempts_and_ports_of_one_network_leave_room_for_others() {
     for (ours, other) in [

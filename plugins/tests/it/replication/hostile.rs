@@ -139,7 +139,7 @@ fn updates_are_applied_as_a_whole() {
         receive(&mut here, id, &update[..end]);
     }
     receive(&mut here, id, &[&update[..], &[0]].concat());
-    // A record for place 0, and one for place 8, which does not exist.
+    // A record for slot 0, and one for slot 8, which does not exist.
     receive(&mut here, id, &[130, 0, 0, 0, 1, 0b0101_1000, 0b0010_0011, 0]);
     assert_eq!((here.stats().malformed, here.iter().count()), (update.len() as u64 + 2, 0));
     assert!(sent(&mut here).is_empty(), "nothing is acknowledged");

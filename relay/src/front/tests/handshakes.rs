@@ -238,7 +238,7 @@ fn a_finished_connection_is_replaced_by_the_next() {
     let (To::Server(second), _) = sent[0] else { panic!("{sent:?}") };
     assert!(second != first);
     assert_eq!(bench.front.poll_closed(), Some(first));
-    // A server without a place refuses at once.
+    // A server without a slot refuses immediately.
     assert_eq!(bench.server(second, &END), [(To::Client(from), END.to_vec())]);
     assert_eq!(bench.front.poll_closed(), Some(second));
 }

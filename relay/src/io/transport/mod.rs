@@ -2,7 +2,7 @@
 //!
 //! Flows treat all transports alike: input read from a [`Connection`] goes to
 //! [`Flow::handle_client`](crate::flow::Flow::handle_client), and the connection writes the output of a [`Flow`]. A TCP
-//! connection also carries facts about its client, and holds a place among the connections.
+//! connection also carries facts about its client, and holds a slot among the connections.
 
 mod webrtc;
 mod websocket;

@@ -29,7 +29,7 @@ const WRITE_BUFFER: usize = 16 * 1024;
 /// The first close code for applications (RFC 6455 section 7.4.2): pages can close only with these and with 1000.
 const FIRST_APPLICATION_ID: CloseCode = 3_000;
 
-/// How long a client has to answer a close. Closing at once with unread input would reset the connection, and the
+/// How long a client has to answer a close. Closing immediately with unread input would reset the connection, and the
 /// client could lose the close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -74,7 +74,7 @@ impl WebSocketTransport {
         })
     }
 
-    /// Answers a close at once (RFC 6455 section 5.5.1), because a flow that continues drops this connection.
+    /// Answers a close immediately (RFC 6455 section 5.5.1), because a flow that continues drops this connection.
     fn closed(&mut self, context: &mut Context<'_>, code: Option<CloseCode>) -> FromClient {
         // If the answer does not fit, the connection ends without it.
         let _ = self.socket.poll_flush_unpin(context);

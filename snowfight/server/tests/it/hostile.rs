@@ -230,7 +230,7 @@ fn assert_sound(player: &Player, whole: &[PlayerId]) {
     }
 }
 
-/// Clients prove their address, join, and end at once, repeatedly, with superfluous ENDs.
+/// Clients prove their address, join, and end immediately, repeatedly, with superfluous ENDs.
 #[tokio::test]
 async fn end_flood_from_clients_does_no_harm() {
     let _alone = ONE_AT_A_TIME.lock().await;

@@ -34,7 +34,7 @@ const CONTESTED_BASE_RTT_WINDOW: u32 = 60_000_000;
 const ACK_DELAY: u32 = 10_000;
 /// Datagrams in flight from which the peer does not delay acknowledgements.
 ///
-/// It acknowledges every eighth datagram at once, and half of this many may be lost.
+/// It acknowledges every eighth datagram immediately, and half of this many may be lost.
 const UNDELAYED_DATAGRAMS: u32 = 16;
 /// RTT samples after which slow start may end within a round.
 const MIN_ROUND_SAMPLES: u8 = 4;

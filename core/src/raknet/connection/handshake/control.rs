@@ -156,7 +156,7 @@ impl Handshake {
         SERVER && (is_first || is_repeated)
     }
 
-    /// Server: handles a connection request. Both peers may also dial each other at once.
+    /// Server: handles a connection request. Both peers may also dial each other at the same time.
     #[cfg_attr(
         not(feature = "secure"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only keys change")

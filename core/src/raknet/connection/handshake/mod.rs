@@ -317,7 +317,7 @@ impl Handshake {
 
     /// Starts to refuse the connection, and keeps the slot until the remote peer has acknowledged that.
     ///
-    /// An application that knows of the connection is notified at once.
+    /// An application that knows of the connection is notified immediately.
     fn reject(&mut self, now: Instant, failure: ConnectFailure) {
         self.enter(now, State::Rejecting);
         if self.side == Side::Client {

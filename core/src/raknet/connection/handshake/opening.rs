@@ -223,7 +223,7 @@ impl Opening {
 
     /// Handles a reply that the server speaks another version.
     ///
-    /// Requests with that version are sent from now on, the first one at once.
+    /// Requests with that version are sent from now on, the first one immediately.
     fn on_incompatible(&mut self, cx: &mut Context<'_, '_>, server: u8) -> Result<(), ConnectFailure> {
         if let Some(remote) = *cx.remote {
             cx.state.known_versions.remember(remote, server);
@@ -304,7 +304,7 @@ impl Opening {
 
     /// Called when the system refused a datagram of this length as too large for the path.
     ///
-    /// Probes the next smaller MTU at once.
+    /// Probes the next smaller MTU immediately.
     pub(super) fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
         let Some(remote) = *cx.remote else { return };
         if length + usize::from(IP_UDP_OVERHEAD) != usize::from(self.probed) {

@@ -15,7 +15,7 @@ use crate::support::recorder::{Field, Recorder};
 use crate::support::test_protection::TestProtection;
 
 /// Returns bytes that get further than noise: an id, zeros and address versions, and the magic at one of its
-/// places.
+/// positions.
 fn likely_bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte =
         prop_oneof![4 => any::<u8>(), 2 => Just(0_u8), 1 => Just(1_u8), 2 => Just(4_u8), 1 => Just(6_u8)];

@@ -13,7 +13,7 @@ pub(crate) fn written<'a>(packet: &impl Wire<'a>) -> Result<Vec<u8>, WireError> 
     Ok(writer.finish().to_vec())
 }
 
-/// The places at which a packet may be truncated.
+/// The positions at which a packet may be truncated.
 #[derive(Clone, Copy)]
 pub(crate) enum Ends {
     /// None.

@@ -1,4 +1,4 @@
-//! Limits of queues, places and times.
+//! Limits of queues, slots and times.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -102,7 +102,7 @@ async fn places_are_limited_and_reused() {
     let third = client.connect(address).await.expect("open until the server sees it");
     soon(third.closed()).await;
     assert_eq!((server.stats().incoming, server.stats().refused), (2, 1));
-    // An ended connection keeps its place until the application has accepted it.
+    // An ended connection keeps its slot until the application has accepted it.
     first.disconnect().await;
     let accepted = soon(server.accept()).await.expect("open");
     soon(accepted.closed()).await;
@@ -116,7 +116,7 @@ async fn places_are_limited_and_reused() {
     assert_eq!(server.try_accept().err(), Some(TryAcceptError::Empty));
 }
 
-/// Neither silence nor part of a message keeps a place, unless this side has sent something first.
+/// Neither silence nor part of a message keeps a slot, unless this side has sent something first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_without_a_message_loses_its_place() {
     let mut options = Options::server(5);

@@ -71,7 +71,7 @@ async fn an_untrusted_server_is_refused() {
     assert_eq!(server.try_accept().err(), Some(rakwire_extras::tcp::TryAcceptError::Empty));
 }
 
-/// A client without TLS and a silent one keep their places only until the handshake timeout.
+/// A client without TLS and a silent one keep their slots only until the handshake timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_without_a_handshake_loses_its_place() {
     let (mut options, _) = options();
