@@ -79,7 +79,7 @@ namespace Rakwire
     /// <summary>The outcome of a message with a receipt.</summary>
     public enum Outcome : byte { Acknowledged = 0, Lost = 1 }
 
-    /// <summary>The server that a client accepts. <c>None</c> is a plain connection, and <c>Any</c> protects against listeners alone.</summary>
+    /// <summary>The server that a client accepts. <c>None</c> is a plain connection, and <c>Any</c> protects only against eavesdroppers.</summary>
     public enum Trust : byte { None = 0, Any = 1, Key = 2, Known = 3 }
 
     /// <summary>How clients prove their address to a server.</summary>
@@ -342,7 +342,7 @@ namespace Rakwire
         public uint ConnectionIntervalMs { get => raw.ConnectionIntervalMs; set => raw.ConnectionIntervalMs = value; }
         /// <summary>Networks of trusted proxies: their PROXY headers (version 2) name the address of a client. Such as "10.0.0.7/32,fd00::/64".</summary>
         public string TrustedProxies { get; set; }
-        /// <summary>Blocks of 512 bytes for messages on their way. 0: as many as the connections need.</summary>
+        /// <summary>Blocks of 512 bytes for messages in flight. 0: as many as the connections need.</summary>
         public uint Blocks { get => raw.Blocks; set => raw.Blocks = value; }
         /// <summary>Blocks that one connection may hold in each direction. Default: 0, no limit besides the shares.</summary>
         public uint ConnectionBlocks { get => raw.ConnectionBlocks; set => raw.ConnectionBlocks = value; }
@@ -396,9 +396,9 @@ namespace Rakwire
         public string IdentityKeyFile { get; set; }
         /// <summary>The keys of connect tokens that a server accepts, 32 bytes each. Null: no token is needed.</summary>
         public byte[][] TokenKeys { get; set; }
-        /// <summary>The file of a token key, beside <see cref="TokenKeys"/>.</summary>
+        /// <summary>The file of a token key, next to <see cref="TokenKeys"/>.</summary>
         public string TokenKeyFile { get; set; }
-        /// <summary>A file to append the keys of secure connections to, by which captures of them can be read. For development alone.</summary>
+        /// <summary>A file to append the keys of secure connections to, by which captures of them can be read. Only for development.</summary>
         public string KeyLogFile { get; set; }
         /// <summary>A server with a key refuses plain clients. Default: false.</summary>
         public bool RequiresSecurity { get => raw.RequiresSecurity != 0; set => raw.RequiresSecurity = Library.Flag(value); }
@@ -454,7 +454,7 @@ namespace Rakwire
         }
     }
 
-    /// <summary>The options of one attempt to connect. 0 and null stand for those of the endpoint.</summary>
+    /// <summary>The options of one attempt to connect. 0 and null select those of the endpoint.</summary>
     public sealed unsafe class ConnectOptions
     {
         NativeConnectOptions raw;
@@ -645,7 +645,7 @@ namespace Rakwire
         }
     }
 
-    /// <summary>The endpoints of a thread that were collected without Dispose. The library accepts their end from that thread alone.</summary>
+    /// <summary>The endpoints of a thread that were collected without Dispose. The library accepts their end only from that thread.</summary>
     sealed class OwnerThread
     {
         [ThreadStatic]
@@ -756,7 +756,7 @@ namespace Rakwire
         /// <remarks>It returns false once the time is over, or a signal came.</remarks>
         public bool Wait(uint timeoutMs) => Library.Check(Native.rakwire_wait(handle, timeoutMs)) > 0;
 
-        /// <summary>The microseconds for which the endpoint may be left alone if no datagram arrives. Null without a timer.</summary>
+        /// <summary>The microseconds until the endpoint must be updated if no datagram arrives. Null without a timer.</summary>
         public ulong? TimeoutUs
         {
             get

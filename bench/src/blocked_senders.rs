@@ -1,4 +1,4 @@
-//! The cost of blocked senders for others: round trips of one connection beside many senders that wait for
+//! The cost of blocked senders for others: round trips of one connection alongside many senders that wait for
 //! acknowledgements which never arrive.
 
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ const ROUNDS: usize = 10;
 /// The message of the blocked senders.
 const WAITING: &[u8] = &[0x86; 400];
 
-/// Measure round trips beside senders that wait for room.
+/// Measure round trips alongside senders that wait for room.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The number of connections with blocked senders

@@ -8,7 +8,7 @@ use crate::connected_peers::{ConnectedPeers, Path, Protection};
 const BLOCKS: usize = 4_096;
 /// The number of messages queued at once.
 const BATCH: usize = 128;
-/// The number of connections beside which datagrams are forged.
+/// The number of connections alongside which datagrams are forged.
 const PLAYERS: u16 = 200;
 /// The number of forged datagrams per repetition, four for each message of a player.
 const FORGED: usize = 800;
@@ -61,7 +61,7 @@ pub enum HotPath {
     /// One message of 100 bytes on each of 200 secure connections of one server.
     #[value(name = "secure_connections_200")]
     SecureConnections200,
-    /// The same beside 800 forged datagrams of 100 bytes with their addresses.
+    /// The same alongside 800 forged datagrams of 100 bytes with their addresses.
     #[value(name = "secure_connections_200_forged")]
     SecureConnections200Forged,
 }

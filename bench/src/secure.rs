@@ -33,7 +33,7 @@ const FLOODS: [(usize, Forgery); 5] = [
     (60_000, Forgery::AfterNext(1_464)),
 ];
 
-/// Measure secure connections beside plain ones.
+/// Measure secure connections compared with plain ones.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The number of measurements of each; the median counts

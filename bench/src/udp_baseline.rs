@@ -21,7 +21,7 @@ pub(crate) struct UdpBaseline {
     batched: Vec<f64>,
     /// Round trips of 64 bytes on tokio.
     round_trips: Vec<RoleReport>,
-    /// The median of a few such round trips beside other work, in microseconds.
+    /// The median of a few such round trips alongside other work, in microseconds.
     wake_ups: Vec<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Round trips and messages a second over loopback, beside the renet backend of replicon.
+//! Round trips and messages a second over loopback, compared with the renet backend of replicon.
 //!
 //! ```sh
 //! cargo run --release --example bench              # 5 rounds of 2 seconds for each figure

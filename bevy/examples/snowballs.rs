@@ -28,7 +28,7 @@ use snowfight::world::{TICKS_PER_SECOND, World as Rules};
 #[derive(Clone, Component, Copy, Deserialize, Serialize)]
 struct Id(EntityId);
 
-/// A player, a tree or a mushroom. The server alone changes it.
+/// A player, a tree or a mushroom. Only the server changes it.
 #[derive(Clone, Component, Copy, Deserialize, PartialEq, Serialize)]
 struct Body(EntityKind);
 

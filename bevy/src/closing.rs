@@ -24,7 +24,7 @@ impl Owned {
         self.endpoint.as_mut().expect("it is taken when it is dropped").get()
     }
 
-    /// Names the app that goes on with the endpoint.
+    /// Names the app that continues with the endpoint.
     pub(crate) fn leave_to(&mut self, closing: &Closing) {
         if self.heir.is_none() {
             self.heir = Some(closing.sender.clone());
@@ -60,7 +60,7 @@ impl Default for Closing {
     }
 }
 
-/// Goes on with endpoints until they are closed. Both plugins need it.
+/// Continues with endpoints until they are closed. Both plugins need it.
 pub(crate) struct ClosingPlugin;
 
 impl ClosingPlugin {

@@ -13,7 +13,7 @@ pub struct Dropped {
     pub unknown_channel: u64,
     /// Unreliable messages that found no room in their connection.
     ///
-    /// One that exceeds a datagram finds no room while others of that kind with 256 KiB together are on their way.
+    /// One that exceeds a datagram finds no room while others of that kind with 256 KiB together are in flight.
     /// Replicon sends mutations again.
     pub unreliable: u64,
     /// Messages for a connection that has ended.

@@ -1,6 +1,6 @@
 //! RakNet as a messaging backend of [`bevy_replicon`], over UDP sockets and without tasks or threads of its own.
 //!
-//! Add [`RakwireRepliconPlugins`] beside replicon's own plugins, and insert a [`RakwireServer`] or a [`RakwireClient`]
+//! Add [`RakwireRepliconPlugins`] next to replicon's own plugins, and insert a [`RakwireServer`] or a [`RakwireClient`]
 //! as a resource. Replicon's states, messages and statistics follow it. Removing the resource ends it.
 //!
 //! ```

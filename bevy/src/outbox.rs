@@ -1,4 +1,4 @@
-//! Messages on their way out, and what waits for room in a connection.
+//! Messages in flight, and those that wait for room in a connection.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) fn once_a_frame(mut options: Options) -> Options {
     options
 }
 
-/// Bytes of unreliable messages in parts that may be on their way at a time, if there are several.
+/// Bytes of unreliable messages in parts that may be in flight at a time, if there are several.
 ///
 /// RakNet retransmits the parts of such a message, and replicon sends a mutation in each tick until it is acknowledged.
 /// Without a bound, copies of a large component would fill the connection.
@@ -55,7 +55,7 @@ pub(crate) struct Outbox {
     limit: usize,
     /// Length of the longest payload in one datagram.
     unsplit: usize,
-    /// Unreliable messages in parts that are on their way, with their lengths.
+    /// Unreliable messages in parts that are in flight, with their lengths.
     in_parts: Vec<(Receipt, usize)>,
     /// Set if the connection is closed once nothing waits.
     is_closing: bool,

@@ -1,4 +1,4 @@
-//! The speed of the C library beside the polled endpoint of `rakwire-native`: `cargo bench --bench speed`.
+//! The speed of the C library compared with the polled endpoint of `rakwire-native`: `cargo bench --bench speed`.
 //!
 //! Two programs do the same work, a server and a client in one thread over loopback: one in C over the static library, and this one
 //! in Rust. Their runs alternate, and the medians are compared. If valgrind is there, callgrind counts the instructions of both,
@@ -137,7 +137,7 @@ fn native(mode: &str, count: u64) {
     println!("{} {}", start.elapsed().as_nanos(), ALLOCATIONS.load(Ordering::Relaxed) - before);
 }
 
-/// The static library beside this program, in which cargo has put it.
+/// The static library next to this program, in which cargo has put it.
 fn static_library(this: &Path) -> PathBuf {
     let files =
         std::fs::read_dir(this.parent().expect("a folder")).expect("the folder of this program").flatten();

@@ -14,7 +14,7 @@
 //
 // Pointers: a pointer may be null only where its function says so; otherwise null gives RAKWIRE_ERROR_NULL, except with length 0.
 // Structs begin with their size, so that programs and libraries of different versions fit together. Memory that a function names
-// is used during the call alone.
+// is used only during the call.
 
 #ifndef RAKWIRE_H
 #define RAKWIRE_H
@@ -190,7 +190,7 @@
 // This address connected a moment ago.
 #define RAKWIRE_FAILURE_RECENTLY_CONNECTED 8
 
-// The server speaks another protocol version, which `server_version` names.
+// The server uses another protocol version, which `server_version` names.
 #define RAKWIRE_FAILURE_VERSION 9
 
 // The server requires an encrypted connection.
@@ -295,7 +295,7 @@
 // A plain connection.
 #define RAKWIRE_TRUST_NONE 0
 
-// A secure connection with any server: it protects against listeners alone.
+// A secure connection with any server: it protects only against eavesdroppers.
 #define RAKWIRE_TRUST_ANY 1
 
 // A secure connection with the server that has `server_key`.
@@ -354,7 +354,7 @@ typedef struct {
     uint16_t mtu;
     // Connections in all. 0: 64, or `max_incoming` if that is more.
     uint32_t max_connections;
-    // Blocks of 512 bytes for messages on their way. 0: as many as the connections need.
+    // Blocks of 512 bytes for messages in flight. 0: as many as the connections need.
     uint32_t blocks;
     // The longest message in bytes that is received. Default: 4,000,000.
     uint32_t max_message_len;
@@ -428,12 +428,12 @@ typedef struct {
     uint32_t ping_interval_ms;
     // Bits per second that each connection may send. Default: 0, no limit.
     uint64_t outgoing_limit;
-    // The file of a token key, beside `token_keys`. Default: null.
+    // The file of a token key, next to `token_keys`. Default: null.
     const char *token_key_file;
     // Networks of trusted proxies: their PROXY headers (version 2) name the address of a client. Such as "10.0.0.7/32,fd00::/64".
     // Default: null.
     const char *trusted_proxies;
-    // A file to append the keys of secure connections to, by which captures of them can be read. For development alone.
+    // A file to append the keys of secure connections to, by which captures of them can be read. Only for development.
     // Default: null.
     const char *key_log_file;
 } rakwire_options_t;
@@ -506,7 +506,7 @@ typedef struct {
     uint8_t side;
     // A RAKWIRE_OUTCOME_ value.
     uint8_t outcome;
-    // The protocol version that the server speaks, for RAKWIRE_FAILURE_VERSION.
+    // The protocol version that the server uses, for RAKWIRE_FAILURE_VERSION.
     uint8_t server_version;
     // 1: the progress is of a message that this side sends.
     uint8_t outgoing;
@@ -799,7 +799,7 @@ int rakwire_address_format(const rakwire_address_t *address, char *buffer, size_
 rakwire_result_t rakwire_wait(rakwire_endpoint_t endpoint,
                               uint32_t timeout_ms);
 
-// Stores how long the endpoint may be left alone in microseconds if no datagram arrives. Returns 1, or 0 without a timer.
+// Stores in how many microseconds the endpoint must be updated if no datagram arrives. Returns 1, or 0 without a timer.
 rakwire_result_t rakwire_timeout(rakwire_endpoint_t endpoint,
                                  uint64_t *microseconds);
 

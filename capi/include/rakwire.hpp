@@ -472,7 +472,7 @@ public:
             return std::chrono::microseconds::max();
         return std::chrono::microseconds(static_cast<std::chrono::microseconds::rep>(microseconds));
     }
-    // The socket, for poll() or select() alone.
+    // The socket, for use only with poll() or select().
     std::uint64_t socket() const
     {
         std::uint64_t socket = 0;

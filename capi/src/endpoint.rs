@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn large_memory_is_given_back() {
+    fn large_memory_is_freed() {
         let mut messages = Messages::default();
         let mut event = RakwireEvent::zeroed();
         messages.lend_vec(vec![0; 1 << 20], &mut event);

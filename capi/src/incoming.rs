@@ -121,7 +121,7 @@ impl SharedAdmission for Incoming {
     }
 }
 
-/// Keeps the requests of clients on their way from the socket to the protocol.
+/// Keeps the requests of clients in flight from the socket to the protocol.
 impl Hook<RakNet> for Incoming {
     fn on_received(&mut self, _: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
         self.note(from, datagram);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_asks_again_is_one_request_with_its_last_datagram() {
+    fn a_repeated_request_is_one_request_with_its_last_datagram() {
         let incoming = Incoming::default();
         request(&incoming, 1);
         request(&incoming, 1);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_without_a_place_are_counted() {
+    fn clients_without_a_slot_are_counted() {
         let incoming = Incoming::default();
         (0..MOST as u16 + 3).for_each(|port| request(&incoming, port));
         assert_eq!(incoming.overflows(), 3);

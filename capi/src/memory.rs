@@ -320,7 +320,7 @@ mod tests {
     const _: () = assert!(offset_of!(New, second) == 8);
 
     #[test]
-    fn an_older_caller_gets_and_gives_what_it_knows() {
+    fn an_older_caller_exchanges_only_its_known_fields() {
         let mut old = [Old { size: 8, first: 3 }, Old { size: 77, first: 78 }];
         let place = old.as_mut_ptr().cast::<New>();
         // SAFETY: the size says how much is there. The array of eight bytes each is aligned as one u64 or refused.
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_struct_is_lent_with_zeros_unless_the_caller_knows_less() {
+    fn a_struct_is_borrowed_with_zeros_unless_the_caller_has_fewer_fields() {
         let mut new = New { size: 16, first: 7, second: 8 };
         // SAFETY: the size says how much is there.
         let lent = unsafe { zeroed_struct(&raw mut new) }.expect("a known size");

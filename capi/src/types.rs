@@ -83,7 +83,7 @@ pub const RAKWIRE_FAILURE_SERVER_FULL: i32 = 6;
 pub const RAKWIRE_FAILURE_BANNED: i32 = 7;
 /// This address connected a moment ago.
 pub const RAKWIRE_FAILURE_RECENTLY_CONNECTED: i32 = 8;
-/// The server speaks another protocol version, which `server_version` names.
+/// The server uses another protocol version, which `server_version` names.
 pub const RAKWIRE_FAILURE_VERSION: i32 = 9;
 /// The server requires an encrypted connection.
 pub const RAKWIRE_FAILURE_SECURITY_REQUIRED: i32 = 10;
@@ -160,7 +160,7 @@ pub const RAKWIRE_OUTCOME_LOST: u8 = 1;
 
 /// A plain connection.
 pub const RAKWIRE_TRUST_NONE: u8 = 0;
-/// A secure connection with any server: it protects against listeners alone.
+/// A secure connection with any server: it protects only against eavesdroppers.
 pub const RAKWIRE_TRUST_ANY: u8 = 1;
 /// A secure connection with the server that has `server_key`.
 pub const RAKWIRE_TRUST_KEY: u8 = 2;
@@ -227,7 +227,7 @@ pub struct RakwireOptions {
     pub mtu: u16,
     /// Connections in all. 0: 64, or `max_incoming` if that is more.
     pub max_connections: u32,
-    /// Blocks of 512 bytes for messages on their way. 0: as many as the connections need.
+    /// Blocks of 512 bytes for messages in flight. 0: as many as the connections need.
     pub blocks: u32,
     /// The longest message in bytes that is received. Default: 4,000,000.
     pub max_message_len: u32,
@@ -301,12 +301,12 @@ pub struct RakwireOptions {
     pub ping_interval_ms: u32,
     /// Bits per second that each connection may send. Default: 0, no limit.
     pub outgoing_limit: u64,
-    /// The file of a token key, beside `token_keys`. Default: null.
+    /// The file of a token key, next to `token_keys`. Default: null.
     pub token_key_file: *const c_char,
     /// Networks of trusted proxies: their PROXY headers (version 2) name the address of a client. Such as "10.0.0.7/32,fd00::/64".
     /// Default: null.
     pub trusted_proxies: *const c_char,
-    /// A file to append the keys of secure connections to, by which captures of them can be read. For development alone.
+    /// A file to append the keys of secure connections to, by which captures of them can be read. Only for development.
     /// Default: null.
     pub key_log_file: *const c_char,
 }
@@ -395,7 +395,7 @@ pub struct RakwireEvent {
     pub side: u8,
     /// A RAKWIRE_OUTCOME_ value.
     pub outcome: u8,
-    /// The protocol version that the server speaks, for RAKWIRE_FAILURE_VERSION.
+    /// The protocol version that the server uses, for RAKWIRE_FAILURE_VERSION.
     pub server_version: u8,
     /// 1: the progress is of a message that this side sends.
     pub outgoing: u8,

@@ -39,7 +39,7 @@ fn wait_for(socket: &std::net::UdpSocket, limit: Option<Duration>) -> Result<Opt
     }
 }
 
-/// Stores how long the endpoint may be left alone in microseconds if no datagram arrives. Returns 1, or 0 without a timer.
+/// Stores in how many microseconds the endpoint must be updated if no datagram arrives. Returns 1, or 0 without a timer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_timeout(endpoint: RakwireEndpoint, microseconds: *mut u64) -> RakwireResult {
     guard(|| {

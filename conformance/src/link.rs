@@ -117,7 +117,7 @@ fn fresh_socket(any: &str) -> io::Result<UdpSocket> {
     }
 }
 
-/// A socket that talks to one peer alone.
+/// A socket that talks to only one peer.
 #[derive(Debug)]
 pub struct Link {
     socket: UdpSocket,
@@ -155,7 +155,7 @@ impl Link {
         Self { socket, target, timing, trace, number, sent: 0, received: 0, seal: None, counters }
     }
 
-    /// Waits at a bound socket for a datagram that `begins` accepts, and goes on with its sender alone.
+    /// Waits at a bound socket for a datagram that `begins` accepts, and continues only with its sender.
     ///
     /// Returns no link if none comes until `deadline`.
     pub fn accept(

@@ -191,7 +191,7 @@ impl Seal {
     /// Opens a datagram; returns its counter and what was sealed.
     pub fn open(&mut self, bytes: &[u8]) -> Option<(u64, Vec<u8>)> {
         let (header, sealed) = bytes.split_first_chunk::<3>()?;
-        // Bits 6 and 5 are those of the epoch, of which the suite has the first alone.
+        // Bits 6 and 5 are those of the epoch, of which the suite has only the first.
         (header[0] & 0x60 == 0).then_some(())?;
         let low = u64::from(u32::from_be_bytes([0, header[0], header[1], header[2]]));
         let range = 1_u64 << COUNTER_BITS;
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn the_hash_is_blake2s_256() {
         let hex = |bytes: [u8; 32]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        // The BLAKE2s-256 of "abc" stands in RFC 7693, appendix B.
+        // The BLAKE2s-256 of "abc" is in RFC 7693, appendix B.
         let abc = "508c5e8c327c14e2e1a72ba34eeb452f37458b209ed63a294d999b4c86675982";
         assert_eq!(hex(hash(&[b"abc"])), abc);
     }

@@ -118,7 +118,7 @@ pub fn request(session: &Session, proof: &[u8; 32], password: &[u8]) -> Vec<u8> 
     [&head[..], &[1], proof, &[0], password].concat()
 }
 
-/// Reads a reply 2 and opens its answer, which must agree with what stands in clear.
+/// Reads a reply 2 and opens its answer, which must agree with the unencrypted fields.
 pub fn finish(challenge: &Challenge, bytes: &[u8]) -> Check<(Reply2, Handshake)> {
     let Some(second) = wire::read_reply_2(bytes) else {
         return fail("reply 2 cannot be read");

@@ -92,7 +92,7 @@ pub fn request_2(link: &Link, reply: Reply1, mtu: u16, guid: u64) -> Vec<u8> {
     wire::request_2(reply.cookie, link.target, mtu, guid)
 }
 
-/// Asks for reply 2, or what stands in its place.
+/// Asks for reply 2, or the packet sent instead.
 ///
 /// The reply 1 is that of the server's last word: under load it asks for a cookie after all.
 pub fn answer_to_request_2(link: &mut Link, reply: &mut Reply1, mtu: u16, guid: u64) -> Check<Vec<u8>> {

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Cases wait more than they compute, so many run beside each other.
+/// Cases wait more than they compute, so many run in parallel.
 const THREADS: usize = 12;
 
 const TIMING: Timing = Timing {

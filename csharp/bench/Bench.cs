@@ -35,7 +35,7 @@ static class Bench
         cpuStart = Cpu;
     }
 
-    /// <summary>Prints the rate, and the rate by the time of the processor alone, which other programs disturb less.</summary>
+    /// <summary>Prints the rate, and the rate by the time of the processor, which other programs disturb less.</summary>
     static void End(string name, int count)
     {
         Console.WriteLine(name + "_per_second " + (count / Clock.Elapsed.TotalSeconds).ToString("0"));

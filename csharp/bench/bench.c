@@ -37,7 +37,7 @@ static void begin(void)
     cpu_start = now(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/* Prints the rate, and the rate by the time of the processor alone, which other programs disturb less. */
+/* Prints the rate, and the rate by the time of the processor, which other programs disturb less. */
 static void end(const char *name, int count)
 {
     printf("%s_per_second %.0f\n", name, count / (now(CLOCK_MONOTONIC) - start));

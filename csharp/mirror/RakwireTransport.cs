@@ -1,4 +1,4 @@
-// A transport for Mirror over rakwire. Put it beside Rakwire.cs into a project, add the component to the object of the
+// A transport for Mirror over rakwire. Put it next to Rakwire.cs into a project, add the component to the object of the
 // NetworkManager, and choose it as the transport.
 
 using System;
@@ -255,7 +255,7 @@ namespace Rakwire.Transports
 
         // Both.
 
-        /// <summary>Returns true if the connection cannot go on: a reliable message is missing. An unreliable one may get lost.</summary>
+        /// <summary>Returns true if the connection cannot continue: a reliable message is missing. An unreliable one may get lost.</summary>
         static bool IsFatal(ErrorCode result, int channelId) => result != ErrorCode.NoRoom || channelId != Channels.Unreliable;
 
         static TransportError ErrorOf(ErrorCode result) => result == ErrorCode.NoRoom ? TransportError.Congestion : TransportError.InvalidSend;

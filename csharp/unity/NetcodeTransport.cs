@@ -1,4 +1,4 @@
-// A transport for Unity's Netcode for GameObjects 2 over rakwire. Put it beside Rakwire.cs into a project, add the component to the
+// A transport for Unity's Netcode for GameObjects 2 over rakwire. Put it next to Rakwire.cs into a project, add the component to the
 // object of the NetworkManager, and choose it as the transport. For Netcode 1.x define RAKWIRE_NETCODE_1.
 
 using System;

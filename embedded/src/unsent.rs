@@ -13,7 +13,7 @@ pub(crate) enum UnsentReason {
 /// The number of datagrams that the peer composed and the network did not accept, by reason.
 /// [`Handle::unsent`](crate::Handle::unsent) has an example.
 ///
-/// The protocols treat them like datagrams lost on the way: reliable messages are sent again.
+/// The protocols treat them like datagrams lost in transit: reliable messages are sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn check_accepts_exactly_what_fill_wrote() {
+    fn check_accepts_only_the_output_of_fill() {
         let mut message = [0; 20];
         fill(&mut message, 7, Timestamps::On);
         assert!(check(&message, 7, 20).is_ok_and(|time| time > 0));

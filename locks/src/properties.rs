@@ -31,7 +31,7 @@ fn holds(property: impl Fn() + Send + Sync + 'static) {
     shuttle::Runner::new(PctScheduler::new(3, runs), config).run(property);
 }
 
-/// A task that waits while another one notifies goes on, whenever the notification comes.
+/// A task that waits while another one notifies continues, whenever the notification comes.
 pub fn no_notification_is_lost() {
     holds(|| {
         let signal = Arc::new(Signal::default());
@@ -141,7 +141,7 @@ pub fn the_queue_of_arrivals_hides_no_datagram() {
         let queue = Arc::new(ArrivalQueue::new(usize::MAX, None));
         let taken = Arc::new(Mutex::new(Vec::new()));
         let take = |queue: &ArrivalQueue, taken: &Mutex<Vec<u8>>| {
-            // The lock stands for that of the protocol, under which the driver takes datagrams.
+            // The lock represents that of the protocol, under which the driver takes datagrams.
             let mut taken = taken.lock().unwrap();
             taken.extend(queue.take(Instant::ZERO).iter().map(|batch| batch.bytes[0]));
         };
@@ -205,7 +205,7 @@ fn connects(shard: &mut Peer<'static>, number: u8) -> bool {
 }
 
 /// The shards of a server together let in as many clients as there are slots, however their steps mix.
-pub fn shards_let_in_no_more_clients_than_there_are_places() {
+pub fn shards_let_in_no_more_clients_than_there_are_slots() {
     holds(|| {
         let admission = LockedAdmission::default();
         let shards = [10, 20].map(|number| {

@@ -23,6 +23,6 @@ fn the_queue_of_arrivals_hides_no_datagram() {
 }
 
 #[test]
-fn shards_let_in_no_more_clients_than_there_are_places() {
-    properties::shards_let_in_no_more_clients_than_there_are_places();
+fn shards_let_in_no_more_clients_than_there_are_slots() {
+    properties::shards_let_in_no_more_clients_than_there_are_slots();
 }

@@ -1,4 +1,4 @@
-//! Step 3 of the guide: positions, sent twenty times a second beside the chat.
+//! Step 3 of the guide: positions, sent twenty times a second in addition to the chat.
 //!
 //! ```sh
 //! cargo run -p rakwire-native --example guide_positions -- server 127.0.0.1:19132

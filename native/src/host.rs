@@ -184,7 +184,7 @@ mod tests {
     /// The loopback interface has index 1 on every system.
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn an_interface_can_be_given_by_name() {
+    async fn an_interface_can_be_selected_by_name() {
         for target in ["[fe80::1%lo]:19132", "[fe80::1%1]:19132"] {
             let expected: SocketAddr = "[fe80::1%1]:19132".parse().expect("a literal address");
             assert_eq!(lookup(target).await.expect("an address")[0], expected);

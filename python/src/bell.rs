@@ -48,7 +48,7 @@ impl Bell {
         Ok((Arc::new(Self { ready: Mutex::default(), socket }), Listener(listening)))
     }
 
-    /// Notes that an operation can go on, and wakes the loop unless it was woken for another one.
+    /// Notes that an operation can continue, and wakes the loop unless it was woken for another one.
     fn ring(&self, operation: u64) {
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = ready.is_empty();
@@ -59,7 +59,7 @@ impl Bell {
         }
     }
 
-    /// Returns the operations that can go on.
+    /// Returns the operations that can continue.
     pub(crate) fn take(&self) -> Vec<u64> {
         std::mem::take(&mut *self.ready.lock().unwrap_or_else(PoisonError::into_inner))
     }

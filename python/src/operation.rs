@@ -28,7 +28,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The bridge of one event loop: wakes its tasks when operations can go on.
+/// The bridge of one event loop: wakes its tasks when operations can continue.
 #[pyclass(frozen, weakref, module = "rakwire._native")]
 #[derive(Debug)]
 pub(crate) struct Bridge {
@@ -51,13 +51,13 @@ impl Bridge {
         self.listener.fileno()
     }
 
-    /// Wakes the tasks with operations that can go on. The loop calls it when the socket is readable.
+    /// Wakes the tasks with operations that can continue. The loop calls it when the socket is readable.
     fn wake(&self, py: Python<'_>) -> PyResult<()> {
         self.listener.clear();
         self.wake_waiting(py)
     }
 
-    /// Wakes the tasks with operations that can go on, after a listening thread has taken the byte.
+    /// Wakes the tasks with operations that can continue, after a listening thread has taken the byte.
     fn wake_waiting(&self, py: Python<'_>) -> PyResult<()> {
         let ready = self.bell.take();
         let woken: Vec<_> = {

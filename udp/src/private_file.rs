@@ -67,7 +67,7 @@ pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes an existing file readable by its owner alone, without opening it.
+/// Makes an existing file readable only by its owner, without opening it.
 ///
 /// # Errors
 /// If it is not a file, or belongs to another user.
@@ -283,7 +283,7 @@ mod tests {
         assert!(append(at("append")).is_err() && create_new(at("new")).is_err());
         assert!(keep_private(at("append")).is_err());
         assert_eq!((mode(&precious), fs::read(&precious).unwrap()), (0o644, b"precious".to_vec()));
-        // An existing file is readable by its owner alone from then on.
+        // An existing file is readable only by its owner from then on.
         append(&precious).unwrap();
         assert_eq!(mode(&precious), 0o600);
         fs::set_permissions(&precious, fs::Permissions::from_mode(0o644)).unwrap();

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_server_is_given_up() {
+    fn silent_server_ends_the_connection() {
         let raknet = |timeout| {
             let mut config = RakNet::config([2; 32]);
             config.max_incoming = 1;
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn unresponsive_server_is_given_up() {
+    fn unresponsive_server_ends_the_attempt() {
         let (requests, _) = give_up(raknet(11));
         assert!(requests >= 12, "{requests} requests");
         assert_eq!(give_up(game_protocol()), (1, Instant::ZERO + ATTEMPT));

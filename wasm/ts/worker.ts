@@ -140,7 +140,7 @@ class RemoteSession implements SessionLike {
   readonly #receipts = new Map<number, Deferred<Outcome>>();
   #outgoing: Outgoing[] = [];
   #stats: PeerStats = describeStats([], []);
-  /** Bytes in the memory of the connection, and bytes on the way to the worker. */
+  /** Bytes in the memory of the connection, and bytes in flight to the worker. */
   #remoteBuffered = 0;
   #unacceptedBytes = 0;
   #longest = 0;

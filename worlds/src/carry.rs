@@ -1,4 +1,4 @@
-//! Datagrams on their way: from sockets through routers, links, relay and front to sockets.
+//! Datagrams in flight: from sockets through routers, links, relay and front to sockets.
 
 use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

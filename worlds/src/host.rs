@@ -1,4 +1,4 @@
-//! A process with a peer: its clock, its socket, and the times at which it stands still.
+//! A process with a peer: its clock, its socket, and the times at which it is suspended.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use rakwire::raknet::Peer;
 use rakwire::wire::MAX_DATAGRAM;
 use rakwire::{Instant, Machine};
 
-/// The number of datagrams that a socket keeps while its process stands still.
+/// The number of datagrams that a socket keeps while its process is suspended.
 const SOCKET_BUFFER: usize = 256;
 
 pub(crate) struct Host {

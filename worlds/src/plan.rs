@@ -87,7 +87,7 @@ pub enum FaultKind {
     NewAddress,
     /// The client's program ends without a word and begins again.
     ClientRestart,
-    /// The client's process stands still; its clock runs on.
+    /// The client's process is suspended; its clock runs on.
     ClientStall {
         /// Its duration.
         lasts: Duration,
@@ -102,7 +102,7 @@ pub enum FaultKind {
         /// The time without it.
         lasts: Duration,
     },
-    /// The server's process stands still; its clock runs on.
+    /// The server's process is suspended; its clock runs on.
     ServerStall {
         /// Its duration.
         lasts: Duration,

@@ -63,7 +63,7 @@ pub struct Outcome {
 pub(crate) enum Phase {
     /// Faults begin and all applications send.
     Active,
-    /// There are no faults. Each connection sends a last message, and those that send much go on, until the others have
+    /// There are no faults. Each connection sends a last message, and those that send much continue, until the others have
     /// everything.
     Settling { others_are_done: bool },
     /// All clients have disconnected.
@@ -260,7 +260,7 @@ impl World {
     fn next(&self) -> Option<Instant> {
         let clients = self.clients.iter().flatten();
         let of_clients = clients.flat_map(|client| {
-            // A client that waits for its stream goes on when the stream has delivered something.
+            // A client that waits for its stream continues when the stream has delivered something.
             let host = client.host.next(self.now).filter(|_| client.up.has_room());
             [host, client.up.next_arrival(), client.down.next_arrival()]
         });

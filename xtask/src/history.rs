@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn long_durations_are_given_in_minutes() {
+    fn long_durations_are_printed_in_minutes() {
         assert_eq!(words(90.0), "90 s");
         assert_eq!(words(600.0), "10 min");
     }

@@ -76,7 +76,7 @@ fn check_document(shell: &Shell, text: &str) -> Result<usize> {
         running.iter_mut().try_for_each(Service::check)?;
         checked += 1;
     }
-    // The stage `docs` checks a page that has programs alone.
+    // The stage `docs` checks a page that has only programs.
     if checked == 0 && !PROGRAMS.iter().any(|program| text.contains(program)) {
         bail!("no block is checked");
     }

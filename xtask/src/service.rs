@@ -1,4 +1,4 @@
-//! Server programs that run beside others, print their address on the first line, and end with this process.
+//! Server programs that run in parallel with others, print their address on the first line, and end with this process.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

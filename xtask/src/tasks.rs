@@ -122,7 +122,7 @@ pub fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
 const SHORT: [Need; 2] = [Need::WasmBindgen, Need::Tools];
 
 /// Returns each stage after its needs, and each need once. Short programs precede the tests of all crates, so that jobs
-/// that wait for them run beside the long build.
+/// that wait for them run in parallel with the long build.
 fn tasks<'s>(needs: &[Need], stages: &'s [Stage]) -> Vec<Task<'s>> {
     let all: Vec<_> = needs.iter().copied().chain(stages.iter().flat_map(Stage::needs)).collect();
     let all = Need::with_required(&all);

@@ -1,4 +1,4 @@
-//! Workspaces beside the main one, each with its own lock file and target folder.
+//! Workspaces next to the main one, each with its own lock file and target folder.
 
 use anyhow::Result;
 

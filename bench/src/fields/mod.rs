@@ -19,7 +19,7 @@ use crate::{environment, publish};
 
 const BEGIN: &str = "<!-- figures: written by `cargo xtask bench fields --publish` -->";
 
-/// Measure rakwire beside libraries other than RakNet: quinn, ENet, KCP, renet and GameNetworkingSockets.
+/// Measure rakwire compared with libraries other than RakNet: quinn, ENet, KCP, renet and GameNetworkingSockets.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Run everything once with little work, as a smoke test

@@ -25,7 +25,7 @@ use crate::core_only::Effort;
 use crate::environment;
 use crate::process::{Cores, on_core};
 
-/// Measure the relay beside a WebSocket echo and plain UDP.
+/// Measure the relay compared with a WebSocket echo and plain UDP.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Measure every row once, briefly and with few clients, as a smoke test

@@ -1,4 +1,4 @@
-//! The results: rows beside those of the WebSocket echo and of plain UDP, and the goals.
+//! The results: rows next to those of the WebSocket echo and of plain UDP, and the goals.
 
 use std::path::Path;
 

@@ -12,7 +12,7 @@ use crate::udp_baseline::UdpBaseline;
 
 /// Messages of 100 bytes in a full datagram: each has 10 bytes of headers, and the datagram 4.
 const MESSAGES_PER_DATAGRAM: f64 = 13.0;
-/// Round trips of a run, and of one beside busy cores, where each may take milliseconds.
+/// Round trips of a run, and of one alongside busy cores, where each may take milliseconds.
 const ROUND_TRIPS: u32 = 10_000;
 const BUSY_ROUND_TRIPS: u32 = 1_000;
 /// The pairings for heavy losses; the other ones need minutes: rakwire alone, rakwire with the two that keep up, and
@@ -66,7 +66,7 @@ pub(super) fn round_trips(runner: &mut Runner) -> Result<Vec<Row>> {
     Ok(UdpBaseline::round_trip_rows(own).chain([median, p99]).collect())
 }
 
-/// Measures round trips of rakwire and of the UDP baseline, each beside a busy program on each core.
+/// Measures round trips of rakwire and of the UDP baseline, each alongside a busy program on each core.
 pub(super) fn busy_round_trips(runner: &mut Runner) -> Result<Vec<Row>> {
     let step = Step::BusyPingPong;
     let count = runner.count(BUSY_ROUND_TRIPS);

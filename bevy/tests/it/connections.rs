@@ -82,7 +82,7 @@ fn despawning_a_client_disconnects_it() {
 }
 
 #[test]
-fn clients_learn_that_the_server_stops() {
+fn clients_are_notified_that_the_server_stops() {
     let mut game = Game::new(2);
     game.tell_all(8);
     game.server.update();

@@ -11,7 +11,7 @@ pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The folder in which cargo has put the libraries, beside this test.
+/// The folder in which cargo has put the libraries, next to this test.
 fn libraries() -> PathBuf {
     let test = std::env::current_exe().expect("the path of the test");
     test.parent().expect("a folder").to_owned()

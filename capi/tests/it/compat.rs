@@ -56,7 +56,7 @@ const COMPAT: &str = "tests/compat.cpp";
 const CHAT: &str = "tests/chat.cpp";
 
 #[test]
-fn programs_of_both_libraries_speak_with_each_other() {
+fn programs_of_both_libraries_exchange_messages() {
     let programs = [original(COMPAT, "compat"), with_rakwire(COMPAT, "compat")];
     for server in &programs {
         for client in &programs {

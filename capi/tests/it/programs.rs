@@ -131,7 +131,7 @@ fn original() -> PathBuf {
 }
 
 #[test]
-fn a_client_in_c_hears_the_echo_of_the_original() {
+fn a_client_in_c_receives_the_echo_of_the_original() {
     let to = crate::common::scratch("original-server");
     let [_, client] = examples("gcc", "c11", Build::Sanitized, &to);
     let (server, port) = Background::server(Command::new(original()).args(["server", "--port", "0"]));
@@ -143,7 +143,7 @@ fn a_client_in_c_hears_the_echo_of_the_original() {
 }
 
 #[test]
-fn the_original_hears_the_echo_of_a_server_in_c() {
+fn the_original_receives_the_echo_of_a_server_in_c() {
     let to = crate::common::scratch("original-client");
     let [server, _] = examples("gcc", "c11", Build::Sanitized, &to);
     let (server, port) = Background::server(Command::new(server).args(["127.0.0.1:0", "1"]));

@@ -127,7 +127,7 @@ impl Known {
         }
         let mut ip = [0; 16];
         ip.iter_mut().for_each(|byte| *byte = random.next() as u8);
-        // Loopback alone, so that no datagram leaves the machine.
+        // Only loopback, so that no datagram leaves the machine.
         ip[0] = 127;
         RakwireAddress {
             family: random.below(8) as u8,

@@ -95,7 +95,7 @@ fn network(text: &str) -> Result<IpNet, &'static str> {
     network.map_err(|_| "neither an address nor a network, such as 10.0.0.7 or 10.0.0.0/8")
 }
 
-/// The options that apply to UDP alone.
+/// The options that apply only to UDP.
 const OPTIONS_OF_UDP: [&str; 15] = [
     "protocols",
     "no_cookies",

@@ -79,7 +79,7 @@ pub(crate) struct Arguments {
     pub(super) capture: Capture,
 }
 
-/// The options that apply to UDP alone.
+/// The options that apply only to UDP.
 const OPTIONS_OF_UDP: [&str; 9] =
     ["protocol", "reliability", "channel", "password", "password_file", "trust", "pcap", "sqlite", "log"];
 

@@ -1,4 +1,4 @@
-//! Sockets of both address families on systems where an IPv6 socket accepts IPv6 alone by default.
+//! Sockets of both address families on systems where an IPv6 socket accepts only IPv6 by default.
 
 use crate::namespaces::Namespaces;
 use crate::support::text;

@@ -286,7 +286,7 @@ fn each_address_of_a_name_is_tried() {
     }
 }
 
-/// The server speaks another version than the first that is tried.
+/// The server uses another version than the first that is tried.
 #[test]
 fn echo_and_send_use_the_game_protocol() {
     let server = start_echo(&["--protocol", "game"]);

@@ -119,7 +119,7 @@ fn unreachable_machines_meet_through_the_facilitator() {
     assert!(said.contains(" through the facilitator in ") && said.contains("\necho in "), "{said}");
 }
 
-/// Starts a router that supports NAT-PMP alone, and reports the lifetime of each request.
+/// Starts a router that supports only NAT-PMP, and reports the lifetime of each request.
 fn router(gateway: &str) -> mpsc::Receiver<u32> {
     let socket = UdpSocket::bind((gateway, 5_351)).expect("a port");
     let (requested, lifetimes) = mpsc::channel();

@@ -321,7 +321,7 @@ fn not_resent(context: &mut Context, ack: impl Fn(u32) -> Vec<u8>) -> Check {
     resent(&mut session, 4)?;
     let newest = session.datagrams.iter().map(|datagram| datagram.0).max().unwrap_or_default();
     session.link.send(&ack(newest))?;
-    // A resend that left before may be on its way.
+    // A resend that left before may be in flight.
     session.quiet()?;
     let newest = session.datagrams.iter().map(|datagram| datagram.0).max().unwrap_or_default();
     session.link.send(&ack(newest))?;

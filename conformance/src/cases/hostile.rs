@@ -80,7 +80,7 @@ fn garbage_connected(context: &mut Context) -> Check {
         session.link.send(&bytes)?;
     }
     session.quiet()?;
-    // Random bytes may close this connection; the server has to go on.
+    // Random bytes may close this connection; the server has to continue.
     let mut link = context.link()?;
     link.still_answers("random bytes in a connection")?;
     context.open()?.still_answers("random bytes in another connection")

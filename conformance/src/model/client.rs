@@ -30,7 +30,7 @@ impl Server {
         model
     }
 
-    /// Goes on with a connection request that was never answered.
+    /// Continues with a connection request that was never answered.
     pub(super) fn insist(&mut self) {
         let clock = self.clock();
         let Some(dial) = self.dial.as_mut().filter(|dial| !dial.opened) else {

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// The protocol version that the model speaks.
+/// The protocol version of the model.
 pub(super) const VERSION: u8 = 6;
 const PING_INTERVAL: Duration = Duration::from_millis(100);
 /// The time after which a silent client is given up.
@@ -414,7 +414,7 @@ impl Server {
 impl Turn for Server {
     fn turn(&mut self) {
         let mut buffer = [0; 65_536];
-        // A burst is acknowledged together, and time goes on within it.
+        // A burst is acknowledged together, and time continues within it.
         for _ in 0..64 {
             match self.socket.recv_from(&mut buffer) {
                 Ok((len, from)) => self.take(from, &buffer[..len]),

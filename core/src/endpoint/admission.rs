@@ -131,7 +131,7 @@ pub trait SharedAdmission: Debug + Send + Sync {
 /// ```
 /// use rakwire::endpoint::{Admission, Client, Decision, SharedAdmission};
 ///
-/// /// Lets in clients of the local network alone.
+/// /// Admits only clients of the local network.
 /// #[derive(Debug, Default)]
 /// struct LocalOnly(std::sync::Mutex<Admission>);
 ///

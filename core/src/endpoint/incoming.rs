@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn default_limits_leave_places_to_other_origins() {
+    fn default_limits_leave_slots_to_other_origins() {
         for (places, address, network) in [
             (1, u16::MAX, u16::MAX),
             (15, u16::MAX, u16::MAX),

@@ -14,7 +14,7 @@ use super::types::{
 use crate::storage::{Block, Index, OwnedId, Pool};
 use crate::time::Instant;
 
-/// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the
+/// A protocol that a [`Peer`] can use: [`RakNet`](crate::raknet::RakNet) or the
 /// [`GameProtocol`](crate::game_protocol::GameProtocol).
 ///
 /// Drivers are generic over this trait:

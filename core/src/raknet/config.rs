@@ -233,7 +233,7 @@ pub struct Config {
     pub interface_mtu: u16,
     /// The number of addresses in "connection request accepted" and "new incoming connection", at most 20.
     ///
-    /// Default: none, which depends on the version that the two peers speak: 10 up to version 8, as in the original,
+    /// Default: none, which depends on the version that the two peers use: 10 up to version 8, as in the original,
     /// and 20 from 9 on, as in Minecraft Bedrock, where peers often read no other number
     /// (`docs/raknet.md#internal-addresses`).
     pub address_count: Option<u8>,
@@ -588,7 +588,7 @@ pub struct ConnectOptions<'p> {
     /// The only protocol version to announce.
     ///
     /// Default: the version that the server named in its last answer (with the feature `alloc`), or else that of the
-    /// configuration; if the server then turns out to speak another one, that one.
+    /// configuration; if the server then turns out to use another one, that one.
     pub protocol_version: Option<u8>,
     /// The timeout of the attempt until the connection is open.
     ///

@@ -1,6 +1,6 @@
 //! RakNet: messages over UDP, ordered or not, reliable or not, compatible with two decades of games.
 //!
-//! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) that speaks RakNet; the module `endpoint` describes how
+//! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) that uses RakNet; the module `endpoint` describes how
 //! to run it. The layers, from the bottom: [`wire`](crate::wire) encodes and decodes bytes. Above it are configuration,
 //! security, deliveries, reasons and counters, one file each, and `shared_state`, which all connections of a peer
 //! share. `connection` handles one remote peer. `peer` is above connections: it answers peers without a connection and
@@ -45,7 +45,7 @@ pub use crate::endpoint::{
     PcapWriter, Progress, Receipt, SendError, Side, Verdict,
 };
 
-/// A peer that speaks RakNet.
+/// A peer that uses RakNet.
 pub type Peer<'a> = crate::endpoint::Peer<'a, RakNet>;
 /// The memory of a [`Peer`].
 pub type Resources<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize> =

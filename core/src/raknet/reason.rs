@@ -22,7 +22,7 @@ pub enum ConnectFailure {
     Refused(Refusal),
     /// The protocol versions do not match.
     ///
-    /// The server speaks a version other than the one that the application requires, or does not support the version
+    /// The server uses a version other than the one that the application requires, or does not support the version
     /// that it names.
     IncompatibleProtocol {
         /// The version that the server named.

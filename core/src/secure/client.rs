@@ -133,7 +133,7 @@ impl ClientHandshake {
     /// Accepts the answer of a reply 2 with this cleartext GUID, address and MTU.
     ///
     /// # Errors
-    /// - [`HandshakeError`]: the answer is not the server's. It is dropped and counted, and the attempt goes on.
+    /// - [`HandshakeError`]: the answer is not the server's. It is dropped and counted, and the attempt continues.
     /// - [`HandshakeError::Malformed`] also for an identity with too much data, or if its presence differs from the
     ///   `has_identity` of [`challenge`](Self::challenge).
     /// - [`HandshakeError::TooMany`] after 250 answers that do not open.

@@ -30,7 +30,7 @@ use crate::wire::IP_UDP_OVERHEAD;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkStats {
-    /// Datagrams sent on their way; duplicated ones count twice.
+    /// Datagrams sent into the link; duplicated ones count twice.
     pub forwarded: u64,
     /// Bytes of these, without IP and UDP headers.
     pub bytes: u64,

@@ -37,7 +37,7 @@ pub(crate) struct Pool<'a, H> {
     /// The bytes of all blocks, one after the other.
     bytes: Slots<'a, u8>,
     nodes: Slots<'a, Node<H>>,
-    /// The node that stands in for a block that does not exist.
+    /// The node used instead of a block that does not exist.
     ///
     /// A link to one would be a bug, which must not panic a server.
     canary: Node<H>,

@@ -132,7 +132,7 @@ async fn clients_at_a_server_that_offers_security() {
     .await;
 }
 
-/// A client with security built in expects a key where a flag is set for a cookie alone.
+/// A client with security built in expects a key where a flag is set only for a cookie.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_at_a_plain_server() {
     clients_at(

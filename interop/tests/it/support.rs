@@ -26,7 +26,7 @@ pub(crate) fn rakwire() -> PathBuf {
     program("rakwire")
 }
 
-/// Returns a program of this repository, which cargo puts beside the folder of the tests.
+/// Returns a program of this repository, which cargo puts next to the folder of the tests.
 pub(crate) fn program(name: &str) -> PathBuf {
     let test = env::current_exe().expect("a running program");
     let folder = test.ancestors().nth(2).expect("a folder of all that is built");

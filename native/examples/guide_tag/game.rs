@@ -36,7 +36,7 @@ impl Game {
     }
 
     fn join(&mut self, connection: Connection, name: String) {
-        // Players begin in the middle of the field, beside each other.
+        // Players begin in the middle of the field, next to each other.
         let cell = [WIDTH / 2 + (self.players.len() % 4) as u8, HEIGHT / 2];
         let Some(number) = self.world.join(cell) else {
             tokio::spawn(async move { connection.disconnect().await });

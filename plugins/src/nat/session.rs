@@ -96,7 +96,7 @@ impl Session {
             self.phase = Phase::Connecting;
             self.ends_at = now + CONNECT_TIME;
             self.connect_to = self.connects.then_some(from);
-            // The accepting side continues with this address alone, so that its router lets the other side in.
+            // The accepting side continues only with this address, so that its router lets the other side in.
             (self.candidates, self.next) = (Vec::from_iter([from]), 0);
         }
     }

@@ -639,7 +639,7 @@ impl DeferredHandler<Self, Queries> for Add {
 }
 
 #[test]
-fn handlers_may_answer_later_within_half_the_places_per_caller() {
+fn handlers_may_answer_later_within_half_the_slots_per_caller() {
     let ids = connections::<RakNet>(2);
     let mut server = RemoteCalls::<RakNet, Queries, 2, 4, 128>::new(Queries::default());
     server.register_deferred::<Add, Add>().expect("room");

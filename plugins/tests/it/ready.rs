@@ -95,7 +95,7 @@ impl<const N: usize> Mesh<N> {
         }
     }
 
-    /// Ends the connections of a peer, and loses the messages on their way.
+    /// Ends the connections of a peer, and loses the messages in flight.
     fn leave(&mut self, peer: usize) {
         for other in self.others(peer) {
             for (at, of) in [(peer, other), (other, peer)] {

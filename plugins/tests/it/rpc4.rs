@@ -260,7 +260,7 @@ fn call_ends_by_timeout_or_disconnect() {
 
 /// A call that was never sent leaves nothing behind after its timeout.
 #[test]
-fn unsent_call_frees_its_place() {
+fn unsent_call_frees_its_slot() {
     let id = connections::<RakNet>(1)[0];
     let mut client = server();
     ask(&mut client, id).expect("room");

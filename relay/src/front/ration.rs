@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_place_is_always_granted_and_others_up_to_the_limit() {
+    fn the_first_slot_is_always_granted_and_others_up_to_the_limit() {
         let (mut places, ip) = (Places::default(), IpAddr::from([192, 0, 2, 1]));
         assert!(places.admits(ip, 0));
         places.take(ip);

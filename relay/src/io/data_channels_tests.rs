@@ -334,7 +334,7 @@ async fn a_client_connects_during_a_flood_of_forged_handshakes() {
             source.send(&unanswered).await.unwrap();
             source.send(&wrong).await.unwrap();
         }
-        // The relay reads all of them, so that none is lost on the way.
+        // The relay reads all of them, so that none is lost in transit.
         let sent = rounds * sources.len() as u64;
         let dropped = |reason| counters.snapshot().drops(reason);
         until(|| {

@@ -92,7 +92,7 @@ impl FrontAdmission {
     }
 
     /// Takes a slot of a full relay: that of a flow that waits for its server, or of the flow that has waited longest
-    /// for its client. The latter ends in its own task.
+    /// for its client. The evicted flow ends in its own task.
     fn make_room_for(
         &mut self,
         now: Now,

@@ -278,7 +278,7 @@ impl Observations {
     }
 
     /// Records that the network or this machine reported the game server as unreachable to a flow. An error about the
-    /// path may concern this client alone, so it counts as silence.
+    /// path may concern only this client, so it counts as silence.
     pub(crate) fn unreachable(&self, client: IpAddr, reason: Unreachable) {
         if reason.is_server_absent() {
             self.refused.store(true, Ordering::Relaxed);
@@ -644,7 +644,7 @@ mod tests {
             let (start, observations, mut judgement) = begin();
             observations.begun(client(1));
             judgement.is_up(start, &observations);
-            // The answer to these is on its way.
+            // The answer to these is in flight.
             (2..20).for_each(|number| observations.begun(client(number)));
             assert!(judgement.is_up(start + 50 * SECOND, &observations));
             observations.answered();

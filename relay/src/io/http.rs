@@ -208,7 +208,7 @@ async fn servers(
 }
 
 /// Answers with JSON if the address is not banned or over its rate limit, and its page may connect. A refused page can
-/// read the reason: it may support WebTransport alone, which it cannot discover without this answer.
+/// read the reason: it may support only WebTransport, which it cannot discover without this answer.
 fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOnce() -> String) -> Response {
     let (status, body) = match admit(app, connected, headers) {
         Ok(()) => (StatusCode::OK, body()),

@@ -126,7 +126,7 @@ impl OpenFlows {
 impl OpenFlow {
     fn end(&self, end: FlowEnd) {
         match &self.ender {
-            // A connection on its way to the flow is closed when dropped.
+            // A connection in flight to the flow is closed when dropped.
             Ender::Session(connections) => drop(connections.end(end)),
             Ender::Front(is_over) => is_over.store(true, Ordering::Relaxed),
         }

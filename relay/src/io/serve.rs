@@ -397,7 +397,7 @@ mod socket {
         /// Listens on a socket with mode 0600 at `path`.
         ///
         /// A stale socket of an earlier relay is removed. Anything else stays: a file, a link, or a socket on which
-        /// another program listens. Relays that start simultaneously are serialized by a lock on a file beside the
+        /// another program listens. Relays that start simultaneously are serialized by a lock on a file next to the
         /// socket, which is kept.
         pub(crate) fn bind(path: &Path) -> io::Result<Self> {
             let lock = lock(path)?;
@@ -439,7 +439,7 @@ mod socket {
         }
     }
 
-    /// Locks the file beside a socket until it is closed. The file is never removed; otherwise two relays could lock
+    /// Locks the file next to a socket until it is closed. The file is never removed; otherwise two relays could lock
     /// different files of the same name.
     fn lock(path: &Path) -> io::Result<Flock<fs::File>> {
         let mut name = path.as_os_str().to_owned();

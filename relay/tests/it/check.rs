@@ -352,7 +352,7 @@ fn check_and_start_report_the_same_file_errors() {
 }
 
 #[test]
-fn errors_name_options_as_they_were_given() {
+fn errors_name_options_as_in_their_source() {
     for (arguments, variables, message) in ELSEWHERE {
         let variables = variables.iter().map(|(name, value)| (format!("RAKWIRE_RELAY_{name}"), value));
         for command in ["check", "run"] {

@@ -787,7 +787,7 @@ async fn a_client_that_ignores_the_answer_is_disconnected() {
 
 /// An address has 32 handshake slots at a time.
 #[tokio::test]
-async fn a_connected_client_releases_its_handshake_place() {
+async fn a_connected_client_releases_its_handshake_slot() {
     let relay = Running::start(config(Server::echo().await)).await;
     let announced = within(announced(relay.address)).await.unwrap();
     let to = SocketAddr::new(relay.address.ip(), announced.port);

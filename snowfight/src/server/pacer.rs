@@ -202,9 +202,9 @@ mod tests {
         path: u32,
         /// The interval of its frames, in ticks.
         frame: u32,
-        /// Snapshots on their way to the client, with their arrival times.
+        /// Snapshots in flight to the client, with their arrival times.
         coming: VecDeque<(u32, u32)>,
-        /// Acknowledgements on their way back.
+        /// Acknowledgements in flight back.
         returning: VecDeque<(u32, u32)>,
         /// The ticks since the start.
         clock: u64,
@@ -313,7 +313,7 @@ mod tests {
 
     /// It gets what it can process, within a fifth, and nothing stays in a queue for long.
     #[test]
-    fn slow_client_gets_what_it_can_process() {
+    fn slow_client_gets_no_more_than_it_can_process() {
         for (per_second, path) in [(45, 1), (30, 1), (20, 1), (10, 1), (30, 6), (10, 6)] {
             let mut client = Client::new(path, 0);
             client.run(600, 60_000 / per_second, NOTHING);

@@ -188,7 +188,7 @@ fn few_snapshots_of_changes_show_the_whole_world() {
     let is_object = |entity: &&Entity| matches!(entity.kind, EntityKind::Object(_));
     let objects = world.iter().filter(is_object);
     assert!(objects.clone().count() > 250);
-    // Changes of the last second may still be on their way.
+    // Changes of the last second may still be in flight.
     let wrong = objects.filter(|object| slow.view.entity(object.id) != Some(&object.kind)).count();
     assert!(wrong <= 2, "{wrong} objects are shown wrongly");
     let dead = slow.view.entities().iter().filter(is_object);

@@ -17,7 +17,7 @@ const QUICK_REPORT: &str = "target/bench/quick.json";
 /// The options of measurements. The program refuses those that a measurement does not have.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The measurement: by default this crate beside other RakNet implementations
+    /// The measurement: by default this crate compared with other RakNet implementations
     part: Option<Part>,
     /// Measure everything once and small: a functional test without meaningful timings
     #[arg(long)]

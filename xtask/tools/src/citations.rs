@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_file_whose_tests_cite_nothing_real_the_code_is_read() {
+    fn tests_with_invented_citations_are_not_read() {
         let text = "// docs/wire.md\n#[cfg(test)]\nmod tests { // docs/gone.md }";
         assert_eq!(read_part("xtask/src/site/book.rs", text), "// docs/wire.md");
         assert_eq!(read_part("xtask/src/cli.rs", text), text);

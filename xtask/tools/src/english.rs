@@ -1,5 +1,6 @@
 //! Bounds habits that keep engineers from reading comments and documents: personal pronouns for machines, and sentences
-//! that begin with a free relative. Each area has a limit per 1,000 lines of prose, which may only be lowered.
+//! that begin with a free relative. Each area has a limit per 1,000 lines of prose, which may only be lowered. Names of
+//! tests must not contain such words.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,11 @@ const PRONOUNS: [&str; 9] =
     ["who", "whom", "whose", "whoever", "nobody", "somebody", "told", "tells", "untold"];
 const OPENERS: [&str; 10] =
     ["What", "Whether", "Whoever", "Whom", "Who", "Which", "Where", "How often", "How long", "How much"];
+/// Words that no name of a test has, because such names are proverbs.
+const PROVERBS: [&str; 12] = [
+    "who", "whom", "whoever", "nobody", "somebody", "anybody", "told", "tells", "what", "whatever", "hears",
+    "care",
+];
 /// The most pronouns and openers in 1,000 lines of an area.
 const MOST: (usize, usize) = (2, 10);
 
@@ -42,6 +48,7 @@ impl Prose {
 /// The stage of `cargo xtask check`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let mut areas = BTreeMap::<String, Prose>::new();
+    let mut wrong = Vec::new();
     for path in tracked::files(shell)?.iter().filter(|path| !path.contains("CHANGELOG")) {
         let is_document = path.ends_with(".md");
         if is_document
@@ -51,10 +58,11 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
         {
             let area = if is_document { "documents" } else { path.split('/').next().unwrap_or_default() };
             let prose = areas.entry(area.to_owned()).or_default();
-            lines(&shell.read(path)?, is_document).for_each(|line| prose.add(line));
+            let text = shell.read(path)?;
+            lines(&text, is_document).for_each(|line| prose.add(line));
+            wrong.extend(proverbs(&text).map(|name| format!("the test {name} of {path}")));
         }
     }
-    let mut wrong = Vec::new();
     for (area, prose) in &areas {
         let found = (prose.per_thousand(prose.pronouns), prose.per_thousand(prose.openers));
         shell.print(format_args!(
@@ -62,16 +70,27 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
             found.0, MOST.0, found.1, MOST.1
         ));
         if found.0 > MOST.0 || found.1 > MOST.1 {
-            wrong.push(area.as_str());
+            wrong.push(area.clone());
         }
     }
     if !wrong.is_empty() {
-        bail!("more than their limits: {}; write plain verbs and things (CONTRIBUTING.md)", wrong.join(", "));
+        bail!("not in plain English: {}; write plain verbs and things (CONTRIBUTING.md)", wrong.join(", "));
     }
     Ok(())
 }
 
-/// The comments of a program, or what is no code in a document.
+/// The names of tests in Rust, and titles of tests in JavaScript, that are proverbs.
+fn proverbs(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_test = false;
+    let names = text.lines().map(str::trim).filter_map(move |line| {
+        is_test |= line.starts_with("#[") && line.contains("test") && !line.contains("cfg");
+        let name = line.split_once("fn ").filter(|_| std::mem::take(&mut is_test)).map(|(_, name)| name);
+        name.or_else(|| line.strip_prefix("test(\""))?.split(['(', '"']).next()
+    });
+    names.filter(|name| name.split(['_', ' ']).any(|word| PROVERBS.contains(&word)))
+}
+
+/// The comments of a program, or the text of a document without its code.
 fn lines(text: &str, is_document: bool) -> impl Iterator<Item = &str> {
     let mut in_code = false;
     text.lines().map(str::trim).filter_map(move |line| {
@@ -96,5 +115,13 @@ mod tests {
         lines("- What is `sent`\n```\nWho\n```\n", true).for_each(|line| prose.add(line));
         assert_eq!(prose, Prose { lines: 3, pronouns: 1, openers: 2 });
         assert_eq!(prose.per_thousand(prose.pronouns), 334);
+    }
+
+    #[test]
+    fn proverbs_are_found_in_names_of_tests() {
+        let rust =
+            "#[tokio::test(start)]\nasync fn they_do_what_they_can() {\n#[test]\nfn whole() {\nfn who() {";
+        assert_eq!(proverbs(rust).collect::<Vec<_>>(), ["they_do_what_they_can"]);
+        assert_eq!(proverbs("test(\"a page asks nobody\", ").count(), 1);
     }
 }

@@ -274,7 +274,7 @@ fn garbage_connected(context: &mut Context) -> Check {
         session.link.send(&random(seed))?;
     }
     session.quiet()?;
-    // Random bytes may end this connection; the server has to go on.
+    // Random bytes may end this connection; the server has to continue.
     opens(context)
 }
 
@@ -338,7 +338,7 @@ fn flood(context: &mut Context) -> Check {
         // The socket of the server has room for some of them only.
         link.receive(Instant::now() + context.timing.quiet / 4)?;
     }
-    // Challenges may be rationed for a while.
+    // Challenges may be rate-limited for a while.
     let deadline = Instant::now() + context.timing.answer * 4;
     while Instant::now() < deadline {
         if opens(context).is_ok() {

@@ -97,7 +97,7 @@ fn not_resent(context: &mut Context, flags: u8) -> Check {
     let packet = session.packets[0].packet.clone();
     let ack = Packet::new(flags, packet.chunk, packet.sequence, &[]).bytes();
     session.link.send(&ack)?;
-    // A resend that left before may be on its way.
+    // A resend that left before may be in flight.
     session.pass(context.timing.quiet / 4)?;
     session.link.send(&ack)?;
     session.pass(context.timing.quiet / 4)?;

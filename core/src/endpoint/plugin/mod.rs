@@ -89,7 +89,7 @@ pub trait MessageSender<P: Protocol> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Plugin<P: Protocol> {
-    /// Returns the ids, which are the first bytes, of the messages that belong to this plugin alone.
+    /// Returns the ids, which are the first bytes, of the messages that belong only to this plugin.
     ///
     /// They must not change while it is attached.
     fn message_ids(&self) -> MessageIds {

@@ -164,7 +164,7 @@ impl Peer<'_, RakNet> {
     /// Sets the addresses that this peer announces as its own in future handshakes.
     ///
     /// They are those of its interfaces with the port of its socket. By default it announces none. They take memory of
-    /// the pool, 7 or 29 bytes each. Peers that speak protocol version 8 or older receive only the first ten.
+    /// the pool, 7 or 29 bytes each. Peers that use protocol version 8 or older receive only the first ten.
     ///
     /// ```
     /// use rakwire::raknet::{Config, Peer, Resources, SetError};

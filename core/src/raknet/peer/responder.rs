@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_asked_for_a_cookie_is_removed() {
+    fn a_source_that_must_return_a_cookie_is_removed() {
         let mut sources = CookielessSources::default();
         sources.add(&SECRET, Instant::ZERO, &source(1), ListLength::Twenty);
         assert!(!sources.remove(&SECRET, &source(2)));

@@ -80,7 +80,7 @@ impl<'a> State<'a> {
 
     /// Returns the version of a server that has sent a pong, if it is known, and remembers it.
     ///
-    /// A length before the data shows that the server speaks a version of Minecraft Bedrock; the configuration
+    /// A length before the data shows that the server uses a version of Minecraft Bedrock; the configuration
     /// determines which one. Data without a length show nothing.
     pub(super) fn learn_version(&mut self, config: &Config, from: SocketAddr, data: &[u8]) -> Option<u8> {
         let known = self.known_versions.of(from);

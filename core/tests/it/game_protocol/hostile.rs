@@ -40,7 +40,7 @@ fn ten_thousand_half_open_handshakes_leave_no_state() {
 }
 
 #[test]
-fn one_address_leaves_a_quarter_of_the_places() {
+fn one_address_leaves_a_quarter_of_the_slots() {
     let mut config = server_config();
     config.max_incoming = 16;
     let mut server = peer(config);

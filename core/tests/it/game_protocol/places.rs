@@ -38,7 +38,7 @@ fn lets_in(server: &mut Peer<'_>, now: Instant) -> bool {
 }
 
 #[test]
-fn a_place_is_free_as_soon_as_a_player_has_left() {
+fn a_slot_is_free_as_soon_as_a_player_has_left() {
     let (mut server, first) = full_server();
     server.handle_datagram(START, FIRST.into(), &packet(8, 0, 0, &[]));
     assert_eq!(take_events(&mut server), [OwnedEvent::Disconnected(first, DisconnectReason::Remote)]);
@@ -46,7 +46,7 @@ fn a_place_is_free_as_soon_as_a_player_has_left() {
 }
 
 #[test]
-fn a_place_is_free_as_soon_as_a_player_was_disconnected() {
+fn a_slot_is_free_as_soon_as_a_player_was_disconnected() {
     let (mut server, first) = full_server();
     server.disconnect(START, first);
     assert_eq!(output(&mut server, START), [(FIRST.into(), vec![0x0C, 0, 0, 0])]);
@@ -55,7 +55,7 @@ fn a_place_is_free_as_soon_as_a_player_was_disconnected() {
 }
 
 #[test]
-fn a_disconnected_player_without_acknowledgements_keeps_its_place_for_a_second() {
+fn a_disconnected_player_without_acknowledgements_keeps_its_slot_for_a_second() {
     let (mut server, first) = full_server();
     server.send(START, first, b"game over", Reliability::Reliable).expect("open");
     server.disconnect(START, first);
@@ -71,7 +71,7 @@ fn a_disconnected_player_without_acknowledgements_keeps_its_place_for_a_second()
 }
 
 #[test]
-fn a_vanished_client_keeps_its_place_for_the_timeout_only() {
+fn a_vanished_client_keeps_its_slot_for_the_timeout_only() {
     let (mut server, first) = full_server();
     server.handle_datagram(at(5_000), FIRST.into(), &packet(4, 0, 0, b"alive"));
     take_events(&mut server);
@@ -85,7 +85,7 @@ fn a_vanished_client_keeps_its_place_for_the_timeout_only() {
 
 /// As after a crash of a game on a machine that gets the same port again.
 #[test]
-fn an_address_is_freed_with_its_place() {
+fn an_address_is_freed_with_its_slot() {
     let (mut server, _) = full_server();
     server.handle_timeout(at(15_000));
     output(&mut server, at(15_000));

@@ -54,7 +54,7 @@ fn each_connection_can_be_read_alone() {
 }
 
 #[test]
-fn a_borrowed_message_stays_until_it_is_given_back() {
+fn a_borrowed_message_stays_until_it_is_returned() {
     let mut server = peer(server_config());
     let there = enter(&mut server, START, CLIENT.into(), 7);
     assert!(server.event_data().is_empty());

@@ -816,7 +816,7 @@ fn a_datagram_refused_before_the_end_changes_no_later_mtu() {
 }
 
 #[test]
-fn a_connection_ended_by_an_unrecuttable_message_frees_its_place() {
+fn a_connection_ended_by_an_unsplittable_message_frees_its_slot() {
     let mut path = Path::new();
     path.send(50_000);
     run_until_arrived(&mut path, 1);
@@ -963,7 +963,7 @@ fn a_message_is_recut_once_memory_is_available() {
 }
 
 #[test]
-fn a_message_whose_recut_never_fits_ends_the_connection() {
+fn a_message_with_parts_that_never_fit_ends_the_connection() {
     let capacity = Capacity { connections: 2, blocks: 160, block_size: 256 };
     let mut path = Path::between([Peer::with_capacity(capacity, client_config()), peer(server_config())]);
     path.longest = NARROW;

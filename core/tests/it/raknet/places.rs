@@ -124,7 +124,7 @@ const NO_PLACE: Result<usize, Option<ConnectFailure>> =
     Err(Some(ConnectFailure::Refused(Refusal::NoFreeIncomingConnections)));
 
 #[test]
-fn a_place_is_free_as_soon_as_a_player_has_left() {
+fn a_slot_is_free_as_soon_as_a_player_has_left() {
     let mut lan = Lan::new(1, |_| {});
     let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
     assert_eq!(lan.enter(([10, 0, 0, 3], 1), 2), NO_PLACE);
@@ -136,7 +136,7 @@ fn a_place_is_free_as_soon_as_a_player_has_left() {
 }
 
 #[test]
-fn a_place_is_free_as_soon_as_a_player_was_disconnected() {
+fn a_slot_is_free_as_soon_as_a_player_was_disconnected() {
     let mut lan = Lan::new(1, |_| {});
     let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
     let id = lan.server.connections().next().expect("a connection");
@@ -186,7 +186,7 @@ fn no_single_loss_ends_an_idle_connection() {
 }
 
 #[test]
-fn an_unacknowledged_refusal_frees_its_place_at_once() {
+fn an_unacknowledged_refusal_frees_its_slot_at_once() {
     // Another client gets the slot, as does the same one, which now has the right password.
     for (address, guid) in [([10, 0, 0, 3], 2), ([10, 0, 0, 2], 1)] {
         let mut lan = Lan::new(1, |_| {});
@@ -215,7 +215,7 @@ fn an_unacknowledged_refusal_frees_its_place_at_once() {
 }
 
 #[test]
-fn one_address_leaves_a_quarter_of_the_places() {
+fn one_address_leaves_a_quarter_of_the_slots() {
     let mut lan = Lan::new(16, |_| {});
     for number in 0..12 {
         assert!(lan.enter(([198, 51, 100, 1], 1_000 + number), number.into()).is_ok(), "{number}");
@@ -244,7 +244,7 @@ fn one_address_may_fill_a_small_server() {
 }
 
 #[test]
-fn an_ipv6_site_is_limited_whatever_its_addresses() {
+fn an_ipv6_site_is_limited_regardless_of_its_addresses() {
     let mut lan = Lan::new(8, |config| {
         (config.max_per_address, config.max_per_network) = (Some(2), Some(3));
     });
@@ -258,7 +258,7 @@ fn an_ipv6_site_is_limited_whatever_its_addresses() {
 }
 
 #[test]
-fn a_relay_of_the_operator_may_use_every_place() {
+fn a_relay_of_the_operator_may_use_every_slot() {
     let mut lan = Lan::new(8, |_| {});
     for number in 0..8 {
         assert!(lan.enter(([10, 0, 0, 7], 1_000 + number), number.into()).is_ok(), "{number}");

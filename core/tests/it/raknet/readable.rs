@@ -82,7 +82,7 @@ fn each_connection_can_be_read_alone() {
 }
 
 #[test]
-fn a_borrowed_message_stays_until_it_is_given_back() {
+fn a_borrowed_message_stays_until_it_is_returned() {
     let mut clients = [peer(client_config())];
     let (mut server, mut now) = (peer(server_config()), Instant::ZERO);
     let id = clients[0].connect(now, address(SERVER)).unwrap();

@@ -111,7 +111,7 @@ fn a_token_opens_a_connection_and_identifies_the_player() {
 }
 
 #[test]
-fn invalid_tokens_are_refused_and_keep_no_place() {
+fn invalid_tokens_are_refused_and_keep_no_slot() {
     const ELSEWHERE: [KeyHash; 1] = [KeyHash([7; 24])];
     let store = Arc::<Store>::default();
     let fresh = || peers(secure_client(None), server_with_tokens(&[1], &store));

@@ -169,10 +169,10 @@ fn arrived(queue: &mut Vec<(Instant, Vec<u8>)>, now: Instant) -> Vec<Vec<u8>> {
     due.into_iter().map(|(_, bytes)| bytes).collect()
 }
 
-/// Attack A4: complete forged handshakes, kept alive for up to three minutes by forged acknowledgements. The ration
+/// Attack A4: complete forged handshakes, kept alive for up to three minutes by forged acknowledgements. The limit
 /// refills every ten seconds, but the number of slots does not grow.
 #[test]
-fn a04_forged_connections_that_stay_take_an_eighth_of_the_places() {
+fn a04_forged_connections_that_stay_take_an_eighth_of_the_slots() {
     let mut server = server(100, |_| {});
     let from = |number: u32| {
         let [_, high, middle, low] = number.to_be_bytes();
@@ -208,8 +208,8 @@ fn a04_forged_connections_that_stay_take_an_eighth_of_the_places() {
 
 /// A client that proves that it receives at its address no longer counts as possibly forged.
 #[test]
-fn a_client_that_answers_a_ping_frees_its_unvalidated_place() {
-    // The ration refills in 10 s, and gets the slot back at once where the address is validated.
+fn a_client_that_answers_a_ping_frees_its_unvalidated_slot() {
+    // The limit refills in 10 s, and regains the slot immediately if the address is validated.
     for (answers_pings, seconds, reply_1) in [(true, 2, 28), (true, 15, 28), (false, 2, 32), (false, 15, 32)]
     {
         let mut path = Path::new(server(4, |_| {}), Duration::from_millis(20));
@@ -229,7 +229,7 @@ fn a_client_that_answers_a_ping_frees_its_unvalidated_place() {
 ///
 /// It gets the only slot of a server with one, one slot of up to seven, two of 8 to 15, and an eighth of more.
 #[test]
-fn a04_forged_connections_get_at_most_two_places_of_small_servers() {
+fn a04_forged_connections_get_at_most_two_slots_of_small_servers() {
     for (places, most) in [(1, 1), (4, 1), (7, 1), (8, 2), (15, 2), (16, 2), (24, 3)] {
         let mut server = server(places, |_| {});
         let mut now = START;

@@ -45,7 +45,7 @@ pub(crate) fn a_cancelled_send_sends_nothing<P: Tested>() {
     });
 }
 
-pub(crate) fn a_cancelled_attempt_frees_its_place<P: Tested>() {
+pub(crate) fn a_cancelled_attempt_frees_its_slot<P: Tested>() {
     run(async {
         let (client, server) = pair::<P>(Wire::losing(0));
         for _ in 0..5 {
@@ -91,7 +91,7 @@ pub(crate) fn a_connection_ends_with_its_last_reference<P: Tested>() {
     });
 }
 
-pub(crate) fn a_lent_message_stays_valid_while_the_network_runs<P: Tested>() {
+pub(crate) fn a_borrowed_message_stays_valid_while_the_network_runs<P: Tested>() {
     run(async {
         let (_client, _server, here, there) = connected::<P>(Wire::losing(0)).await;
         here.send(&message(0, 1_000), P::RELIABLE).await.expect("an open end");

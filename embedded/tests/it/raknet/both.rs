@@ -25,8 +25,8 @@ fn a_cancelled_send_sends_nothing() {
 }
 
 #[test]
-fn a_cancelled_attempt_frees_its_place() {
-    cancellation::a_cancelled_attempt_frees_its_place::<RakNet>();
+fn a_cancelled_attempt_frees_its_slot() {
+    cancellation::a_cancelled_attempt_frees_its_slot::<RakNet>();
 }
 
 #[test]
@@ -40,8 +40,8 @@ fn a_connection_ends_with_its_last_reference() {
 }
 
 #[test]
-fn a_lent_message_stays_valid_while_the_network_runs() {
-    cancellation::a_lent_message_stays_valid_while_the_network_runs::<RakNet>();
+fn a_borrowed_message_stays_valid_while_the_network_runs() {
+    cancellation::a_borrowed_message_stays_valid_while_the_network_runs::<RakNet>();
 }
 
 #[test]

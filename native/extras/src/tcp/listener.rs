@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_has_at_least_one_place() {
+    fn every_address_has_at_least_one_slot() {
         assert!(places(1, Some(0), Some(0)).take(client("192.0.2.1")).is_ok());
     }
 }

@@ -1,7 +1,7 @@
 //! Messages over TCP: RakNet's `TCPInterface` and `PacketizedTCP`, with the same methods as connections over UDP.
 //!
 //! Use TCP where UDP does not get through: in networks that block it, for tools, web services, and long transfers
-//! beside a game. Everything arrives in the order in which it was sent, and one lost packet delays everything after it:
+//! next to a game. Everything arrives in the order in which it was sent, and one lost packet delays everything after it:
 //! the messages of a game belong on [`raknet::Connection`](rakwire_native::raknet::Connection).
 //!
 //! [`Endpoint`] and [`Connection`] have the methods of their namesakes over UDP, with the same arguments and results,

@@ -112,7 +112,7 @@ async fn a_port_is_mapped_by_pcp_renewed_and_removed() {
 }
 
 #[tokio::test]
-async fn a_router_without_pcp_is_asked_by_nat_pmp() {
+async fn nat_pmp_is_used_for_a_router_without_pcp() {
     let gateway = Ipv4Addr::new(127, 0, 61, 2);
     let mut lifetimes = router(gateway, nat_pmp).await;
     let mut mapping = PortMapping::start(local(), options(gateway));

@@ -193,7 +193,7 @@ async fn a_client_outlasts_a_block_after_another_version() {
 
 /// By default a client requests the server's version first, so that the server never receives another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_blocking_server_is_asked_for_its_version() {
+async fn the_version_of_a_blocking_server_is_requested() {
     let server = echo_all(server(only_bedrock).await);
     let client = client(|_| {}).await;
     let address = block_after_another_version(server.local_addr(), usize::MAX).await;

@@ -181,7 +181,7 @@ impl DirectoryStore {
         Ok(present)
     }
 
-    /// Returns the path of a file. No existing directory on the way is a link.
+    /// Returns the path of a file. No existing directory on the path is a link.
     fn place(&self, name: &str) -> io::Result<PathBuf> {
         let directories = self.directories(name)?;
         for directory in &directories {

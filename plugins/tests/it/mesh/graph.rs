@@ -112,7 +112,7 @@ fn remote_connections_are_kept_until_they_end() {
 }
 
 #[test]
-fn peer_that_invents_connections_fills_only_its_own_places() {
+fn peer_that_invents_connections_fills_only_its_own_slots() {
     let ids = connections::<RakNet>(2);
     let mut graph = Graph::new();
     (0..2).for_each(|at| join(&mut graph, ids[at], 1_000 + at as u16));

@@ -44,7 +44,7 @@ struct UnderWay {
 /// An authority, a recorded client, and another one that sometimes owns entities too.
 struct Run {
     random: Random,
-    /// Updates are also corrupted on their way.
+    /// Updates are also corrupted in transit.
     is_hostile: bool,
     authority: TestAuthority,
     client: Client,

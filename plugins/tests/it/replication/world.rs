@@ -91,7 +91,7 @@ pub(super) fn receive(plugin: &mut dyn Plugin<RakNet>, from: ConnectionId, messa
     plugin.on_message(Instant::ZERO, from, Delivery::UNRELIABLE, &message);
 }
 
-/// The fate of a message on its way.
+/// The fate of a message in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fate {
     Arrives,
@@ -102,7 +102,7 @@ pub(super) enum Fate {
     Late(u8),
 }
 
-/// A message on its way: to the authority, or to a client.
+/// A message in flight: to the authority, or to a client.
 type UnderWay = (u8, bool, usize, Vec<u8>);
 
 pub(super) struct World {
@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// Delivers the messages on their way, and then all others over a good path.
+    /// Delivers the messages in flight, and then all others over a good path.
     pub(super) fn settle(&mut self) {
         for (_, to_authority, number, message) in std::mem::take(&mut self.under_way) {
             self.deliver(to_authority, number, &message);

@@ -118,7 +118,7 @@ fn successive() -> [ConnectionId; 2] {
 }
 
 #[test]
-fn speaker_that_disconnects_becomes_silent_and_frees_its_place() {
+fn speaker_that_disconnects_becomes_silent_and_frees_its_slot() {
     let [first, second] = successive();
     assert!(first.slot() == second.slot() && first != second);
     let mut voice = Small::new(VoiceConfig::new(ID));
@@ -134,7 +134,7 @@ fn speaker_that_disconnects_becomes_silent_and_frees_its_place() {
     Plugin::<RakNet>::on_disconnected(&mut voice, now, first, DisconnectReason::Lost);
     assert_eq!(voice.play(now, first), Playback::Silence);
     assert!(voice.speakers().next().is_none());
-    // Frames still on their way are dropped.
+    // Frames still in flight are dropped.
     receive(&mut voice, now, first, &frame(3, &[1]));
     connect(&mut voice, second);
     receive(&mut voice, now, second, &frame(0, &[2]));

@@ -66,7 +66,7 @@ fn losses_are_recovered_by_repeated_requests() {
     // Request 2 of the front, or its reply, was lost.
     let second = bench.server(id, &reply_1(ServerSecurity::None, 1_400));
     assert_eq!(bench.client(from, &request_2(cookie, 1_400)), second);
-    // Reply 2 was lost on its way to the client.
+    // Reply 2 was lost in transit to the client.
     bench.server(id, &reply_2(1_400));
     assert_eq!(bench.client(from, &request_2(cookie, 1_400)), first);
     assert_eq!(bench.server(id, &reply_1(ServerSecurity::None, 1_400)), second);
@@ -76,7 +76,7 @@ fn losses_are_recovered_by_repeated_requests() {
 
 /// A server drops a cookie from before its restart without an answer, and a client repeats request 2 for ever.
 #[test]
-fn a_server_that_restarts_between_reply_1_and_request_2_is_asked_again() {
+fn request_1_is_repeated_for_a_server_that_restarts_before_request_2() {
     let mut bench = Bench::raknet();
     // The flow has carried a connection, so that only a silent client would end it.
     let id = bench.open(client_address(1));

@@ -1,4 +1,4 @@
-//! Players with a replicated world, beside others.
+//! Players with a replicated world, next to others.
 
 use std::collections::BTreeMap;
 

@@ -65,7 +65,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// Converts a program to a UF2 file beside it, as `elf2flash` does for its user, and checks the file.
+/// Converts a program to a UF2 file next to it, as `elf2flash` does for its user, and checks the file.
 fn convert(path: &Path, chip: &dyn BoardInfo, family: u32) -> Result<usize> {
     let program = fs::read(path)?;
     let mut file = Vec::new();

@@ -117,7 +117,7 @@ impl Known {
         let arguments: Vec<_> = command.iter().take_while(|argument| **argument != "--").copied().collect();
         let named = arguments.windows(2).filter_map(|pair| match pair {
             [option, name] if NAMING.contains(option) => Some(*name),
-            // Documents for users refer to a clone beside their project.
+            // Documents for users refer to a clone next to their project.
             ["--path", folder] => Some(folder.strip_prefix("../rakwire/").unwrap_or(folder)),
             [subcommand @ ("add" | "install"), name] if name.starts_with("rakwire") => Some(subcommand),
             _ => None,

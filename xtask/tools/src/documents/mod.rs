@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_differing_table_is_an_error_that_says_how_to_update_it() {
+    fn a_differing_table_is_an_error_with_the_update_command() {
         let document =
             |table: &str| format!("# A\n\n<!-- cargo xtask ci --table -->\n{table}\n<!-- end -->\nB\n");
         check_table(&document("| a |\n| b |"), "| a |\n| b |").unwrap();

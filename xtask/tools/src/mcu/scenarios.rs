@@ -164,7 +164,7 @@ impl Scenarios<'_> {
     pub(crate) fn telemetry(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
         let report = self.start(&server.address, "telemetry", &["count=300"])?.succeed()?;
-        // The last messages may still be on their way back.
+        // The last messages may still be in flight.
         if report.number("others")? < 0.5 * report.number("values")? {
             bail!("too few of the values came back");
         }

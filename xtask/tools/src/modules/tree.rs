@@ -32,7 +32,7 @@ pub(super) struct File {
     pub(super) module: ModulePath,
     /// True if it is compiled only for tests.
     pub(super) is_test: bool,
-    /// True if it belongs to a program beside the library of its crate.
+    /// True if it belongs to a program next to the library of its crate.
     pub(super) is_program: bool,
 }
 
@@ -178,7 +178,7 @@ impl Tree {
     /// Resolves one name in a module.
     fn named(&self, module: &ModulePath, name: &str, way: &mut Way) -> Found {
         let mut found = Found::default();
-        // The modules of a program beside a library are in the folder of its file.
+        // The modules of a program next to a library are in the folder of its file.
         let parent = if *module == ["main"] { &[] } else { &module[..] };
         let child = [parent, &[name.to_owned()]].concat();
         if self.modules.contains_key(&child) {

@@ -129,7 +129,7 @@ impl ListLength {
     /// The newest protocol version with ten addresses.
     const NEWEST_TEN: u8 = 8;
 
-    /// Returns the length of the lists of peers that speak `version`.
+    /// Returns the length of the lists of peers that use `version`.
     pub(in crate::raknet) const fn of_version(version: u8) -> Self {
         if version <= Self::NEWEST_TEN { Self::Ten } else { Self::Twenty }
     }

@@ -30,7 +30,7 @@ const IPV6_MTUS: [u16; 3] = [MAX_MTU_IPV6, 1400, 1260];
 /// The time for which a client continues after the server named another version.
 ///
 /// The application may set another time. Some servers, such as go-raknet, ignore an address for 10 to 20 s after a
-/// request with a version that they do not speak.
+/// request with a version that they do not support.
 const BLOCKED: Duration = Duration::from_secs(21);
 
 /// The progress of the query for the server's version that precedes the first request.
@@ -221,7 +221,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Handles a reply that the server speaks another version.
+    /// Handles a reply that the server uses another version.
     ///
     /// Requests with that version are sent from now on, the first one immediately.
     fn on_incompatible(&mut self, cx: &mut Context<'_, '_>, server: u8) -> Result<(), ConnectFailure> {

@@ -58,7 +58,7 @@ pub(in super::super) enum PathProbe {
 pub(super) struct BlackHoleDetector {
     /// The size above which a datagram is large, and the size of the largest one for the MTU, in bytes.
     ///
-    /// A probe may be as long as the latter. They are equal if there is no smaller MTU. Longer datagrams contain parts
+    /// A probe may have the length of `longest`. They are equal if there is no smaller MTU. Longer datagrams contain parts
     /// that were cut before the MTU was lowered.
     above: u16,
     longest: u16,

@@ -93,7 +93,7 @@ async fn messages_that_never_fit_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn places_are_limited_and_reused() {
+async fn slots_are_limited_and_reused() {
     let server = endpoint(Options::server(2)).await;
     let client = endpoint(Options::client()).await;
     let address = server.local_addr();
@@ -118,7 +118,7 @@ async fn places_are_limited_and_reused() {
 
 /// Neither silence nor part of a message keeps a slot, unless this side has sent something first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_without_a_message_loses_its_place() {
+async fn a_client_without_a_message_loses_its_slot() {
     let mut options = Options::server(5);
     options.first_message_timeout = Duration::from_secs(5);
     let (server, listening, mut greeted) = with_socket(options).await;

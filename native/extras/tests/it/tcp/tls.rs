@@ -73,7 +73,7 @@ async fn an_untrusted_server_is_refused() {
 
 /// A client without TLS and a silent one keep their slots only until the handshake timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_without_a_handshake_loses_its_place() {
+async fn a_client_without_a_handshake_loses_its_slot() {
     let (mut options, _) = options();
     options.handshake_timeout = Duration::from_millis(300);
     let server = endpoint(options).await;
