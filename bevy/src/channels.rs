@@ -6,7 +6,7 @@ use rakwire_native::{Delivery, id};
 
 /// First byte of a message with the number of its channel in the next two bytes.
 const LONG: u8 = 0xFF;
-/// Number of channels that one byte names.
+/// Number of channels with a one-byte id.
 const SHORT: usize = (LONG - id::USER) as usize;
 
 /// The number of a channel of replicon, as it begins a message.
@@ -51,7 +51,7 @@ impl ChannelId {
     }
 
     /// Reads the channel of a message, and the number of bytes before the payload: 1 or 3. Returns `None` if the message
-    /// begins with no channel.
+    /// has no channel.
     #[must_use]
     pub fn read(message: &[u8]) -> Option<(Self, usize)> {
         match *message {

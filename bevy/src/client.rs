@@ -37,11 +37,11 @@ use crate::outbox::{DEFAULT_BACKLOG, Outbox, Overflow, once_a_frame};
 pub struct ClientSettings {
     /// The options of the endpoint: timeouts, memory, a simulated network.
     ///
-    /// Only those apply that [`polled::Endpoint::bind`] names.
+    /// Only the options listed at [`polled::Endpoint::bind`] apply.
     pub options: Options,
     /// The password for the server, 0 to 255 bytes. Default: empty.
     ///
-    /// It crosses the network in the clear, except in a secure connection.
+    /// It crosses the network unencrypted, except in a secure connection.
     pub password: Vec<u8>,
     /// The server to trust. The connection is then secure, or the attempt fails. Default: none, for a plain connection.
     #[cfg(feature = "secure")]
@@ -84,7 +84,7 @@ pub enum ConnectError {
     /// The system provides no random bytes for a secure connection.
     #[error("the system provides no random bytes")]
     Entropy(#[source] io::Error),
-    /// The attempt could not begin.
+    /// The attempt could not start.
     #[error(transparent)]
     Attempt(#[from] rakwire_native::ConnectError),
 }
@@ -246,7 +246,7 @@ impl RakwireClient {
         }
     }
 
-    /// Handles what has arrived, and passes on the messages of the first `count` channels.
+    /// Handles received datagrams, and forwards the messages of the first `count` channels.
     fn receive(&mut self, count: usize, mut insert: impl FnMut(usize, Bytes)) {
         let endpoint = self.endpoint.get();
         endpoint.update();

@@ -14,11 +14,11 @@ use crate::counters::Dropped;
 /// Default of the bytes of reliable messages that may wait for room in a connection: 16 MiB.
 pub const DEFAULT_BACKLOG: usize = 16 << 20;
 
-/// Bytes of a datagram that are no payload: the headers of IP, UDP, datagram and capsule, twice those of a secure
-/// connection, and the channel. A message within the rest travels in one datagram.
+/// Overhead of a datagram: the headers of IP, UDP, datagram and capsule, twice those of a secure
+/// connection, and the channel. A message within the rest fits in one datagram.
 const HEADERS: usize = 28 + 9 + 23 + 2 * 19 + 3;
 
-/// Returns the length of the longest payload that travels in one datagram.
+/// Returns the length of the longest payload that fits in one datagram.
 fn max_unsplit(stats: &ConnectionStats) -> usize {
     usize::from(stats.mtu).saturating_sub(HEADERS)
 }

@@ -36,9 +36,9 @@ use crate::outbox::{DEFAULT_BACKLOG, Outbox, once_a_frame};
 pub struct ServerSettings {
     /// The options of the endpoint: limits, timeouts, memory, keys, a simulated network.
     ///
-    /// Only those apply that [`polled::Endpoint::bind`] names.
+    /// Only the options listed at [`polled::Endpoint::bind`] apply.
     pub options: Options,
-    /// The password that clients must give, 0 to 255 bytes. Default: empty, which admits those without one.
+    /// The password that clients must send, 0 to 255 bytes. Default: empty, which admits those without one.
     pub password: Vec<u8>,
     /// The bytes of reliable messages that may wait for room in each connection. Default: [`DEFAULT_BACKLOG`].
     ///
@@ -56,7 +56,7 @@ impl ServerSettings {
         Ok(Self { options, password: Vec::new(), backlog: DEFAULT_BACKLOG })
     }
 
-    /// Gives the server a key, and refuses clients without a secure connection.
+    /// Sets the key of the server, and refuses clients without a secure connection.
     ///
     /// [`Options::secure`] has everything else: identities of clients, connect tokens, and optional security.
     ///
@@ -86,7 +86,7 @@ pub enum ServerError {
 /// The connection of a client, on the entity that has its [`ConnectedClient`].
 ///
 /// Its [`NetworkId`] is the GUID that the client has announced. Each [`RakwireClient`](crate::RakwireClient) has another
-/// one. It is unique among the clients that are connected, and no proof of an identity.
+/// one. It is unique among the clients that are connected, but does not prove an identity.
 #[derive(Clone, Copy, Component, Debug)]
 #[component(immutable)]
 pub struct ClientConnection {
@@ -113,7 +113,7 @@ impl ClientConnection {
 struct Client {
     entity: Entity,
     outbox: Outbox,
-    /// Set if a message of it has arrived in this frame.
+    /// Set if one of its messages has arrived in this frame.
     was_heard: bool,
 }
 
@@ -204,7 +204,7 @@ impl RakwireServer {
         self.clients.values_mut().for_each(|client| client.outbox.close(endpoint));
     }
 
-    /// Handles what has arrived, and passes on the messages of the first `count` channels.
+    /// Handles received datagrams, and forwards the messages of the first `count` channels.
     fn receive(
         &mut self,
         count: usize,
@@ -282,7 +282,7 @@ impl RakwireServer {
 
     /// Closes the connection of an entity that is being despawned.
     fn close(&mut self, entity: Entity, id: ConnectionId) {
-        // Another server may have given the same id to another client.
+        // Another server may have assigned the same id to another client.
         if self.clients.get(&id).is_none_or(|client| client.entity != entity) {
             return;
         }

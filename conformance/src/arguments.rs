@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     /// The server, as 127.0.0.1:19132.
     #[arg(required_unless_present_any = ["list", "listen", "start"])]
     pub(crate) target: Option<String>,
-    /// Judge a client, which dials this address again and again, or is started by --start.
+    /// Test a client, which connects to this address repeatedly, or is started by --start.
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["target", "game_protocol"])]
     pub(crate) listen: Option<String>,
     /// Start the peer for each case by this command line, in which {} stands for the address and {port} for its port,
@@ -26,10 +26,10 @@ pub(crate) struct Arguments {
     /// How many seconds to wait for a client in each case.
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) patience: u64,
-    /// Judge a server of the Game Protocol.
+    /// Test a server of the Game Protocol.
     #[arg(long)]
     pub(crate) game_protocol: bool,
-    /// Judge a server that requires the secure mode of rakwire.
+    /// Test a server that requires the secure mode of rakwire.
     #[arg(long, conflicts_with_all = ["listen", "game_protocol"])]
     pub(crate) secure: bool,
     /// List the cases and end.
@@ -50,10 +50,10 @@ pub(crate) struct Arguments {
     /// Write a page.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// How many milliseconds an answer may take; a quarter of it counts as silence.
+    /// The time limit of an answer in milliseconds; a quarter of it if there must be no answer.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(40..=60_000))]
     pub(crate) timeout: u64,
-    /// How many seconds the peer takes at most to give up a silent one.
+    /// The timeout of the peer for a silent connection, in seconds.
     #[arg(long, value_name = "S", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) lifetime: u64,
     /// The protocol version to announce to a server.
@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     /// The password of the server.
     #[arg(long, value_name = "TEXT")]
     pub(crate) password: Option<String>,
-    /// The number of clients that the server takes, all of which must be free.
+    /// The maximum number of clients of the server, none of which may be connected.
     #[arg(long, value_name = "N")]
     pub(crate) capacity: Option<usize>,
     #[command(flatten)]
@@ -107,7 +107,7 @@ pub(crate) struct PageArguments {
 }
 
 impl Arguments {
-    /// The peer that is judged.
+    /// The peer under test.
     pub(crate) fn role(&self) -> Role {
         match &self.listen {
             Some(_) => Role::Client,

@@ -26,7 +26,7 @@ pub(crate) const SHOULD: Level = Level::Should;
 pub enum Role {
     /// A server of RakNet.
     Server,
-    /// A client of RakNet, which dials the suite.
+    /// A client of RakNet, which connects to the suite.
     Client,
     /// A server of the Game Protocol.
     GameServer,
@@ -176,7 +176,7 @@ impl Context {
         }
     }
 
-    /// Opens a socket of its own address.
+    /// Opens a socket with a separate address.
     pub fn link(&mut self) -> Check<Link> {
         self.count_socket();
         Ok(Link::new(self.target, self.timing, self.trace.clone(), self.sockets)?)

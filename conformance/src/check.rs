@@ -45,7 +45,7 @@ pub struct Timing {
     pub answer: Duration,
     /// Before silence counts as no answer.
     pub quiet: Duration,
-    /// The longest time after which a peer gives a silent one up.
+    /// The longest time after which a peer closes a silent connection.
     pub lifetime: Duration,
 }
 

@@ -34,7 +34,7 @@ pub struct GameSession {
     pub packets: Vec<Came>,
 }
 
-/// A salt as the suite sends it: no peer takes it for the header of a packet.
+/// The salt of the suite, which peers cannot mistake for the header of a packet.
 pub const SALT: [u8; 4] = [0x5a, 0x01, 0x02, 0x03];
 
 /// Sends a salt and returns the pepper.
@@ -88,7 +88,7 @@ impl GameSession {
         self.sequence.wrapping_sub(1)
     }
 
-    /// Handles what comes until `done` or until `time` has passed; returns whether it was done.
+    /// Handles incoming datagrams until `done` or until `time` has passed; returns whether it was done.
     pub fn wait(&mut self, time: Duration, done: impl Fn(&Self) -> bool) -> Check<bool> {
         let deadline = Instant::now() + time;
         loop {
@@ -102,12 +102,12 @@ impl GameSession {
         }
     }
 
-    /// Handles what comes for a time.
+    /// Handles incoming datagrams for a time.
     pub fn pass(&mut self, time: Duration) -> Check {
         self.wait(time, |_| false).map(|_| ())
     }
 
-    /// Handles what comes until silence would count as no answer.
+    /// Handles incoming datagrams until the time limit of an answer.
     pub fn quiet(&mut self) -> Check {
         self.pass(self.link.timing.quiet)
     }
@@ -189,7 +189,7 @@ impl GameSession {
         self.payloads().iter().filter(|other| other[..] == *payload).count()
     }
 
-    /// Fails unless a payload comes back.
+    /// Fails unless a payload is echoed.
     pub fn expect(&mut self, payload: &[u8], what: &str) -> Check {
         let time = self.link.timing.answer * 4;
         let back = self.wait(time, |session| session.came(payload) > 0)?;

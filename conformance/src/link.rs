@@ -81,7 +81,7 @@ impl Trace {
     }
 }
 
-/// Writes lines of sixteen bytes behind their offsets; runs of equal lines are shown once.
+/// Writes lines of sixteen bytes with their offsets; runs of equal lines are shown once.
 fn hex_dump(bytes: &[u8], out: &mut String) {
     let mut before: Option<&[u8]> = None;
     let mut starred = false;
@@ -157,7 +157,7 @@ impl Link {
 
     /// Waits at a bound socket for a datagram that `begins` accepts, and continues only with its sender.
     ///
-    /// Returns no link if none comes until `deadline`.
+    /// Returns no link if none arrives until `deadline`.
     pub fn accept(
         socket: UdpSocket,
         timing: Timing,
@@ -207,7 +207,7 @@ impl Link {
         }
     }
 
-    /// Sends bytes as they are; that nothing listens at the peer's port is no error of the suite.
+    /// Sends bytes unchanged. A closed port of the peer is not an error of the suite.
     pub fn send_as_it_is(&mut self, bytes: &[u8]) -> Check {
         self.trace.push(self.number, true, bytes);
         self.sent += bytes.len();
@@ -257,7 +257,7 @@ impl Link {
         }
     }
 
-    /// Waits for an offline message with one of the ids for as long as an answer may take.
+    /// Waits for an offline message with one of the ids, within the time limit of an answer.
     pub fn offline(&mut self, ids: &[u8]) -> Check<Option<Vec<u8>>> {
         let deadline = Instant::now() + self.timing.answer;
         while let Some(bytes) = self.receive(deadline)? {
@@ -268,7 +268,7 @@ impl Link {
         Ok(None)
     }
 
-    /// Returns the datagrams that come before silence counts as no answer.
+    /// Returns the datagrams that arrive before the time limit of an answer.
     pub fn during_quiet(&mut self) -> Check<Vec<Vec<u8>>> {
         let deadline = Instant::now() + self.timing.quiet;
         let mut all = Vec::new();
@@ -278,7 +278,7 @@ impl Link {
         Ok(all)
     }
 
-    /// Fails if anything comes before silence counts as no answer.
+    /// Fails if anything arrives before the time limit of an answer.
     pub fn silence(&mut self, after: &str) -> Check {
         match self.during_quiet()?.first().map(|bytes| bytes.first()) {
             None => Ok(()),

@@ -43,7 +43,7 @@ impl Context {
         }
     }
 
-    /// Ends the connections of clients that the suite did not start, so that they may come again.
+    /// Ends the connections of clients that the suite did not start, so that they can reconnect.
     pub(crate) fn dismiss(&mut self) {
         let newest = self.trace.entries().into_iter().filter(|entry| entry.sent).filter_map(|entry| {
             match Datagram::read(&entry.bytes)? {
@@ -59,12 +59,12 @@ impl Context {
         }
     }
 
-    /// Goes as far as reply 2 with a client.
+    /// Runs the handshake up to reply 2 with a client.
     pub fn reserve(&mut self) -> Check<Session> {
         self.accept()?.reserve(wire::LARGEST_MTU)
     }
 
-    /// Goes as far as the connection request of a client.
+    /// Runs the handshake up to the connection request of a client.
     pub fn requested(&mut self) -> Check<(Session, Capsule)> {
         let mut session = self.reserve()?;
         let request = session.wait_for(id::CONNECTION_REQUEST)?;
@@ -91,7 +91,7 @@ impl Attempt {
         wire::reply_2(self.guid, self.link.target, mtu)
     }
 
-    /// Waits for a request 2; those that cannot be read count as none.
+    /// Waits for a request 2; malformed ones are ignored.
     pub fn request_2(&mut self) -> Check<Option<(Vec<u8>, Request2)>> {
         let bytes = self.link.offline(&[id::REQUEST_2])?;
         Ok(bytes.and_then(|bytes| Some((bytes.clone(), wire::read_request_2(&bytes)?))))
@@ -111,7 +111,7 @@ impl Attempt {
         fail("no request 2 after reply 1")
     }
 
-    /// The connection behind a reply 2.
+    /// The connection after a reply 2.
     #[must_use]
     pub fn session(self, mtu: u16) -> Session {
         let first = Reply1 { guid: self.guid, security: 0, cookie: None, key: false, mtu };
@@ -122,7 +122,7 @@ impl Attempt {
 }
 
 impl Session {
-    /// Waits for a control message of the client, as long as an answer may take.
+    /// Waits for a control message of the client, within the time limit of an answer.
     pub fn wait_for(&mut self, id: u8) -> Check<Capsule> {
         let answer = self.link.timing.answer;
         self.wait(answer, |session| session.first(id).is_some())?;

@@ -34,7 +34,7 @@ fn list(out: &mut impl io::Write, arguments: &Arguments) -> io::Result<()> {
 
 /// Prints a text and a line break.
 fn say(text: &str) {
-    // A reader that has seen enough closes the pipe, and files that were asked for are still written.
+    // A reader that has seen enough closes the pipe, and requested files are still written.
     let _ = writeln!(io::stdout(), "{text}");
 }
 
@@ -85,7 +85,7 @@ fn judge(arguments: &Arguments) -> Result<Vec<Report>, String> {
     Ok(reports)
 }
 
-/// The command line as a reader repeats it, without what describes the peer.
+/// The command line as a reader repeats it, without the description of the peer.
 fn command_line() -> String {
     let mut words = vec!["rakwire-conformance".to_owned()];
     let mut given = std::env::args().skip(1);

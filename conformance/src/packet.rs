@@ -31,7 +31,7 @@ impl Packet {
         Self { flags, chunk, sequence, body: body.to_vec() }
     }
 
-    /// Reads a packet; shorter datagrams are none.
+    /// Reads a packet; shorter datagrams are invalid.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let (&[flags, chunk, high, low], body) = bytes.split_first_chunk::<4>()?;

@@ -115,7 +115,7 @@ pub struct Peer {
     pub note: String,
 }
 
-/// The peer that was judged, and the way.
+/// The peer that was tested, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
     /// The address.

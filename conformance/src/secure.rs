@@ -14,7 +14,7 @@ const NAME: &[u8] = b"Noise_NK_25519_ChaChaPoly_BLAKE2s";
 const BLOCK: usize = 64;
 const COUNTER_BITS: u32 = 21;
 
-/// The BLAKE2s-256 of several byte strings, one behind the other.
+/// The BLAKE2s-256 of several byte strings, concatenated.
 #[must_use]
 pub fn hash(parts: &[&[u8]]) -> [u8; 32] {
     let mut hasher = Blake2s256::new();
@@ -85,7 +85,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Begins with what both sides know.
+    /// Begins with the data that both sides know.
     #[must_use]
     pub fn new(prologue: &[u8], server: &[u8; 32]) -> Self {
         let name = hash(&[NAME]);
@@ -188,7 +188,7 @@ impl Seal {
         [header, &encrypt(&self.sends, counter, header, plain)].concat()
     }
 
-    /// Opens a datagram; returns its counter and what was sealed.
+    /// Opens a datagram; returns its counter and its plaintext.
     pub fn open(&mut self, bytes: &[u8]) -> Option<(u64, Vec<u8>)> {
         let (header, sealed) = bytes.split_first_chunk::<3>()?;
         // Bits 6 and 5 are those of the epoch, of which the suite has only the first.
@@ -242,7 +242,7 @@ pub fn read_reply_1(bytes: &[u8]) -> Option<SecureReply> {
     Some(SecureReply { guid, cookie, key, mtu: from.u16()? })
 }
 
-/// Everything that both sides said in clear, as the handshake covers it.
+/// Everything that both sides sent unencrypted, which the handshake covers.
 #[must_use]
 pub fn prologue(reply: &SecureReply, head: &[u8], address: &[u8], mtu: u16, guid: u64) -> Vec<u8> {
     let mut key = reply.key;

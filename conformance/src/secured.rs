@@ -23,12 +23,12 @@ pub struct Choices {
     pub guid: u64,
 }
 
-/// A challenge, and what its answer needs.
+/// A challenge, and the state to check its answer.
 #[derive(Clone, Debug)]
 pub struct Challenge {
     /// The request 2.
     pub request: Vec<u8>,
-    /// The handshake behind its first message.
+    /// The handshake after its first message.
     pub handshake: Handshake,
     /// The ephemeral key.
     pub ephemeral: KeyPair,
@@ -44,7 +44,7 @@ fn ephemeral() -> KeyPair {
 }
 
 impl Context {
-    /// Asks for reply 1 with a key.
+    /// Requests reply 1 with a key.
     pub fn secure_reply(&mut self) -> Check<(Link, SecureReply)> {
         let mut link = self.link()?;
         let request = wire::request_1(self.options.version, 1464);
@@ -80,7 +80,7 @@ impl Context {
         Challenge { request, handshake, ephemeral, guid: choices.guid, mtu }
     }
 
-    /// Goes as far as a reply 2 with an answer that opens.
+    /// Runs the handshake up to a reply 2 with a valid answer.
     pub fn secure_dial(&mut self) -> Check<(Session, Handshake)> {
         let (mut link, reply) = self.secure_reply()?;
         let challenge = self.challenge(&link, &reply, self.choices());

@@ -63,7 +63,7 @@ pub fn new_guid() -> u64 {
     (now ^ u64::from(std::process::id()).rotate_left(40) ^ count << 50).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Asks for reply 1 with a request of `len` bytes.
+/// Requests reply 1 with a request of `len` bytes.
 pub fn reply_1(link: &mut Link, version: u8, len: usize) -> Check<(Vec<u8>, Reply1)> {
     let Some(bytes) = link.ask(&wire::request_1(version, len), &[id::REPLY_1, id::INCOMPATIBLE])? else {
         return fail("no answer to request 1");
@@ -92,9 +92,9 @@ pub fn request_2(link: &Link, reply: Reply1, mtu: u16, guid: u64) -> Vec<u8> {
     wire::request_2(reply.cookie, link.target, mtu, guid)
 }
 
-/// Asks for reply 2, or the packet sent instead.
+/// Requests reply 2, or the packet sent instead.
 ///
-/// The reply 1 is that of the server's last word: under load it asks for a cookie after all.
+/// The reply 1 is the last one: under load a server requires a cookie after all.
 pub fn answer_to_request_2(link: &mut Link, reply: &mut Reply1, mtu: u16, guid: u64) -> Check<Vec<u8>> {
     let server = link.target;
     answer_to_request_2_for(link, reply, server, mtu, guid)
@@ -123,19 +123,19 @@ pub fn answer_to_request_2_for(
     fail("no answer to request 2")
 }
 
-/// The time of this client's own clock, in milliseconds.
+/// The time of this client's clock, in milliseconds.
 #[must_use]
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64 & 0xffff_ffff)
 }
 
 impl Context {
-    /// Goes as far as reply 2.
+    /// Runs the handshake up to reply 2.
     pub fn dial(&mut self) -> Check<Session> {
         self.dial_with(wire::LARGEST_MTU, new_guid())
     }
 
-    /// Goes as far as reply 2 with a given MTU and GUID.
+    /// Runs the handshake up to reply 2 with a given MTU and GUID.
     pub fn dial_with(&mut self, mtu: u16, guid: u64) -> Check<Session> {
         if self.options.listening.is_some() {
             return self.accept()?.reserve(mtu);
@@ -162,7 +162,7 @@ impl Context {
         Ok(session)
     }
 
-    /// Opens a connection and waits until what follows its handshake has passed.
+    /// Opens a connection and waits until the messages after its handshake have arrived.
     pub fn open_and_settle(&mut self) -> Check<Session> {
         let mut session = self.open()?;
         session.pass(self.timing.quiet)?;
@@ -216,13 +216,13 @@ impl Session {
         self.send(&[Capsule::reliable(number, payload)])
     }
 
-    /// Sends a reliable message until it is acknowledged, as often as an answer may take.
+    /// Sends a reliable message until it is acknowledged, within the time limit of an answer.
     pub fn send_surely(&mut self, payload: Vec<u8>) -> Check {
         let number = self.send_reliable(payload)?;
         ensure(self.wait_ack(number)?, || format!("datagram {number} was not acknowledged"))
     }
 
-    /// Asks for the connection and waits for message 10, and opens it by 13.
+    /// Requests the connection and waits for message 10, and opens it by 13.
     pub fn open(&mut self, password: &[u8]) -> Check {
         let accepted = self.request(password)?;
         let server = self.link.target;
@@ -283,7 +283,7 @@ impl Session {
         self.wait(answer, |session| session.is_acked(number))
     }
 
-    /// Handles what comes until `done` or until `time` has passed; returns whether it was done.
+    /// Handles incoming datagrams until `done` or until `time` has passed; returns whether it was done.
     pub fn wait(&mut self, time: Duration, done: impl Fn(&Self) -> bool) -> Check<bool> {
         let deadline = Instant::now() + time;
         loop {
@@ -297,12 +297,12 @@ impl Session {
         }
     }
 
-    /// Handles what comes for a time.
+    /// Handles incoming datagrams for a time.
     pub fn pass(&mut self, time: Duration) -> Check {
         self.wait(time, |_| false).map(|_| ())
     }
 
-    /// Handles what comes until silence would count as no answer.
+    /// Handles incoming datagrams until the time limit of an answer.
     pub fn quiet(&mut self) -> Check {
         self.pass(self.link.timing.quiet)
     }
@@ -349,14 +349,14 @@ impl Session {
             .count()
     }
 
-    /// Fails unless a pong to a ping with this time comes.
+    /// Fails unless a pong to a ping with this time arrives.
     pub fn expect_pong(&mut self, time: u64, what: &str) -> Check {
         let answer = self.link.timing.answer;
         let came = self.wait(answer, |session| session.pongs(time) > 0)?;
         ensure(came, || format!("{what}: the ping in it was not answered"))
     }
 
-    /// Fails if a pong to a ping with this time comes.
+    /// Fails if a pong to a ping with this time arrives.
     pub fn expect_no_pong(&mut self, time: u64, what: &str) -> Check {
         self.quiet()?;
         ensure(self.pongs(time) == 0, || format!("{what}: the ping in it was answered"))

@@ -1,4 +1,4 @@
-//! Peers that the suite starts itself, a fresh one for each case, and where clients dial.
+//! Peers that the suite starts itself, a fresh one for each case, and the address for clients.
 
 use crate::model::{Fault, Model};
 use crate::wire::{self, id};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The client that dials.
+/// The client that connects.
 #[derive(Clone, Debug)]
 pub enum Dialler {
     /// One that is started elsewhere, again and again.
@@ -22,7 +22,7 @@ pub enum Dialler {
 /// The address at which the suite waits for a client.
 #[derive(Clone, Debug)]
 pub struct Listening {
-    /// The address; with port 0 each case has a port of its own.
+    /// The address; with port 0 each case uses a different port.
     pub address: SocketAddr,
     /// The client.
     pub dialler: Dialler,
@@ -69,13 +69,13 @@ pub struct Program(Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A command line of a shell with the address in its place. Its standard input stays open for as long as it runs.
+/// A command line of a shell with the address inserted. Its standard input stays open for as long as it runs.
 fn command(line: &str, address: SocketAddr) -> Command {
     let line = line.replace("{}", &address.to_string()).replace("{port}", &address.port().to_string());
     let mut command = Command::new("sh");
@@ -87,7 +87,7 @@ fn command(line: &str, address: SocketAddr) -> Command {
 ///
 /// # Errors
 ///
-/// When the program cannot be started, or prints nothing for as long as `patience`.
+/// When the program cannot be started, or prints nothing within `patience`.
 pub fn server(line: &str, patience: Duration) -> io::Result<(Started, SocketAddr)> {
     let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = free.local_addr()?;
@@ -97,7 +97,7 @@ pub fn server(line: &str, patience: Duration) -> io::Result<(Started, SocketAddr
     let program = Started::Program(Program(child));
     let (ready, first) = mpsc::channel();
     std::thread::spawn(move || {
-        // Lines that nothing reads would block the server.
+        // Unread lines would block the server.
         for line in output.map(BufReader::new).into_iter().flat_map(BufReader::lines) {
             if line.is_err() {
                 break;
@@ -114,7 +114,7 @@ pub fn server(line: &str, patience: Duration) -> io::Result<(Started, SocketAddr
 
 /// Waits until a server answers a ping, since some print their line before they listen.
 ///
-/// A server that answers none is judged all the same.
+/// A server that answers none is tested nevertheless.
 ///
 /// # Errors
 ///

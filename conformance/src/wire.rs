@@ -1,6 +1,6 @@
 //! The wire format of RakNet, written from docs/raknet.md alone.
 //!
-//! The suite has an encoder and a decoder of its own, so that a fault of rakwire's codec cannot hide itself.
+//! The suite has its own encoder and decoder, so that a fault of rakwire's codec is detected.
 
 mod control;
 mod offline;

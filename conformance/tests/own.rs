@@ -34,7 +34,7 @@ impl Echo {
                 break address;
             }
         };
-        // Lines that nothing reads would block the server.
+        // Unread lines would block the server.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, address }
     }
@@ -42,7 +42,7 @@ impl Echo {
 
 impl Drop for Echo {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

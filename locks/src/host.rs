@@ -1,4 +1,4 @@
-//! The clock of the driver, which the queue of arrivals names and does not read.
+//! The clock of the driver, which the queue of arrivals mentions but does not read.
 
 use rakwire::Instant;
 

@@ -1,4 +1,4 @@
-//! The promises that hold in every order of steps.
+//! The guarantees that hold in every order of steps.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub fn no_notification_is_lost() {
                 signal.notify();
             })
         });
-        // The scheduler reports a task that waits for ever.
+        // The scheduler reports a task that waits forever.
         future::block_on(async {
             while *count.lock().unwrap() < 2 {
                 signal.notified().await;
@@ -93,7 +93,7 @@ pub fn each_message_reaches_one_reader_and_the_end_reaches_all() {
     });
 }
 
-/// A reader that gives up takes neither a message nor the wake of another reader with it.
+/// A cancelled reader takes neither a message nor the wake of another reader.
 pub fn a_reader_that_gives_up_takes_nothing_with_it() {
     holds(|| {
         let inbox = inbox();
@@ -135,7 +135,7 @@ fn batch(number: u8) -> RecvBatch {
     RecvBatch { at: Instant::ZERO, from: ([192, 0, 2, 1], 1).into(), stride: 1, bytes: [number].into() }
 }
 
-/// After a push has returned, the datagram is either taken or waits: the flag of an empty queue hides none.
+/// After a push has returned, the datagram is either taken or queued: the flag for an empty queue hides none.
 pub fn the_queue_of_arrivals_hides_no_datagram() {
     holds(|| {
         let queue = Arc::new(ArrivalQueue::new(usize::MAX, None));
@@ -183,7 +183,7 @@ fn carry(now: Instant, from: &mut Peer<'static>, source: SocketAddr, to: &mut Pe
     }
 }
 
-/// Lets a client connect to a shard; returns true if the shard lets it in.
+/// Connects a client to a shard; returns true if it is admitted.
 fn connects(shard: &mut Peer<'static>, number: u8) -> bool {
     let (server, source) = (([192, 0, 2, 1], 19_132).into(), ([198, 51, 100, number], 1).into());
     let mut client = peer(number, 0);
@@ -204,7 +204,7 @@ fn connects(shard: &mut Peer<'static>, number: u8) -> bool {
     panic!("client {number} has no answer");
 }
 
-/// The shards of a server together let in as many clients as there are slots, however their steps mix.
+/// The shards of a server together admit at most the maximum number of clients, in every order of steps.
 pub fn shards_let_in_no_more_clients_than_there_are_slots() {
     holds(|| {
         let admission = LockedAdmission::default();

@@ -17,7 +17,7 @@ pub(crate) struct Delivered {
     pub(crate) bytes: Box<[u8]>,
 }
 
-/// There is none.
+/// Never exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Simulation(Infallible);
 

@@ -1,4 +1,4 @@
-//! Every promise holds in every order that the scheduler tries.
+//! Every guarantee holds in every order that the scheduler tries.
 
 use rakwire_locks::properties;
 

@@ -14,7 +14,7 @@ use crate::{Kept, peers};
 
 /// The time after which a client connects again.
 const RETRY: Duration = Duration::from_millis(700);
-/// One of so many messages at the server meets a planted fault.
+/// The number of messages at the server for each planted fault.
 const PLANTED: u64 = 40;
 
 impl World {
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// Gives a message to the server's application, unless a planted fault does something else with it.
+    /// Delivers a message to the server's application, unless a planted fault prevents it.
     fn handle_message_with_plant(&mut self, id: ConnectionId, mut message: Received) -> Kept {
         self.received += 1;
         let is_chosen = self.received.is_multiple_of(PLANTED);

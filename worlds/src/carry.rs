@@ -15,7 +15,7 @@ const DATAGRAM: u8 = 0;
 const CONTROL: u8 = 1;
 
 impl World {
-    /// Delivers what has arrived.
+    /// Delivers arrived datagrams.
     pub(crate) fn receive(&mut self) {
         while let Some(bytes) = self.to_server.receive(self.now) {
             if let Some((from, datagram)) = unwrap(&bytes) {
@@ -49,7 +49,7 @@ impl World {
         }
     }
 
-    /// Delivers what has left the access network of a client.
+    /// Delivers datagrams that have left the access network of a client.
     fn receive_from_client(&mut self, number: usize) {
         while let Some(client) = self.clients[number].as_mut() {
             let Some(bytes) = client.up.receive(self.now) else { return };
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// Delivers what has come through the access network of a client.
+    /// Delivers datagrams that have passed the access network of a client.
     fn receive_at_client(&mut self, number: usize) {
         while let Some(client) = self.clients[number].as_mut() {
             let Some(bytes) = client.down.receive(self.now) else { return };
@@ -83,7 +83,7 @@ impl World {
                 }
                 match *kind {
                     DATAGRAM => client.host.receive(self.now, remote, datagram),
-                    // A browser answers pings by itself.
+                    // A browser answers pings automatically.
                     _ => client.up.send(self.now, vec![client.generation, CONTROL]),
                 }
             } else if let Some((to, datagram)) = unwrap(&bytes) {

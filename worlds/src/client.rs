@@ -22,7 +22,7 @@ pub(crate) enum Carrier {
     Up { port: u16 },
 }
 
-/// How the flow of a page can be resumed.
+/// The data to resume the flow of a page.
 #[derive(Clone, Copy)]
 pub(crate) struct Ticket {
     pub(crate) secret: Secret,
@@ -45,7 +45,7 @@ pub(crate) struct Client {
     pub(crate) random: Random,
     pub(crate) current: Option<Current>,
     pub(crate) retry_at: Instant,
-    /// Why its last connection ended or did not open.
+    /// The reason why its last connection ended or did not open.
     pub(crate) last_end: String,
     pub(crate) up: Way,
     pub(crate) down: Way,
@@ -56,7 +56,7 @@ pub(crate) struct Client {
     /// The address of its socket behind the router.
     pub(crate) inside: SocketAddr,
     number: u8,
-    /// How many addresses its router has had.
+    /// The number of addresses that its router has had.
     addresses: u8,
     pub(crate) carrier: Carrier,
     /// Distinguishes the frames of successive connections to the relay.
@@ -103,7 +103,7 @@ impl Client {
         }
     }
 
-    /// Ends the program without a word and begins it again, with another port.
+    /// Ends the program abruptly and begins it again, with another port.
     pub(crate) fn restart(&mut self, world: &Plan) {
         let peer = peers::client(world, self.plan.route, &mut self.random);
         self.host.restart(peer);
@@ -111,7 +111,7 @@ impl Client {
         self.current = None;
     }
 
-    /// Gives the router another address, without mappings.
+    /// Assigns the router another address, without mappings.
     pub(crate) fn change_address(&mut self) {
         self.addresses += 1;
         let behavior = self.nat.behavior();

@@ -145,7 +145,7 @@ impl Relay {
         Ok((port, Ticket { secret, relay }))
     }
 
-    /// Makes the relay forget a flow that may be resumed, which is a fault.
+    /// Removes a resumable flow from the relay, which is a fault.
     pub(crate) fn forget(&mut self, secret: &Secret) {
         self.table.remove(secret);
     }

@@ -13,7 +13,7 @@ const SOCKET_BUFFER: usize = 256;
 
 pub(crate) struct Host {
     pub(crate) peer: Peer<'static>,
-    /// How far its clock is ahead of the world's.
+    /// The offset of its clock from the world's.
     ahead: Duration,
     stalled_until: Option<Instant>,
     inbox: VecDeque<(SocketAddr, Box<[u8]>)>,
@@ -48,7 +48,7 @@ impl Host {
         self.stalled_until.is_some_and(|until| now < until)
     }
 
-    /// Replaces the peer, as when the program begins again.
+    /// Replaces the peer, as when the program restarts.
     pub(crate) fn restart(&mut self, peer: Peer<'static>) {
         self.peer = peer;
         self.inbox.clear();

@@ -12,7 +12,7 @@ use rakwire_worlds::plant::Plant;
 use rakwire_worlds::shrink::{run, shrink};
 
 /// Runs simulated worlds of clients, routers, a relay, a front and a game server, with faults, and checks that no message
-/// is lost, doubled, out of order or of another connection, that memory is bounded, and that everything is delivered once
+/// is lost, duplicated, out of order or of another connection, that memory is bounded, and that everything is delivered once
 /// the faults have stopped.
 #[derive(Parser)]
 #[command(version)]

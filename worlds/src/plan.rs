@@ -85,7 +85,7 @@ pub enum FaultKind {
     },
     /// The router of the client has a new address, and has lost its mappings.
     NewAddress,
-    /// The client's program ends without a word and begins again.
+    /// The client's program ends abruptly and restarts.
     ClientRestart,
     /// The client's process is suspended; its clock runs on.
     ClientStall {
@@ -112,14 +112,14 @@ pub enum FaultKind {
         /// The distance.
         by: Duration,
     },
-    /// The server's program ends without a word and begins again.
+    /// The server's program ends abruptly and restarts.
     ServerRestart {
         /// The time without it.
         lasts: Duration,
     },
-    /// The relay's program begins again: all its flows are gone.
+    /// The relay's program restarts: all its flows are gone.
     RelayRestart,
-    /// The front's program begins again.
+    /// The front's program restarts.
     FrontRestart {
         /// True if it has another key for its cookies then.
         has_new_key: bool,

@@ -2,20 +2,20 @@
 
 use clap::ValueEnum;
 
-/// A fault of the simulated driver, one for each promise.
+/// A fault of the simulated driver, one for each guarantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Plant {
-    /// A message that arrived is not given to the server's application.
+    /// A message that arrived is not delivered to the server's application.
     LosesMessage,
-    /// A message is given to the server's application twice.
+    /// A message is delivered to the server's application twice.
     DoublesMessage,
-    /// Two messages are given to the server's application in the wrong order.
+    /// Two messages are delivered to the server's application in the wrong order.
     SwapsMessages,
     /// A byte of a message is changed.
     ChangesByte,
-    /// The relay gives datagrams of one flow to the client of another one.
+    /// The relay sends datagrams of one flow to the client of another one.
     MixesFlows,
-    /// The relay forgets the flow of a client that may come back.
+    /// The relay forgets the flow of a client that may return.
     ForgetsFlow,
     /// The relay's driver never handles timeouts of its flows.
     KeepsFlow,

@@ -8,12 +8,12 @@ use crate::world::{Outcome, World};
 /// Runs the world of a seed without some of its faults and clients.
 ///
 /// # Errors
-/// The promise that was broken.
+/// The guarantee that was broken.
 pub fn run(seed: u64, omitted: &Omitted, plant: Option<Plant>) -> Result<Outcome, Broken> {
     World::new(Plan::without(seed, omitted), plant).run()
 }
 
-/// Returns the most that can be left out of a world that fails, and how it fails then.
+/// Returns the largest part that can be left out of a failing world, and its failure then.
 #[must_use]
 pub fn shrink(seed: u64, plant: Option<Plant>, broken: Broken) -> (Omitted, Broken) {
     let plan = Plan::new(seed);

@@ -30,7 +30,7 @@ pub(crate) struct Attempt {
     pub(crate) down: Direction,
     /// The server's connection of this attempt, while it is open and a message has arrived.
     pub(crate) server_side: Option<ConnectionId>,
-    /// True once it has had a connection at the server; it has one at most.
+    /// True once it has had a connection at the server, at most one.
     pub(crate) was_reached: bool,
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn take_events(peer: &mut Peer<'static>) -> Vec<Happening> {
     events
 }
 
-/// An event that the worlds regard.
+/// An event that the worlds handle.
 pub(crate) enum Happening {
     Connected(ConnectionId),
     /// With the reason.

@@ -1,4 +1,4 @@
-//! A world that runs: its parts, its clock, and the promises that are checked.
+//! A world that runs: its parts, its clock, and the guarantees that are checked.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ pub(crate) const INSIDE: Conditions = Conditions {
     bottleneck: None,
 };
 
-/// The numbers of a world that has kept its promises.
+/// The numbers of a world that has kept its guarantees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Messages that arrived.
@@ -77,7 +77,7 @@ pub(crate) enum Ending {
     Client(usize),
     /// The network between relay, front and server is as before.
     Inside,
-    /// The server begins again.
+    /// The server restarts.
     Server,
 }
 
@@ -92,7 +92,7 @@ pub struct World {
     pub(crate) clients: Vec<Option<Client>>,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) server: Host,
-    /// The time until which the server does not run, if it is about to begin again.
+    /// The time until which the server does not run, if it is about to restart.
     pub(crate) server_is_down_until: Option<Instant>,
     /// The server's connections, and the index of the attempt that each belongs to, once a message has arrived.
     pub(crate) server_connections: HashMap<ConnectionId, Option<usize>>,
@@ -111,7 +111,7 @@ pub struct World {
 }
 
 impl World {
-    /// Makes the world of a plan, with a planted fault or none.
+    /// Creates the world of a plan, with a planted fault or none.
     #[must_use]
     pub fn new(plan: Plan, plant: Option<Plant>) -> Self {
         let mut random = Random::new(plan.seed ^ 0x0BAD_5EED);
@@ -153,7 +153,7 @@ impl World {
     /// Runs the world to its end.
     ///
     /// # Errors
-    /// The promise that was broken, with the virtual time.
+    /// The guarantee that was broken, with the virtual time.
     pub fn run(mut self) -> Result<Outcome, Broken> {
         self.live().map_err(|broken| {
             let millis = self.now.saturating_since(self.start).as_millis();
@@ -220,7 +220,7 @@ impl World {
         )
     }
 
-    /// Runs until `end`, or until `is_done`; returns whether it is.
+    /// Runs until `end`, or until `is_done`; returns true if so.
     fn run_until(&mut self, end: Instant, is_done: impl Fn(&Self) -> bool) -> Result<bool, Broken> {
         let mut steps = 0;
         while self.now < end {
@@ -318,7 +318,7 @@ impl World {
 }
 
 impl Client {
-    /// Returns true if the client takes all the memory that it may have.
+    /// Returns true if the client uses all of its memory.
     pub(crate) const fn sends_much(&self) -> bool {
         self.plan.messages > 10
     }

@@ -1,4 +1,4 @@
-//! Worlds keep their promises, and planted faults are found.
+//! Worlds keep their guarantees, and planted faults are found.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn equal_seeds_have_equal_outcomes() {
     assert_eq!(outcome, run(seed, &Omitted::default(), None));
 }
 
-/// Returns the first world in which a planted fault is found, and the promise that it breaks.
+/// Returns the first world in which a planted fault is found, and the guarantee that it breaks.
 fn find(plant: Plant) -> (u64, String) {
     let found =
         (0..MOST_FOR_PLANT).find_map(|seed| Some((seed, run(seed, &Omitted::default(), Some(plant)).err()?)));

@@ -69,7 +69,7 @@ fn unreliable_acked(context: &mut Context) -> Check {
 
 fn in_time(context: &mut Context) -> Check {
     let mut session = context.open_and_settle()?;
-    // A pong to the server would be acknowledged together with what is timed.
+    // A pong to the server would be acknowledged together with the measured message.
     session.answers_pings = false;
     session.pass(context.timing.quiet * 2)?;
     let mut best = u128::MAX;
@@ -96,7 +96,7 @@ fn format(context: &mut Context) -> Check {
 
 fn only_answers(context: &mut Context, bytes: &[u8]) -> Check {
     let mut session = context.open()?;
-    // A pong to the server would be acknowledged, and rightly.
+    // A pong to the server would rightly be acknowledged.
     session.answers_pings = false;
     session.quiet()?;
     let before = session.receipts.len();
@@ -297,7 +297,7 @@ fn nak_resends(context: &mut Context) -> Check {
     session.link.send(&wire::records(0xa0, &[(datagram, datagram)]))?;
     resent(&mut session, 1)?;
     let first = began.elapsed();
-    // A resend by timeout comes at its own time; the one that was asked for comes at once.
+    // A resend by timeout arrives later; the requested one arrives immediately.
     ensure(first < context.timing.quiet, || format!("the resend came {first:?} after it was asked for"))
 }
 
@@ -313,7 +313,7 @@ fn resend_message(context: &mut Context) -> Check {
     ensure(first == again, || format!("message {} became {}", first.number, again.number))
 }
 
-/// Acknowledges what is open by `ack`, and fails if the 10 comes again.
+/// Acknowledges outstanding datagrams with `ack`, and fails if the 10 is resent.
 fn not_resent(context: &mut Context, ack: impl Fn(u32) -> Vec<u8>) -> Check {
     let (mut session, first, datagram) = unacked(context)?;
     // The message then has another datagram than the first one of the run.
@@ -439,7 +439,7 @@ fn hints(context: &mut Context) -> Check {
     Ok(())
 }
 
-/// Moves the datagram number close to its end, by steps that a receiver takes.
+/// Moves the datagram number close to its end, in steps that a receiver accepts.
 fn approach_end(context: &mut Context) -> Check<Session> {
     let mut session = context.open_and_settle()?;
     let mut step = 0;
@@ -471,7 +471,7 @@ fn wrap(context: &mut Context) -> Check {
 
 fn gap_across_wrap(context: &mut Context) -> Check {
     let mut session = approach_end(context)?;
-    // A pong to the server would take a number.
+    // A pong to the server would use a number.
     session.answers_pings = false;
     session.number = U24 - 3;
     ping(&mut session, 0x5351_0000)?;

@@ -1,6 +1,6 @@
 //! Group 11: messages of an application, end to end, at a server that sends each of them back.
 //!
-//! Servers may send back under a reliability and a channel of their own, so only bytes, numbers and order are judged.
+//! Servers may choose the reliability and the channel of echoes, so only bytes, numbers and order are tested.
 
 use crate::case::{Case, Context, Needs};
 use crate::case::{MUST, SHOULD};

@@ -1,4 +1,4 @@
-//! Group 10: bytes that mean harm, and answers that would serve an attacker.
+//! Group 10: malformed bytes, and answers that an attacker could misuse.
 
 use crate::case::{Case, Context};
 use crate::case::{MUST, SHOULD};
@@ -143,7 +143,7 @@ fn amplifies_1(context: &mut Context) -> Check {
     Ok(())
 }
 
-/// Counts what comes for a while and fails above three times what was sent.
+/// Counts the bytes that arrive for a while, and fails above three times the bytes sent.
 fn at_most_thrice(link: &mut Link, time: Duration) -> Check {
     let deadline = Instant::now() + time;
     while link.receive(deadline)?.is_some() {}

@@ -69,7 +69,7 @@ fn idle_kept(context: &mut Context) -> Check {
     session.still_answers("a long time with nothing but acknowledgements and pongs")
 }
 
-/// Asks for a connection again and again until it is granted.
+/// Requests a connection repeatedly until it is granted.
 fn granted_in_time(context: &Context, mut link: crate::link::Link, guid: u64) -> Check {
     let deadline = Instant::now() + context.timing.lifetime * 2;
     let version = context.options.version;
@@ -100,7 +100,7 @@ fn guid_free(context: &mut Context) -> Check {
 
 fn left_alone(context: &mut Context) -> Check {
     let mut session = context.open_and_settle()?;
-    // It owes an acknowledgement from now on, and gives none.
+    // From now on it does not acknowledge.
     session.acknowledges = false;
     session.answers_pings = false;
     session.pass(context.timing.lifetime * 2)?;
@@ -139,7 +139,7 @@ fn resends_spaced(context: &mut Context) -> Check {
     ensure(spaced, || format!("it came after {shortest:?}"))
 }
 
-/// A connection that said 15.
+/// A connection that has sent 15.
 fn closed(context: &mut Context, notice: &[u8]) -> Check<(Session, u32)> {
     let mut session = context.open_and_settle()?;
     let number = session.send_reliable(notice.to_vec())?;

@@ -1,4 +1,4 @@
-//! Group 1: unconnected pings and pongs, and datagrams that are no answerable offline message.
+//! Group 1: unconnected pings and pongs, and datagrams that must not be answered.
 
 use crate::case::{Case, Context};
 use crate::case::{MUST, SHOULD};

@@ -234,7 +234,7 @@ fn reply_once(context: &mut Context) -> Check {
     link.silence("a request 1 that had its reply")
 }
 
-/// A request 2 with an MTU of its own behind a request 1 at the largest MTU.
+/// A request 2 with a different MTU after a request 1 at the largest MTU.
 fn second(context: &mut Context, mtu: u16) -> Check<(Link, Vec<u8>)> {
     let (mut link, _, mut reply) = first(context, 1464)?;
     // A client asks for no more than was offered.

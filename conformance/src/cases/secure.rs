@@ -1,4 +1,4 @@
-//! Groups 51 and 52: servers that require the secure mode of rakwire, by a handshake of the suite's own.
+//! Groups 51 and 52: servers that require the secure mode of rakwire, with the suite's own handshake.
 
 use crate::case::{Case, Context, Level, Role};
 use crate::case::{MUST, SHOULD};
@@ -225,7 +225,7 @@ fn opens(context: &mut Context) -> Check {
     context.secure_open()?.still_answers("the handshake")
 }
 
-/// Fails if 10 comes before silence counts as no answer.
+/// Fails if 10 arrives before the time limit of an answer.
 fn no_10(session: &mut Session, what: &str) -> Check {
     session.quiet()?;
     ensure(session.first(id::ACCEPTED).is_none(), || format!("{what} was accepted"))
@@ -348,7 +348,7 @@ fn counters(context: &mut Context) -> Check {
     ensure(first == Some(0) && !twice, || format!("they are {counters:?}"))
 }
 
-/// Sends a ping under a counter that was left out, behind one that is `ahead` of it.
+/// Sends a ping under a counter that was left out, after one that is `ahead` of it.
 fn behind(context: &mut Context, ahead: u64, time: u64) -> Check<Session> {
     let mut session = context.secure_open()?;
     session.quiet()?;

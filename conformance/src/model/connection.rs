@@ -200,7 +200,7 @@ impl Connection {
         Wish::Nothing
     }
 
-    /// Returns whether a datagram is new, or nothing if it is ignored.
+    /// Returns true if a datagram is new, or `None` if it is ignored.
     fn accept_number(&mut self, number: u32) -> Option<bool> {
         let ahead = number.wrapping_sub(self.expected) & (U24 - 1);
         if self.fault == Fault::NoWrap && number + 0x80_0000 < self.expected {
@@ -375,7 +375,7 @@ impl Connection {
         Some(Capsule { payload, ..whole.first })
     }
 
-    /// Delivers a message when its turn has come.
+    /// Delivers a message in order.
     fn order(&mut self, capsule: Capsule) {
         if !capsule.has_order() {
             self.delivered.push(capsule);
@@ -463,7 +463,7 @@ impl Connection {
         number
     }
 
-    /// Sends again what has waited long enough.
+    /// Resends packets whose timeout has expired.
     pub(super) fn resend_late(&mut self) {
         let after = if self.fault == Fault::ResendsWildly { Duration::ZERO } else { RESEND };
         self.resend(|_, unacked| unacked.at.elapsed() >= after);
@@ -492,7 +492,7 @@ impl Connection {
         }
     }
 
-    /// Forgets what was not acknowledged.
+    /// Forgets unacknowledged packets.
     pub(super) fn stop_sending(&mut self) {
         self.unacked.clear();
     }
@@ -521,7 +521,7 @@ impl Channel {
         }
     }
 
-    /// Delivers what waited: in each gap the sequenced messages come before the ordered one.
+    /// Delivers queued messages: in each gap the sequenced messages come before the ordered one.
     fn release_waiting(&mut self, fault: Fault, out: &mut Vec<Capsule>) {
         loop {
             let turn = self.waiting.iter().enumerate().filter(|(_, capsule)| capsule.order == self.next);

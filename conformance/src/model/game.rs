@@ -220,7 +220,7 @@ impl GameServer {
         }
     }
 
-    /// Returns whether a chunk keeps the rules.
+    /// Returns whether a chunk obeys the rules.
     fn is_right(&mut self, packet: &Packet) -> bool {
         let last = packet.flags & FIN != 0;
         let (long, short) = (packet.body.len() > CHUNK, packet.body.len() < CHUNK && !last);

@@ -48,7 +48,7 @@ impl Model {
         Self::run(|socket| Server::new(socket, setup, fault))
     }
 
-    /// Starts a model that dials an address.
+    /// Starts a model that connects to an address.
     ///
     /// # Errors
     ///

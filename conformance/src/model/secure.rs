@@ -51,7 +51,7 @@ impl Server {
         key
     }
 
-    /// Handles a request 2; returns whether a plain one may come in.
+    /// Handles a request 2; returns whether a plain one is admitted.
     pub(super) fn secure_request_2(&mut self, from: SocketAddr, bytes: &[u8]) -> bool {
         if self.secure.is_none() {
             return true;

@@ -1,7 +1,7 @@
 //! Peers of a thread.
 
-/// A peer that handles what has arrived, again and again.
+/// A peer that handles incoming datagrams repeatedly.
 pub(super) trait Turn {
-    /// Handles what has arrived, and what is due by time.
+    /// Handles incoming datagrams and expired timers.
     fn turn(&mut self);
 }

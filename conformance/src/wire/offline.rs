@@ -43,7 +43,7 @@ pub fn request_1(version: u8, len: usize) -> Vec<u8> {
     out
 }
 
-/// Builds a request 2; the flag byte behind a cookie says that no challenge follows.
+/// Builds a request 2; the flag byte after a cookie says that no challenge follows.
 #[must_use]
 pub fn request_2(cookie: Option<u32>, server: SocketAddr, mtu: u16, guid: u64) -> Vec<u8> {
     let mut out = [&[id::REQUEST_2][..], &MAGIC].concat();
@@ -62,7 +62,7 @@ pub fn request_2(cookie: Option<u32>, server: SocketAddr, mtu: u16, guid: u64) -
 pub struct Request2 {
     /// The cookie, if one is sent back.
     pub cookie: Option<u32>,
-    /// The byte behind the cookie.
+    /// The byte after the cookie.
     pub challenge: u8,
     /// The address that was dialled.
     pub server: SocketAddr,
@@ -182,7 +182,7 @@ pub struct Reply2 {
     pub mtu: u16,
     /// The encryption byte.
     pub encryption: u8,
-    /// The number of bytes behind it.
+    /// The number of bytes after it.
     pub rest: usize,
 }
 

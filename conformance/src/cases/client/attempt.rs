@@ -1,4 +1,4 @@
-//! Group 22: the first requests of a client, and what it makes of answers that are not right.
+//! Group 22: the first requests of a client, and its reaction to wrong answers.
 
 use crate::case::{Case, Context, Needs, Role};
 use crate::case::{MUST, SHOULD};
@@ -52,7 +52,7 @@ fn dials(context: &mut Context) -> Check {
     context.accept().map(|_| ())
 }
 
-/// The times and bytes of the requests 1 that come in a time without any answer.
+/// The times and bytes of the requests 1 sent within a time without any answer.
 fn unanswered(context: &mut Context, time: Duration) -> Check<Vec<(Instant, Vec<u8>)>> {
     let mut attempt = context.accept()?;
     let mut all = vec![(Instant::now(), attempt.first.clone())];
@@ -118,7 +118,7 @@ fn version(context: &mut Context) -> Check {
     ensure(versions.windows(2).all(|pair| pair[0] == pair[1]), || format!("they are {versions:?}"))
 }
 
-/// Fails if request 2 comes before silence counts as no answer.
+/// Fails if request 2 arrives before the time limit of an answer.
 fn no_request_2(attempt: &mut Attempt, after: &str) -> Check {
     let came = attempt.link.during_quiet()?;
     let asked = came.iter().any(|bytes| wire::offline_id(bytes) == Some(id::REQUEST_2));

@@ -211,7 +211,7 @@ fn mixed(context: &mut Context) -> Check {
     thirteen_for(context, build).map(|_| ())
 }
 
-/// Fails if 13 comes before silence counts as no answer.
+/// Fails if 13 arrives before the time limit of an answer.
 fn no_13(session: &mut Session, after: &str) -> Check {
     session.quiet()?;
     ensure(session.first(id::NEW_INCOMING).is_none(), || format!("{after} was followed by 13"))
@@ -231,7 +231,7 @@ fn unreliable(context: &mut Context) -> Check {
     session.wait_for(id::NEW_INCOMING).map(|_| ())
 }
 
-/// Refuses the password, accepts nevertheless, and fails if 13 comes.
+/// Refuses the password, accepts nevertheless, and fails if 13 arrives.
 fn refused_by(context: &mut Context, cut: bool) -> Check {
     let (mut session, _) = context.requested()?;
     let whole = [&[id::INVALID_PASSWORD][..], &session.guid.to_be_bytes()].concat();

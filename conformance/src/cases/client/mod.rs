@@ -1,4 +1,4 @@
-//! Cases for clients, which dial the suite: those of their own, and those that they share with servers.
+//! Cases for clients, which connect to the suite: those for clients only, and those shared with servers.
 
 mod attempt;
 mod handshake;

@@ -50,7 +50,7 @@ pub(super) const HOSTILE: &[Case] = &[
     client(3040, "ids-of-requests-inside", MUST, "message-ids", "Ids 05 and 07 inside a connection are dropped without harm.", requests_inside, Fault::DiesOfId(id::REQUEST_1)),
 ];
 
-/// A connection whose 13 has come and is not acknowledged, with the message and the number of its datagram.
+/// A connection whose 13 has arrived and is not acknowledged, with the message and the number of its datagram.
 fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     let (mut session, _) = context.requested()?;
     session.acknowledges = false;
@@ -78,7 +78,7 @@ fn nak(context: &mut Context) -> Check {
     session.link.send(&wire::records(0xa0, &[(datagram, datagram)]))?;
     resent(&mut session, 1)?;
     let first = began.elapsed();
-    // A resend by timeout comes at its own time; the one that was asked for comes at once.
+    // A resend by timeout arrives later; the requested one arrives immediately.
     ensure(first < context.timing.quiet, || format!("the resend came {first:?} after it was asked for"))
 }
 
@@ -94,7 +94,7 @@ fn same_message(context: &mut Context) -> Check {
     ensure(first == again, || format!("message {} became {}", first.number, again.number))
 }
 
-/// Acknowledges all datagrams by `ack`, and fails if 13 comes again.
+/// Acknowledges all datagrams by `ack`, and fails if 13 arrives again.
 fn not_resent(context: &mut Context, ack: impl Fn(u32) -> Vec<u8>) -> Check {
     let (mut session, first, datagram) = unacked(context)?;
     // The message then has another datagram than the first one of the run.
@@ -128,7 +128,7 @@ fn run_read(context: &mut Context) -> Check {
 fn odd_flag(context: &mut Context) -> Check {
     not_resent(context, |newest| {
         let mut bytes = wire::records(0xc0, &singles(newest));
-        // Each record has four bytes behind the three of the head.
+        // Each record has four bytes after the three of the head.
         bytes.iter_mut().skip(3).step_by(4).for_each(|flag| *flag = 7);
         bytes
     })

@@ -123,7 +123,7 @@ fn guid_constant(context: &mut Context) -> Check {
     ensure(first.guid == second.guid, || format!("{:#x} and then {:#x}", first.guid, second.guid))
 }
 
-/// Fails unless a cookie comes back.
+/// Fails unless the cookie is returned.
 fn comes_back(attempt: &mut Attempt, cookie: u32, reply: &[u8]) -> Check<Request2> {
     let (_, request) = request_2(attempt, reply)?;
     ensure(request.cookie == Some(cookie), || {
@@ -229,7 +229,7 @@ fn not_before(context: &mut Context) -> Check {
     ensure(!asked, || "one came before".into())
 }
 
-/// Fails if a datagram of a connection comes before silence counts as no answer.
+/// Fails if a datagram of a connection arrives before the time limit of an answer.
 fn no_09(attempt: &mut Attempt, after: &str) -> Check {
     let came = attempt.link.during_quiet()?;
     let opened = came.iter().any(|bytes| bytes.first().is_some_and(|first| first & 0x80 != 0));
@@ -265,7 +265,7 @@ fn refused_11(context: &mut Context) -> Check {
     refused(context, 0x11)
 }
 
-/// Fails unless 09 comes after a right reply 2.
+/// Fails unless 09 follows a correct reply 2.
 fn opens(mut attempt: Attempt, mtu: u16, after: &str) -> Check {
     let reply = attempt.reply_2(mtu);
     attempt.link.send(&reply)?;

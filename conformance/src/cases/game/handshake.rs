@@ -168,7 +168,7 @@ fn salt_with_tail(context: &mut Context) -> Check {
     link.silence("a salt with a byte behind it")
 }
 
-/// Sends END as these flags, and fails if a packet behind it is acknowledged.
+/// Sends END as these flags, and fails if a packet after it is acknowledged.
 fn ends_with(context: &mut Context, flags: u8) -> Check {
     let mut session = context.open_game()?;
     session.still_answers("the handshake")?;

@@ -166,7 +166,7 @@ fn body_504(context: &mut Context) -> Check {
     session.expect_ack(0, sequence, "a body of 504 bytes")
 }
 
-/// Sends a chunk against the rules; another connection has to open behind it.
+/// Sends a chunk against the rules; another connection has to open after it.
 fn server_survives(context: &mut Context, packet: &Packet, what: &str) -> Check {
     let mut session = context.open_game()?;
     session.link.send(&packet.bytes())?;
