@@ -12,7 +12,7 @@
 //
 // An endpoint does something only while one of its methods runs, and belongs to the thread that opened it. Errors are exceptions
 // of the type RakwireException with the sentence of the library, except where a method returns an ErrorCode. No method allocates
-// for a message: its bytes are lent until the next Poll, or until they are given back after Keep.
+// for a message: its bytes are borrowed until the next Poll, or until they are released after Keep.
 
 using System;
 using System.Collections.Generic;
@@ -85,11 +85,11 @@ namespace Rakwire
     /// <summary>How clients prove their address to a server.</summary>
     public enum Cookies : byte
     {
-        /// <summary>A cookie is required once several clients have come without one: an eighth of the slots, 2 to 16.</summary>
+        /// <summary>A cookie is required once several clients have connected without one: an eighth of the slots, 2 to 16.</summary>
         Automatic = 0,
         /// <summary>Each client must return a cookie, which some RakNet libraries cannot.</summary>
         Required = 1,
-        /// <summary>A cookie is required once <see cref="EndpointOptions.CookiesUnvalidated"/> clients have come without one.</summary>
+        /// <summary>A cookie is required once <see cref="EndpointOptions.CookiesUnvalidated"/> clients have connected without one.</summary>
         UnderLoad = 2,
         /// <summary>No cookies: forged addresses can fill the server.</summary>
         Off = 3,
@@ -148,7 +148,7 @@ namespace Rakwire
         public uint Scope;
         internal fixed byte Ip[16];
 
-        /// <summary>True for the default, which is no address.</summary>
+        /// <summary>True for the default, which is not an address.</summary>
         public bool IsNone => Family == 0;
 
         /// <summary>Parses "host:port", such as "[2001:db8::1]:19132". A name blocks the thread until it is resolved.</summary>
@@ -173,7 +173,7 @@ namespace Rakwire
             return address;
         }
 
-        /// <summary>Converts to an address of .NET. The default gives null.</summary>
+        /// <summary>Converts to an address of .NET. The default becomes null.</summary>
         public IPEndPoint ToIPEndPoint()
         {
             if (IsNone)
@@ -185,7 +185,7 @@ namespace Rakwire
             return new IPEndPoint(Family == 4 ? new IPAddress(bytes) : new IPAddress(bytes, Scope), Port);
         }
 
-        /// <summary>Writes "host:port". The default gives an empty string.</summary>
+        /// <summary>Writes "host:port". The default becomes an empty string.</summary>
         public override string ToString()
         {
             if (IsNone)
@@ -231,7 +231,7 @@ namespace Rakwire
         public Address Address;
         /// <summary>The GUID of the peer, once it is known.</summary>
         public ulong Guid;
-        /// <summary>The longest message in bytes that the connection takes.</summary>
+        /// <summary>The longest message in bytes that the connection accepts.</summary>
         public ulong MaxMessageLen;
     }
 
@@ -251,7 +251,7 @@ namespace Rakwire
         public ulong SendFailures, ReceiveFailures;
         /// <summary>Messages that the program has borrowed now.</summary>
         public ulong BorrowedMessages;
-        /// <summary>Clients that found no slot to wait for a decision.</summary>
+        /// <summary>Clients that were dropped because too many waited for a decision.</summary>
         public ulong IncomingOverflows;
         /// <summary>Datagrams of trusted proxies with a header that is wrong, or without room for their client.</summary>
         public ulong ProxyHeadersRefused;
@@ -281,7 +281,7 @@ namespace Rakwire
         public ulong DatagramsLate;
         /// <summary>Bytes of messages that were delivered, and that were received in vain: repeated or overtaken.</summary>
         public ulong BytesProcessed, BytesIgnored;
-        /// <summary>The counters of the same names in the last whole second.</summary>
+        /// <summary>The counters of the same names in the last full second.</summary>
         public uint BytesPushedLastSecond, BytesSentLastSecond, BytesResentLastSecond, BytesProcessedLastSecond, BytesIgnoredLastSecond;
         public uint ActualBytesSentLastSecond, ActualBytesReceivedLastSecond;
         /// <summary>Lost messages that wait to be sent again, and their bytes.</summary>
@@ -338,7 +338,7 @@ namespace Rakwire
         public ushort PongsPerSecond { get => raw.PongsPerSecond; set => raw.PongsPerSecond = value; }
         /// <summary>Pongs per second for one network. Default: 20.</summary>
         public ushort PongsPerNetwork { get => raw.PongsPerNetwork; set => raw.PongsPerNetwork = value; }
-        /// <summary>Least time between two connections of one address. Default: 0, none.</summary>
+        /// <summary>Least time between two connections of one address. Default: 0, for none.</summary>
         public uint ConnectionIntervalMs { get => raw.ConnectionIntervalMs; set => raw.ConnectionIntervalMs = value; }
         /// <summary>Networks of trusted proxies: their PROXY headers (version 2) name the address of a client. Such as "10.0.0.7/32,fd00::/64".</summary>
         public string TrustedProxies { get; set; }
@@ -378,7 +378,7 @@ namespace Rakwire
         public uint ConnectIntervalMs { get => raw.ConnectIntervalMs; set => raw.ConnectIntervalMs = value; }
         /// <summary>Requests of an attempt, 1 to 255. Default: 12.</summary>
         public uint ConnectAttempts { get => raw.ConnectAttempts; set => raw.ConnectAttempts = value; }
-        /// <summary>Parts of a large message between two progress events. Default: 0, none.</summary>
+        /// <summary>Parts of a large message between two progress events. Default: 0, for none.</summary>
         public uint ProgressInterval { get => raw.ProgressInterval; set => raw.ProgressInterval = value; }
         /// <summary>The password that clients need, at most 255 bytes. It is not encrypted on the network.</summary>
         public byte[] Password { get; set; }
@@ -390,9 +390,9 @@ namespace Rakwire
         public byte[] ServerKey { get; set; }
         /// <summary>The private key by which servers know this client, 32 bytes.</summary>
         public byte[] IdentityKey { get; set; }
-        /// <summary>The file of the private key of a server, in place of <see cref="ServerKey"/>.</summary>
+        /// <summary>The file of the private key of a server, instead of <see cref="ServerKey"/>.</summary>
         public string ServerKeyFile { get; set; }
-        /// <summary>The file of the private key of this client, in place of <see cref="IdentityKey"/>.</summary>
+        /// <summary>The file of the private key of this client, instead of <see cref="IdentityKey"/>.</summary>
         public string IdentityKeyFile { get; set; }
         /// <summary>The keys of connect tokens that a server accepts, 32 bytes each. Null: no token is needed.</summary>
         public byte[][] TokenKeys { get; set; }
@@ -487,7 +487,7 @@ namespace Rakwire
         public byte[] IdentityKey { get; set; }
         /// <summary>Data that the server gets with the identity, at most 95 bytes.</summary>
         public byte[] IdentityData { get; set; }
-        /// <summary>A connect token, in place of a password and of <see cref="Trust"/>.</summary>
+        /// <summary>A connect token, instead of a password and of <see cref="Trust"/>.</summary>
         public string Token { get; set; }
         /// <summary>The server of the token to connect to, from 0.</summary>
         public byte TokenServer { get => raw.TokenServer; set => raw.TokenServer = value; }
@@ -607,7 +607,7 @@ namespace Rakwire
         }
     }
 
-    /// <summary>The bytes of a message that outlast the next Poll. Dispose gives them back; a second Dispose does nothing.</summary>
+    /// <summary>The bytes of a message that outlast the next Poll. Dispose releases them; a second Dispose does nothing.</summary>
     public readonly unsafe struct KeptMessage : IDisposable
     {
         internal sealed class Slot
@@ -627,7 +627,7 @@ namespace Rakwire
             message = slot.Message;
         }
 
-        /// <summary>The bytes. Throws once they are given back, or the endpoint is closed.</summary>
+        /// <summary>The bytes. Throws once they are released, or the endpoint is closed.</summary>
         public ReadOnlySpan<byte> Data
         {
             get
@@ -742,17 +742,17 @@ namespace Rakwire
             Dispose();
         }
 
-        /// <summary>Handles the datagrams that have arrived, does what is due, and sends. Call it once a frame, then <see cref="Poll"/>.</summary>
+        /// <summary>Handles received datagrams and due timers, and sends. Call it once a frame, then <see cref="Poll"/>.</summary>
         public void Update()
         {
             owner.CloseAbandoned();
             Library.Check(Native.rakwire_update(handle));
         }
 
-        /// <summary>Sends what may be sent now. Call it at the end of a frame.</summary>
+        /// <summary>Sends queued datagrams as far as congestion control allows. Call it at the end of a frame.</summary>
         public void Flush() => Library.Check(Native.rakwire_flush(handle));
 
-        /// <summary>Waits until a datagram has arrived or a timer is due, and returns true then. Take all events before.</summary>
+        /// <summary>Waits until a datagram has arrived or a timer is due, and returns true then. Poll all events first.</summary>
         /// <remarks>It returns false once the time is over, or a signal came.</remarks>
         public bool Wait(uint timeoutMs) => Library.Check(Native.rakwire_wait(handle, timeoutMs)) > 0;
 
@@ -777,7 +777,7 @@ namespace Rakwire
             }
         }
 
-        /// <summary>Takes the next event. Gives the bytes of the last one back.</summary>
+        /// <summary>Takes the next event. Releases the bytes of the last one.</summary>
         public bool Poll(out EndpointEvent next)
         {
             int found;
@@ -788,7 +788,7 @@ namespace Rakwire
             return found > 0;
         }
 
-        /// <summary>Takes the bytes from the last event, which has none for the next Poll to give back.</summary>
+        /// <summary>Takes the bytes from the last event, which has none for the next Poll to release.</summary>
         void TakeBytes()
         {
             isTaken |= current.Message != 0;
@@ -839,7 +839,7 @@ namespace Rakwire
             }
         }
 
-        /// <summary>Starts to open a connection to "host:port". An event says when it is open, or why it is not.</summary>
+        /// <summary>Starts to open a connection to "host:port". An event reports when it is open, or why it failed.</summary>
         /// <remarks>A name blocks the thread until it is resolved. Null with a token: the server that the token names.</remarks>
         public Connection Connect(string address, ConnectOptions options = null)
         {
@@ -852,13 +852,13 @@ namespace Rakwire
             return new Connection(connection);
         }
 
-        /// <summary>Lets a client in. <see cref="EventKind.Connected"/> follows when its handshake is finished.</summary>
+        /// <summary>Accepts a client. <see cref="EventKind.Connected"/> follows when its handshake is finished.</summary>
         public void Accept(Request request) => Library.Check(Native.rakwire_accept(handle, request.Id));
 
-        /// <summary>Answers a client that the server is full. It may ask again.</summary>
+        /// <summary>Refuses a client: the server is full. It may retry.</summary>
         public void Refuse(Request request) => Library.Check(Native.rakwire_refuse(handle, request.Id));
 
-        /// <summary>Does not answer a client. It may ask again, and is another request then.</summary>
+        /// <summary>Does not answer a client. If it retries, that is a new request.</summary>
         public void Ignore(Request request) => Library.Check(Native.rakwire_ignore(handle, request.Id));
 
         /// <summary>Sends a copy of a message, and returns the number of its receipt or 0. Its first byte is at least 0x1B; use 0x86 and above.</summary>
@@ -871,7 +871,7 @@ namespace Rakwire
             return receipt;
         }
 
-        /// <summary>As <see cref="Send"/>, and returns an error in place of throwing: <see cref="ErrorCode.NoRoom"/> is usual for a busy connection.</summary>
+        /// <summary>As <see cref="Send"/>, and returns an error instead of throwing: <see cref="ErrorCode.NoRoom"/> is usual for a busy connection.</summary>
         public ErrorCode TrySend(Connection to, ReadOnlySpan<byte> message, Reliability reliability = Reliability.ReliableOrdered,
             byte channel = 0, Priority priority = Priority.Medium)
         {
@@ -891,7 +891,7 @@ namespace Rakwire
             return (ErrorCode)result;
         }
 
-        /// <summary>As the other TrySend, for a message that begins with a byte of its own, which need not lie before the body in memory.</summary>
+        /// <summary>As the other TrySend, for a message that begins with a byte of its own, which need not precede the body in memory.</summary>
         public ErrorCode TrySend(Connection to, byte id, ReadOnlySpan<byte> body, Reliability reliability, byte channel = 0,
             Priority priority = Priority.Medium)
         {
@@ -922,13 +922,13 @@ namespace Rakwire
             return Library.Check(result);
         }
 
-        /// <summary>Starts to end a connection or an attempt. Reliable messages that were sent before arrive first.</summary>
+        /// <summary>Begins to close a connection or an attempt. Reliable messages that were sent before arrive first.</summary>
         public void Disconnect(Connection connection) => Library.Check(Native.rakwire_disconnect(handle, connection.Id));
 
         /// <summary>As <see cref="Disconnect(Connection)"/>, and returns false if the endpoint has no such connection.</summary>
         public bool TryDisconnect(Connection connection) => Exists(Native.rakwire_disconnect(handle, connection.Id));
 
-        /// <summary>Checks a result, of which only the end of a connection is no exception.</summary>
+        /// <summary>Checks a result, and throws unless it is the end of a connection.</summary>
         static bool Exists(int result) => result != (int)ErrorCode.NoConnection && Library.Check(result) >= 0;
 
         /// <summary>Sends a last message and starts to end the connection. It ends also if the message is refused.</summary>
@@ -956,7 +956,7 @@ namespace Rakwire
                 return Library.Check(Native.rakwire_connections(handle, (ulong*)first, (UIntPtr)into.Length));
         }
 
-        /// <summary>Returns the address, GUID and state of a connection, the MTU of its path and the longest message that it takes.</summary>
+        /// <summary>Returns the address, GUID and state of a connection, the MTU of its path and the longest message that it accepts.</summary>
         public ConnectionInfo Info(Connection connection)
         {
             ConnectionInfo info;
@@ -1114,7 +1114,7 @@ namespace Rakwire
     /// <summary>Keys of secure connections, 32 bytes each.</summary>
     public static unsafe class Keys
     {
-        /// <summary>Makes a new private key, and its public key.</summary>
+        /// <summary>Creates a new private key, and its public key.</summary>
         public static byte[] Generate(out byte[] publicKey)
         {
             var secret = new byte[32];
@@ -1133,7 +1133,7 @@ namespace Rakwire
             return key;
         }
 
-        /// <summary>Makes a key in a file that does not exist yet, which only its owner may read, and returns its public key.</summary>
+        /// <summary>Creates a key in a file that does not exist yet, which only its owner may read, and returns its public key.</summary>
         public static byte[] CreateFile(string path)
         {
             var key = new byte[32];
@@ -1151,7 +1151,7 @@ namespace Rakwire
             return key;
         }
 
-        /// <summary>Makes a token key in a file that does not exist yet, which only its owner may read.</summary>
+        /// <summary>Creates a token key in a file that does not exist yet, which only its owner may read.</summary>
         /// <remarks>The server and its backend need the same key.</remarks>
         public static void CreateTokenKeyFile(string path)
         {
@@ -1178,10 +1178,10 @@ namespace Rakwire
         /// <summary>Data for the server, at most 128 bytes, or null.</summary>
         public byte[] UserData { get; set; }
 
-        /// <summary>Makes a connect token with a token key of 32 bytes.</summary>
+        /// <summary>Creates a connect token with a token key of 32 bytes.</summary>
         public string ToToken(byte[] tokenKey) => Create(tokenKey, null);
 
-        /// <summary>Makes a connect token with the token key of a file that <see cref="Keys.CreateTokenKeyFile"/> wrote.</summary>
+        /// <summary>Creates a connect token with the token key of a file that <see cref="Keys.CreateTokenKeyFile"/> wrote.</summary>
         public string ToTokenByFile(string tokenKeyFile) => Create(null, tokenKeyFile);
 
         string Create(byte[] tokenKey, string tokenKeyFile)

@@ -109,7 +109,7 @@
 // Resent until it arrives; a message that was overtaken is dropped.
 #define RAKWIRE_RELIABLE_SEQUENCED 4
 
-// As RAKWIRE_UNRELIABLE, with an event that says whether it arrived.
+// As RAKWIRE_UNRELIABLE, with an event that reports if it arrived.
 #define RAKWIRE_UNRELIABLE_WITH_RECEIPT 5
 
 // As RAKWIRE_RELIABLE, with an event once it has arrived.
@@ -304,13 +304,13 @@
 // A secure connection with the server that has `server_key`, or the key with the hash `next_key_hash`.
 #define RAKWIRE_TRUST_KNOWN 3
 
-// Cookies are required once several clients have come without one: an eighth of `max_incoming`, 2 to 16.
+// Cookies are required once several clients have connected without one: an eighth of `max_incoming`, 2 to 16.
 #define RAKWIRE_COOKIES_AUTOMATIC 0
 
 // Each client must return a cookie, which some RakNet libraries cannot.
 #define RAKWIRE_COOKIES_REQUIRED 1
 
-// Cookies are required once `cookies_unvalidated` clients have come without one.
+// Cookies are required once `cookies_unvalidated` clients have connected without one.
 #define RAKWIRE_COOKIES_UNDER_LOAD 2
 
 // No cookies: forged addresses can fill the server.
@@ -319,7 +319,7 @@
 // Follows the delay of the path: losses without a queue do not slow a connection down.
 #define RAKWIRE_CONGESTION_DELAY 0
 
-// Takes each loss for congestion (RFC 6582).
+// Treats each loss as congestion (RFC 6582).
 #define RAKWIRE_CONGESTION_NEW_RENO 1
 
 // No limit of rakwire_wait().
@@ -370,7 +370,7 @@ typedef struct {
     uint32_t connect_interval_ms;
     // Requests of an attempt, 1 to 255. Default: 12.
     uint32_t connect_attempts;
-    // Parts of a large message between two progress events. Default: 0, none.
+    // Parts of a large message between two progress events. Default: 0, for none.
     uint32_t progress_interval;
     // Connections that one address may have. 0: three quarters of `max_incoming`, from 16 slots on. Default: 0.
     uint16_t max_per_address;
@@ -390,9 +390,9 @@ typedef struct {
     const uint8_t *server_key;
     // The private key by which servers know this client, 32 bytes. Default: null.
     const uint8_t *identity_key;
-    // The file of the private key of a server, in place of `server_key`. Default: null.
+    // The file of the private key of a server, instead of `server_key`. Default: null.
     const char *server_key_file;
-    // The file of the private key of this client, in place of `identity_key`. Default: null.
+    // The file of the private key of this client, instead of `identity_key`. Default: null.
     const char *identity_key_file;
     // The keys of connect tokens that a server accepts, 32 bytes each. Default: null, no token is needed.
     const uint8_t *token_keys;
@@ -420,7 +420,7 @@ typedef struct {
     uint8_t congestion;
     // 0.
     uint8_t reserved_byte;
-    // Least time between two connections of one address. Default: 0, none.
+    // Least time between two connections of one address. Default: 0, for none.
     uint32_t connection_interval_ms;
     // Blocks that one connection may hold in each direction. Default: 0, no limit besides the shares.
     uint32_t connection_blocks;
@@ -438,21 +438,21 @@ typedef struct {
     const char *key_log_file;
 } rakwire_options_t;
 
-// An endpoint. 0 is none. The number is never used again after the endpoint is closed.
+// An endpoint; 0 for none. The number is never used again after the endpoint is closed.
 typedef uint64_t rakwire_endpoint_t;
 
-// A connection of an endpoint. 0 is none.
+// A connection of an endpoint; 0 for none.
 typedef uint64_t rakwire_connection_t;
 
-// A borrowed message. 0 is none.
+// A borrowed message; 0 for none.
 typedef uint64_t rakwire_message_t;
 
-// A client that waits for a decision. 0 is none.
+// A client that waits for a decision; 0 for none.
 typedef uint64_t rakwire_request_t;
 
 // An IP address and port.
 typedef struct {
-    // 4 or 6; 0 is no address.
+    // 4 or 6; 0 for no address.
     uint8_t family;
     // 0.
     uint8_t reserved;
@@ -520,7 +520,7 @@ typedef struct {
 typedef struct {
     // The size of the struct in bytes.
     uint32_t size;
-    // The whole attempt takes no longer. 0: no limit besides the attempts.
+    // The time limit of the whole attempt. 0: no limit besides the attempts.
     uint32_t connect_timeout_ms;
     // Silence after which this connection is lost. 0: that of the endpoint.
     uint32_t timeout_ms;
@@ -568,7 +568,7 @@ typedef struct {
     rakwire_address_t address;
     // The GUID of the peer, once it is known.
     uint64_t guid;
-    // The longest message in bytes that rakwire_send() takes.
+    // The longest message in bytes that rakwire_send() accepts.
     uint64_t max_message_len;
 } rakwire_connection_info_t;
 
@@ -598,7 +598,7 @@ typedef struct {
     uint64_t receive_failures;
     // Messages that the program has borrowed now.
     uint64_t borrowed_messages;
-    // Clients that found no slot to wait for a decision.
+    // Clients that were dropped because too many waited for a decision.
     uint64_t incoming_overflows;
     // Datagrams of trusted proxies with a header that is wrong, or without room for their client.
     uint64_t proxy_headers_refused;
@@ -658,19 +658,19 @@ typedef struct {
     uint64_t bytes_processed;
     // Bytes of messages that were received in vain: repeated or overtaken.
     uint64_t bytes_ignored;
-    // `bytes_pushed` of the last whole second.
+    // `bytes_pushed` of the last full second.
     uint32_t bytes_pushed_last_second;
-    // `bytes_sent` of the last whole second.
+    // `bytes_sent` of the last full second.
     uint32_t bytes_sent_last_second;
-    // `bytes_resent` of the last whole second.
+    // `bytes_resent` of the last full second.
     uint32_t bytes_resent_last_second;
-    // `bytes_processed` of the last whole second.
+    // `bytes_processed` of the last full second.
     uint32_t bytes_processed_last_second;
-    // `bytes_ignored` of the last whole second.
+    // `bytes_ignored` of the last full second.
     uint32_t bytes_ignored_last_second;
-    // `actual_bytes_sent` of the last whole second.
+    // `actual_bytes_sent` of the last full second.
     uint32_t actual_bytes_sent_last_second;
-    // `actual_bytes_received` of the last whole second.
+    // `actual_bytes_received` of the last full second.
     uint32_t actual_bytes_received_last_second;
     // Lost messages that wait to be sent again.
     uint32_t waiting_resend_messages;
@@ -702,7 +702,7 @@ typedef struct {
     const uint8_t *user_data;
     // The length of the data.
     size_t user_data_length;
-    // The file of the token key in place of its bytes, or null.
+    // The file of the token key instead of its bytes, or null.
     const char *token_key_file;
 } rakwire_token_claims_t;
 
@@ -755,7 +755,7 @@ rakwire_result_t rakwire_options_init(rakwire_options_t *options, size_t size);
 // Returns the version of the library, such as "0.1.0".
 const char *rakwire_version(void);
 
-// Returns what this build of the library has: RAKWIRE_FEATURE_ bits.
+// Returns the features of this build: RAKWIRE_FEATURE_ bits.
 uint32_t rakwire_features(void);
 
 // Opens an endpoint for this thread. Options null: those of rakwire_options_init().
@@ -765,13 +765,13 @@ rakwire_result_t rakwire_endpoint_open(const rakwire_options_t *options, rakwire
 // Messages that are still borrowed become invalid.
 rakwire_result_t rakwire_endpoint_close(rakwire_endpoint_t endpoint);
 
-// Handles the datagrams that have arrived, does what is due, and sends. Call it once a frame, then rakwire_poll().
+// Handles received datagrams and due timers, and sends. Call it once a frame, then rakwire_poll().
 rakwire_result_t rakwire_update(rakwire_endpoint_t endpoint);
 
-// Sends what may be sent now. Call it at the end of a frame.
+// Sends queued datagrams as far as congestion control allows. Call it at the end of a frame.
 rakwire_result_t rakwire_flush(rakwire_endpoint_t endpoint);
 
-// Takes the next event. Returns 1 with an event, 0 without, or an error. Release the message of each event that has one.
+// Stores the next event. Returns 1 with an event, 0 without, or an error. Release the message of each event that has one.
 rakwire_result_t rakwire_poll(rakwire_endpoint_t endpoint,
                               rakwire_event_t *event);
 
@@ -795,7 +795,7 @@ rakwire_result_t rakwire_address_parse(const char *text,
 int rakwire_address_format(const rakwire_address_t *address, char *buffer, size_t capacity);
 
 // Waits until a datagram has arrived or a timer is due, at most `timeout_ms`, or RAKWIRE_FOREVER. Returns 1 if there is
-// something to do for rakwire_update(), and 0 if the time is over or a signal came. Take all events before.
+// something to do for rakwire_update(), and 0 after the time limit or a signal. Poll all events first.
 rakwire_result_t rakwire_wait(rakwire_endpoint_t endpoint,
                               uint32_t timeout_ms);
 
@@ -811,23 +811,23 @@ rakwire_result_t rakwire_socket(rakwire_endpoint_t endpoint,
 // Sets the options of an attempt to their defaults. Pass sizeof(rakwire_connect_options_t) as `size`.
 rakwire_result_t rakwire_connect_options_init(rakwire_connect_options_t *options, size_t size);
 
-// Starts to open a connection to "host:port". An event says when it is open, or why it is not. A name blocks the thread until
+// Starts to open a connection to "host:port". An event reports when it is open, or why it failed. A name blocks the thread until
 // it is resolved; of its addresses each is tried until one answers. Options null: the defaults. Address null: that of the server in the connect token of the options.
 rakwire_result_t rakwire_connect(rakwire_endpoint_t endpoint,
                                  const char *address,
                                  const rakwire_connect_options_t *options,
                                  rakwire_connection_t *connection);
 
-// Lets a client in. RAKWIRE_EVENT_CONNECTED follows when its handshake is finished.
+// Accepts a client. RAKWIRE_EVENT_CONNECTED follows when its handshake is finished.
 rakwire_result_t rakwire_accept(rakwire_endpoint_t endpoint, rakwire_request_t request);
 
-// Answers a client that the server is full. It may ask again.
+// Refuses a client: the server is full. It may retry.
 rakwire_result_t rakwire_refuse(rakwire_endpoint_t endpoint, rakwire_request_t request);
 
-// Does not answer a client. It may ask again, and is another request then.
+// Does not answer a client. If it retries, that is a new request.
 rakwire_result_t rakwire_ignore(rakwire_endpoint_t endpoint, rakwire_request_t request);
 
-// Starts to end a connection or an attempt. Reliable messages that were sent before arrive first. An event says when it is over.
+// Begins to close a connection or an attempt. Reliable messages that were sent before arrive first. An event reports the end.
 rakwire_result_t rakwire_disconnect(rakwire_endpoint_t endpoint,
                                     rakwire_connection_t connection);
 
@@ -851,7 +851,7 @@ rakwire_result_t rakwire_connections(rakwire_endpoint_t endpoint,
                                      rakwire_connection_t *connections,
                                      size_t capacity);
 
-// Stores the address, GUID and state of a connection, the MTU of its path and the longest message that it takes.
+// Stores the address, GUID and state of a connection, the MTU of its path and the longest message that it accepts.
 rakwire_result_t rakwire_connection_info(rakwire_endpoint_t endpoint,
                                          rakwire_connection_t connection,
                                          rakwire_connection_info_t *info);
@@ -868,7 +868,7 @@ rakwire_result_t rakwire_send(rakwire_endpoint_t endpoint,
                               uint32_t *receipt);
 
 // Sends a message to all open connections but `except`, which may be 0. Returns how many took it; those without room did
-// not, and `refused`, which may be null, says how many these are.
+// not, and `refused`, which may be null, counts these.
 rakwire_result_t rakwire_broadcast(rakwire_endpoint_t endpoint,
                                    rakwire_connection_t except,
                                    const uint8_t *data,
@@ -878,7 +878,7 @@ rakwire_result_t rakwire_broadcast(rakwire_endpoint_t endpoint,
                                    uint8_t priority,
                                    uint32_t *refused);
 
-// Gives the message of an event back. Its bytes become invalid. 0 is allowed and ignored.
+// Releases the message of an event. Its bytes become invalid. 0 is allowed and ignored.
 rakwire_result_t rakwire_message_release(rakwire_endpoint_t endpoint, rakwire_message_t message);
 
 // Pings a server without a connection. RAKWIRE_EVENT_PONG follows if it answers. `is_broadcast` 1: the address is a broadcast
@@ -939,7 +939,7 @@ rakwire_result_t rakwire_drops(rakwire_endpoint_t endpoint,
 const char *rakwire_drop_name(uint32_t reason);
 
 // Writes advice for the operator with its end, once the counters show that clients cannot connect. Returns its length without
-// the end; 0 is no advice. 512 bytes are always enough.
+// the end; 0 for no advice. 512 bytes are always enough.
 rakwire_result_t rakwire_advice(rakwire_endpoint_t endpoint,
                                 char *buffer,
                                 size_t capacity);
@@ -947,13 +947,13 @@ rakwire_result_t rakwire_advice(rakwire_endpoint_t endpoint,
 // Returns a sentence about the `reason` of an event of this `kind`. It is valid for ever.
 const char *rakwire_reason_text(uint32_t kind, int32_t reason);
 
-// Makes a new private key of 32 bytes and stores its public key, which may be null.
+// Creates a new private key of 32 bytes and stores its public key, which may be null.
 rakwire_result_t rakwire_key_generate(uint8_t *private_key, uint8_t *public_key);
 
 // Stores the public key of a private key, both 32 bytes.
 rakwire_result_t rakwire_public_key(const uint8_t *private_key, uint8_t *public_key);
 
-// Makes a key and writes it to a file that does not exist yet, which only its owner may read. Stores the public key, which may
+// Creates a key and writes it to a file that does not exist yet, which only its owner may read. Stores the public key, which may
 // be null.
 rakwire_result_t rakwire_key_file_create(const char *path,
                                          uint8_t *public_key);
@@ -961,11 +961,11 @@ rakwire_result_t rakwire_key_file_create(const char *path,
 // Stores the public key of a file that rakwire_key_file_create() wrote.
 rakwire_result_t rakwire_key_file_public(const char *path, uint8_t *public_key);
 
-// Makes a token key and writes it to a file that does not exist yet, which only its owner may read. The server and its backend
+// Creates a token key and writes it to a file that does not exist yet, which only its owner may read. The server and its backend
 // need the same key.
 rakwire_result_t rakwire_token_key_file_create(const char *path);
 
-// Makes a connect token with a token key of 32 bytes, or null and `token_key_file`, as a backend does, and writes it as a string with its end. Stores the
+// Creates a connect token with a token key of 32 bytes, or null and `token_key_file`, as a backend does, and writes it as a string with its end. Stores the
 // length with the end; 4,096 bytes are always enough.
 rakwire_result_t rakwire_token_create(const uint8_t *token_key,
                                       const rakwire_token_claims_t *claims,
@@ -973,7 +973,7 @@ rakwire_result_t rakwire_token_create(const uint8_t *token_key,
                                       size_t capacity,
                                       size_t *length);
 
-// Stores what is known of the peer of a connection: its key, identity and connect token.
+// Stores the known facts about the peer of a connection: its key, identity and connect token.
 rakwire_result_t rakwire_secure_peer(rakwire_endpoint_t endpoint,
                                      rakwire_connection_t connection,
                                      rakwire_secure_peer_t *peer);

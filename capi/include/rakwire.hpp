@@ -159,7 +159,7 @@ inline Key public_key(const Key &private_key)
     return key;
 }
 
-// Makes a key and writes it to a new file that only its owner may read. Returns the public key.
+// Creates a key and writes it to a new file that only its owner may read. Returns the public key.
 inline Key create_key_file(const std::string &path)
 {
     Key key;
@@ -175,7 +175,7 @@ inline Key read_public_key(const std::string &path)
     return key;
 }
 
-// Makes a key of connect tokens, which a server and its backend share, and writes it to a new file.
+// Creates a key of connect tokens, which a server and its backend share, and writes it to a new file.
 inline void create_token_key_file(const std::string &path) { check(rakwire_token_key_file_create(path.c_str())); }
 
 // A random key of connect tokens.
@@ -376,7 +376,7 @@ private:
     std::string token_;
 };
 
-// An event. It owns the bytes of its message, and gives them back when it is destroyed, which must be before its endpoint is.
+// An event. It owns the bytes of its message, and releases them when it is destroyed, which must be before its endpoint is.
 class Event {
 public:
     enum class Kind : std::uint32_t {
@@ -457,7 +457,7 @@ public:
     rakwire_endpoint_t handle() const noexcept { return handle_; }
     void update() { check(rakwire_update(handle_)); }
     void flush() { check(rakwire_flush(handle_)); }
-    // Waits until there is something to do, and returns false if the time is over before. Take all events before.
+    // Waits until there is something to do, and returns false after the time limit. Poll all events first.
     bool wait(std::chrono::milliseconds limit)
     {
         const auto forever = static_cast<std::chrono::milliseconds::rep>(RAKWIRE_FOREVER);
@@ -490,7 +490,7 @@ public:
         return event;
     }
 
-    // Gives the message of `event` back and takes the next event into it, in one call of the library. Returns false if there is
+    // Releases the message of `event` and stores the next event in it, in one call of the library. Returns false if there is
     // none. Move the event first to keep its message.
     bool poll(Event &event)
     {
@@ -535,7 +535,7 @@ public:
         check(try_send(to, message, delivery, &receipt));
         return receipt;
     }
-    // As send, and returns an error in place of throwing it: RAKWIRE_ERROR_NO_ROOM is usual for a busy connection.
+    // As send, and returns an error instead of throwing it: RAKWIRE_ERROR_NO_ROOM is usual for a busy connection.
     int try_send(Connection to, Bytes message, Delivery delivery = {}, std::uint32_t *receipt = nullptr) noexcept
     {
         return rakwire_send(handle_, static_cast<rakwire_connection_t>(to), message.data(), message.size(),

@@ -101,7 +101,7 @@ impl Failure {
         Self { code, text: None }
     }
 
-    /// A failure with a sentence of its own.
+    /// A failure with its own description.
     pub(crate) fn with(code: i32, text: impl Display) -> Self {
         Self { code, text: Some(text.to_string()) }
     }

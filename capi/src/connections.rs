@@ -36,7 +36,7 @@ pub unsafe extern "C" fn rakwire_connect_options_init(
     })
 }
 
-/// Starts to open a connection to "host:port". An event says when it is open, or why it is not. A name blocks the thread until
+/// Starts to open a connection to "host:port". An event reports when it is open, or why it failed. A name blocks the thread until
 /// it is resolved; of its addresses each is tried until one answers. Options null: the defaults. Address null: that of the server in the connect token of the options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_connect(
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn rakwire_connect(
         };
         // SAFETY: the caller passes a string or null.
         let address = unsafe { text(address) }?;
-        // SAFETY: the options name as many bytes as they say.
+        // SAFETY: the lengths in the options match their bytes.
         let password = unsafe { bytes(from.password, from.password_length) }?;
         // SAFETY: as above, for keys, data and the token.
         let credentials = unsafe { Credentials::read(&from) }?;
@@ -115,25 +115,25 @@ fn decide(endpoint: u64, request: u64, decision: Decision) -> RakwireResult {
     })
 }
 
-/// Lets a client in. RAKWIRE_EVENT_CONNECTED follows when its handshake is finished.
+/// Accepts a client. RAKWIRE_EVENT_CONNECTED follows when its handshake is finished.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_accept(endpoint: RakwireEndpoint, request: RakwireRequest) -> RakwireResult {
     decide(endpoint, request, Decision::Accept)
 }
 
-/// Answers a client that the server is full. It may ask again.
+/// Refuses a client: the server is full. It may retry.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_refuse(endpoint: RakwireEndpoint, request: RakwireRequest) -> RakwireResult {
     decide(endpoint, request, Decision::Refuse)
 }
 
-/// Does not answer a client. It may ask again, and is another request then.
+/// Does not answer a client. If it retries, that is a new request.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_ignore(endpoint: RakwireEndpoint, request: RakwireRequest) -> RakwireResult {
     decide(endpoint, request, Decision::Ignore)
 }
 
-/// Starts to end a connection or an attempt. Reliable messages that were sent before arrive first. An event says when it is over.
+/// Begins to close a connection or an attempt. Reliable messages that were sent before arrive first. An event reports the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_disconnect(
     endpoint: RakwireEndpoint,
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn rakwire_connections(
     })
 }
 
-/// Stores the address, GUID and state of a connection, the MTU of its path and the longest message that it takes.
+/// Stores the address, GUID and state of a connection, the MTU of its path and the longest message that it accepts.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_connection_info(
     endpoint: RakwireEndpoint,

@@ -1,4 +1,4 @@
-//! An endpoint with what C needs around it: numbers for its connections, and the memory of borrowed messages.
+//! An endpoint with the state that C needs: numbers for its connections, and the memory of borrowed messages.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,7 +48,7 @@ impl Endpoint {
         self.connections.number_of(id)
     }
 
-    /// Returns the number of clients that found no slot to wait for a decision.
+    /// Returns the number of clients that were dropped because too many waited for a decision.
     pub(crate) fn incoming_overflows(&self) -> u64 {
         self.incoming.as_ref().map_or(0, Incoming::overflows)
     }
@@ -224,7 +224,7 @@ const fn describe_progress(progress: Progress, event: &mut RakwireEvent) {
     event.outgoing = convert::is_outgoing(progress.direction) as u8;
 }
 
-/// Writes down what a peer without a connection sent.
+/// Stores a datagram of a peer without a connection.
 fn unconnected(
     event: &mut RakwireEvent,
     messages: &mut Messages,
@@ -236,7 +236,7 @@ fn unconnected(
     messages.lend(|buffer| data.chunks().for_each(|chunk| buffer.extend_from_slice(chunk)), event);
 }
 
-/// Numbers of connections. A number is never used again in the whole program, so that one of another endpoint is found out.
+/// Numbers of connections. A number is never used again in the whole program, so that one of another endpoint is detected.
 ///
 /// The low bits of a number are the slot of its connection, except for those that continue at another address in another slot.
 #[derive(Debug, Default)]
@@ -318,14 +318,14 @@ impl Messages {
         self.slots.len() - self.free.len()
     }
 
-    /// Lends what `write` puts into an empty buffer.
+    /// Lends a buffer that `write` has filled.
     fn lend(&mut self, write: impl FnOnce(&mut Vec<u8>), event: &mut RakwireEvent) {
         let (number, slot) = self.take_slot();
         write(&mut slot.bytes);
         slot.lend(number, event);
     }
 
-    /// Lends a whole vector.
+    /// Lends a vector.
     fn lend_vec(&mut self, bytes: Vec<u8>, event: &mut RakwireEvent) {
         let (number, slot) = self.take_slot();
         slot.bytes = bytes;
@@ -340,7 +340,7 @@ impl Messages {
         (number, &mut self.slots[number as usize])
     }
 
-    /// Takes a message back.
+    /// Releases a message.
     pub(crate) fn release(&mut self, message: u64) -> Outcome<()> {
         let (generation, number) = ((message >> 32) as u32, (message as u32).wrapping_sub(1));
         let slot = self.slots.get_mut(number as usize);
@@ -359,7 +359,7 @@ impl Slot {
     fn lend(&mut self, number: u32, event: &mut RakwireEvent) {
         self.is_borrowed = true;
         event.message = u64::from(self.generation) << 32 | (u64::from(number) + 1);
-        // The program may overwrite the bytes: they are its own until it releases them.
+        // The program may overwrite the bytes: it owns them until it releases them.
         event.data = self.bytes.as_mut_ptr();
         event.length = self.bytes.len();
     }

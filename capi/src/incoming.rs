@@ -1,6 +1,6 @@
 //! Clients that wait until the program decides about them.
 //!
-//! The protocol asks for a decision while it handles the request of a client. The request is kept, and handled once more
+//! The protocol requests a decision while it handles the request of a client. The request is kept, and handled once more
 //! when the decision is known.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -14,7 +14,7 @@ use rakwire_native::rakwire::endpoint::{Admission, Client, Decision, Hook, Share
 /// Clients that may wait at once.
 const MOST: usize = 1_024;
 
-/// The id of the datagram in which a client asks for a connection.
+/// The id of the datagram in which a client requests a connection.
 const OPEN_CONNECTION_REQUEST_2: u8 = 0x07;
 
 /// A client that the program has not been notified of.
@@ -53,7 +53,7 @@ impl Incoming {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a datagram that the protocol is about to handle, if it asks for a connection.
+    /// Keeps a datagram that the protocol is about to handle, if it requests a connection.
     pub(crate) fn note(&self, from: SocketAddr, datagram: &[u8]) {
         if datagram.first() == Some(&OPEN_CONNECTION_REQUEST_2) {
             self.lock().current = Some((from, datagram.into()));
@@ -74,21 +74,21 @@ impl Incoming {
         Some((remote, datagram))
     }
 
-    /// Forgets a decision for which the protocol did not ask, because the request has become invalid.
+    /// Forgets a decision that the protocol did not request, because the request has become invalid.
     pub(crate) fn end_decision(&self) {
         let mut inner = self.lock();
         inner.decision = None;
         inner.current = None;
     }
 
-    /// Returns the number of clients that found no slot to wait.
+    /// Returns the number of clients that were dropped because too many waited.
     pub(crate) fn overflows(&self) -> u64 {
         self.lock().overflows
     }
 }
 
 impl Inner {
-    /// Keeps the request of a client. A client that asks again replaces its request.
+    /// Keeps the request of a client. A client that retries replaces its request.
     fn keep(&mut self, client: &Client) {
         let Some((remote, datagram)) = self.current.take().filter(|(from, _)| *from == client.remote) else {
             return;

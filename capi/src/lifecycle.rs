@@ -28,7 +28,7 @@ pub extern "C" fn rakwire_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Returns what this build of the library has: RAKWIRE_FEATURE_ bits.
+/// Returns the features of this build: RAKWIRE_FEATURE_ bits.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_features() -> u32 {
     let secure = if cfg!(feature = "secure") { RAKWIRE_FEATURE_SECURE } else { 0 };
@@ -85,7 +85,7 @@ pub extern "C" fn rakwire_endpoint_close(endpoint: RakwireEndpoint) -> RakwireRe
     })
 }
 
-/// Handles the datagrams that have arrived, does what is due, and sends. Call it once a frame, then rakwire_poll().
+/// Handles received datagrams and due timers, and sends. Call it once a frame, then rakwire_poll().
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_update(endpoint: RakwireEndpoint) -> RakwireResult {
     guard(|| {
@@ -96,7 +96,7 @@ pub extern "C" fn rakwire_update(endpoint: RakwireEndpoint) -> RakwireResult {
     })
 }
 
-/// Sends what may be sent now. Call it at the end of a frame.
+/// Sends queued datagrams as far as congestion control allows. Call it at the end of a frame.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_flush(endpoint: RakwireEndpoint) -> RakwireResult {
     guard(|| {
@@ -107,7 +107,7 @@ pub extern "C" fn rakwire_flush(endpoint: RakwireEndpoint) -> RakwireResult {
     })
 }
 
-/// Takes the next event. Returns 1 with an event, 0 without, or an error. Release the message of each event that has one.
+/// Stores the next event. Returns 1 with an event, 0 without, or an error. Release the message of each event that has one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_poll(endpoint: RakwireEndpoint, event: *mut RakwireEvent) -> RakwireResult {
     // SAFETY: the caller passes an event of the size that it names.
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn rakwire_poll_next(
 /// Writes the next event to the struct of the caller. The struct is checked before an event is taken, which would be lost.
 ///
 /// # Safety
-/// `event` is null, or points to as many writable bytes as its `size` says.
+/// `event` is null, or points to `size` writable bytes.
 unsafe fn take_event(endpoint: &mut Endpoint, event: *mut RakwireEvent) -> Outcome<i32> {
     // SAFETY: that of this function.
     if let Some(place) = unsafe { zeroed_struct(event) }? {

@@ -63,7 +63,7 @@ fn check_size<T: Versioned>(size: u32) -> Outcome<usize> {
 /// Reads a struct of the caller as [`read_struct_over`], with zero for fields that an older caller does not know.
 ///
 /// # Safety
-/// `from` is null, or points to as many bytes as its `size` says.
+/// `from` is null, or points to `size` bytes.
 pub(crate) unsafe fn read_struct<T: Versioned>(from: *const T) -> Outcome<T> {
     // SAFETY: that of this function.
     unsafe { read_struct_over(from, T::zeroed()) }
@@ -73,7 +73,7 @@ pub(crate) unsafe fn read_struct<T: Versioned>(from: *const T) -> Outcome<T> {
 /// stay those of `value`. A newer caller may set none of the fields that this library does not know.
 ///
 /// # Safety
-/// `from` is null, or points to as many bytes as its `size` says.
+/// `from` is null, or points to `size` bytes.
 pub(crate) unsafe fn read_struct_over<T: Versioned>(from: *const T, mut value: T) -> Outcome<T> {
     // SAFETY: that of this function.
     let size = unsafe { caller_size(from) }?;
@@ -104,7 +104,7 @@ pub(crate) unsafe fn checked_struct<T: Versioned>(from: *const T) -> Outcome<*co
 /// Writes a struct to the caller, as far as its `size` goes. The `size` of the caller stays.
 ///
 /// # Safety
-/// `to` is null, or points to as many writable bytes as its `size` says.
+/// `to` is null, or points to `size` writable bytes.
 pub(crate) unsafe fn write_struct<T: Versioned>(to: *mut T, value: &T) -> Outcome<()> {
     // SAFETY: that of this function.
     let size = unsafe { caller_size(to) }?;
@@ -117,7 +117,7 @@ pub(crate) unsafe fn write_struct<T: Versioned>(to: *mut T, value: &T) -> Outcom
 /// library. No copy of the struct is made, which matters for events.
 ///
 /// # Safety
-/// `to` is null, or points to as many writable bytes as its `size` says, which nothing else uses for `'a`.
+/// `to` is null, or points to `size` writable bytes, which nothing else uses for `'a`.
 pub(crate) unsafe fn zeroed_struct<'a, T: Versioned>(to: *mut T) -> Outcome<Option<&'a mut T>> {
     // SAFETY: that of this function.
     let size = unsafe { caller_size(to) }?;
@@ -153,7 +153,7 @@ pub(crate) unsafe fn init_struct<T: Versioned>(to: *mut T, value: &T, size: usiz
     Ok(())
 }
 
-/// Writes what follows the `size` of a struct, and zeros behind what this library knows.
+/// Writes what follows the `size` of a struct, and zeros after the fields that this library knows.
 ///
 /// # Safety
 /// `to` points to `size` writable bytes, at least four.
@@ -198,7 +198,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char) -> Outcome<Option<&'a str>> {
         return Ok(None);
     }
     let start = text.cast::<u8>();
-    // SAFETY: bytes are read one after the other, none behind the first zero byte.
+    // SAFETY: bytes are read one after the other, none after the first zero byte.
     let is_end = |at: &usize| unsafe { start.add(*at).read() } == 0;
     let length = (0..=LONGEST_STRING).find(is_end).ok_or(Failure::new(RAKWIRE_ERROR_STRING))?;
     // SAFETY: so many bytes were just read.
@@ -215,7 +215,7 @@ pub(crate) unsafe fn needed_text<'a>(pointer: *const c_char) -> Outcome<&'a str>
     unsafe { text(pointer) }?.ok_or(Failure::new(RAKWIRE_ERROR_NULL))
 }
 
-/// Checks a pointer to a result before the work is done, so that nothing is lost for want of a place.
+/// Checks a pointer to a result before the work is done, so that no event is lost.
 pub(crate) fn check_out<T>(to: *mut T) -> Outcome<()> {
     check_aligned(to)
 }

@@ -36,7 +36,7 @@ pub unsafe extern "C" fn rakwire_send(
 }
 
 /// Sends a message to all open connections but `except`, which may be 0. Returns how many took it; those without room did
-/// not, and `refused`, which may be null, says how many these are.
+/// not, and `refused`, which may be null, counts these.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_broadcast(
     endpoint: RakwireEndpoint,
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn rakwire_broadcast(
     })
 }
 
-/// Gives the message of an event back. Its bytes become invalid. 0 is allowed and ignored.
+/// Releases the message of an event. Its bytes become invalid. 0 is allowed and ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_message_release(
     endpoint: RakwireEndpoint,

@@ -47,7 +47,7 @@ pub(crate) unsafe fn read<'a>(options: *const RakwireOptions) -> Outcome<Prepare
     let mut options = new_options()?;
     apply_config(&from, &mut options)?;
     apply_limits(&from, &mut options)?;
-    // SAFETY: the options name strings, keys of 32 bytes, or null, and as many bytes as they say.
+    // SAFETY: the options contain strings, keys of 32 bytes, or null, with matching lengths.
     unsafe {
         apply_proxies(from.trusted_proxies, &mut options)?;
         security::apply(&from, &mut options)?;

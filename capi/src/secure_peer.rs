@@ -5,7 +5,7 @@ use crate::memory::{Versioned, write_struct};
 use crate::registry;
 use crate::types::{RakwireConnection, RakwireEndpoint, RakwireResult, RakwireSecurePeer};
 
-/// Stores what is known of the peer of a connection: its key, identity and connect token.
+/// Stores the known facts about the peer of a connection: its key, identity and connect token.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_secure_peer(
     endpoint: RakwireEndpoint,

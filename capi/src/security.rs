@@ -8,7 +8,7 @@ use crate::types::{RakwireResult, RakwireTokenClaims};
 
 pub(crate) use self::kind::{Credentials, KeptSecurity, apply};
 
-/// Makes a new private key of 32 bytes and stores its public key, which may be null.
+/// Creates a new private key of 32 bytes and stores its public key, which may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_key_generate(private_key: *mut u8, public_key: *mut u8) -> RakwireResult {
     // SAFETY: the caller passes room for 32 bytes each, or null.
@@ -22,7 +22,7 @@ pub unsafe extern "C" fn rakwire_public_key(private_key: *const u8, public_key: 
     crate::codes::guard(|| unsafe { kind::public(private_key, public_key) })
 }
 
-/// Makes a key and writes it to a file that does not exist yet, which only its owner may read. Stores the public key, which may
+/// Creates a key and writes it to a file that does not exist yet, which only its owner may read. Stores the public key, which may
 /// be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_key_file_create(path: *const c_char, public_key: *mut u8) -> RakwireResult {
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn rakwire_key_file_public(path: *const c_char, public_key
     crate::codes::guard(|| unsafe { kind::file_public(path, public_key) })
 }
 
-/// Makes a token key and writes it to a file that does not exist yet, which only its owner may read. The server and its backend
+/// Creates a token key and writes it to a file that does not exist yet, which only its owner may read. The server and its backend
 /// need the same key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_token_key_file_create(path: *const c_char) -> RakwireResult {
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn rakwire_token_key_file_create(path: *const c_char) -> R
     crate::codes::guard(|| unsafe { kind::create_token_file(path) })
 }
 
-/// Makes a connect token with a token key of 32 bytes, or null and `token_key_file`, as a backend does, and writes it as a string with its end. Stores the
+/// Creates a connect token with a token key of 32 bytes, or null and `token_key_file`, as a backend does, and writes it as a string with its end. Stores the
 /// length with the end; 4,096 bytes are always enough.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_token_create(

@@ -136,7 +136,7 @@ pub extern "C" fn rakwire_drop_name(reason: u32) -> *const c_char {
 }
 
 /// Writes advice for the operator with its end, once the counters show that clients cannot connect. Returns its length without
-/// the end; 0 is no advice. 512 bytes are always enough.
+/// the end; 0 for no advice. 512 bytes are always enough.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_advice(
     endpoint: RakwireEndpoint,

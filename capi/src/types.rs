@@ -5,13 +5,13 @@ use std::mem::{offset_of, size_of};
 
 use crate::memory::versioned;
 
-/// An endpoint. 0 is none. The number is never used again after the endpoint is closed.
+/// An endpoint; 0 for none. The number is never used again after the endpoint is closed.
 pub type RakwireEndpoint = u64;
-/// A connection of an endpoint. 0 is none.
+/// A connection of an endpoint; 0 for none.
 pub type RakwireConnection = u64;
-/// A borrowed message. 0 is none.
+/// A borrowed message; 0 for none.
 pub type RakwireMessage = u64;
-/// A client that waits for a decision. 0 is none.
+/// A client that waits for a decision; 0 for none.
 pub type RakwireRequest = u64;
 /// A result code: RAKWIRE_OK, a positive count where a function says so, or a negative RAKWIRE_ERROR_ value.
 pub type RakwireResult = i32;
@@ -26,7 +26,7 @@ pub const RAKWIRE_RELIABLE: u8 = 2;
 pub const RAKWIRE_RELIABLE_ORDERED: u8 = 3;
 /// Resent until it arrives; a message that was overtaken is dropped.
 pub const RAKWIRE_RELIABLE_SEQUENCED: u8 = 4;
-/// As RAKWIRE_UNRELIABLE, with an event that says whether it arrived.
+/// As RAKWIRE_UNRELIABLE, with an event that reports if it arrived.
 pub const RAKWIRE_UNRELIABLE_WITH_RECEIPT: u8 = 5;
 /// As RAKWIRE_RELIABLE, with an event once it has arrived.
 pub const RAKWIRE_RELIABLE_WITH_RECEIPT: u8 = 6;
@@ -167,18 +167,18 @@ pub const RAKWIRE_TRUST_KEY: u8 = 2;
 /// A secure connection with the server that has `server_key`, or the key with the hash `next_key_hash`.
 pub const RAKWIRE_TRUST_KNOWN: u8 = 3;
 
-/// Cookies are required once several clients have come without one: an eighth of `max_incoming`, 2 to 16.
+/// Cookies are required once several clients have connected without one: an eighth of `max_incoming`, 2 to 16.
 pub const RAKWIRE_COOKIES_AUTOMATIC: u8 = 0;
 /// Each client must return a cookie, which some RakNet libraries cannot.
 pub const RAKWIRE_COOKIES_REQUIRED: u8 = 1;
-/// Cookies are required once `cookies_unvalidated` clients have come without one.
+/// Cookies are required once `cookies_unvalidated` clients have connected without one.
 pub const RAKWIRE_COOKIES_UNDER_LOAD: u8 = 2;
 /// No cookies: forged addresses can fill the server.
 pub const RAKWIRE_COOKIES_OFF: u8 = 3;
 
 /// Follows the delay of the path: losses without a queue do not slow a connection down.
 pub const RAKWIRE_CONGESTION_DELAY: u8 = 0;
-/// Takes each loss for congestion (RFC 6582).
+/// Treats each loss as congestion (RFC 6582).
 pub const RAKWIRE_CONGESTION_NEW_RENO: u8 = 1;
 
 /// No limit of rakwire_wait().
@@ -193,7 +193,7 @@ pub const RAKWIRE_FEATURE_SIM: u32 = 2;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RakwireAddress {
-    /// 4 or 6; 0 is no address.
+    /// 4 or 6; 0 for no address.
     pub family: u8,
     /// 0.
     pub reserved: u8,
@@ -243,7 +243,7 @@ pub struct RakwireOptions {
     pub connect_interval_ms: u32,
     /// Requests of an attempt, 1 to 255. Default: 12.
     pub connect_attempts: u32,
-    /// Parts of a large message between two progress events. Default: 0, none.
+    /// Parts of a large message between two progress events. Default: 0, for none.
     pub progress_interval: u32,
     /// Connections that one address may have. 0: three quarters of `max_incoming`, from 16 slots on. Default: 0.
     pub max_per_address: u16,
@@ -263,9 +263,9 @@ pub struct RakwireOptions {
     pub server_key: *const u8,
     /// The private key by which servers know this client, 32 bytes. Default: null.
     pub identity_key: *const u8,
-    /// The file of the private key of a server, in place of `server_key`. Default: null.
+    /// The file of the private key of a server, instead of `server_key`. Default: null.
     pub server_key_file: *const c_char,
-    /// The file of the private key of this client, in place of `identity_key`. Default: null.
+    /// The file of the private key of this client, instead of `identity_key`. Default: null.
     pub identity_key_file: *const c_char,
     /// The keys of connect tokens that a server accepts, 32 bytes each. Default: null, no token is needed.
     pub token_keys: *const u8,
@@ -293,7 +293,7 @@ pub struct RakwireOptions {
     pub congestion: u8,
     /// 0.
     pub reserved_byte: u8,
-    /// Least time between two connections of one address. Default: 0, none.
+    /// Least time between two connections of one address. Default: 0, for none.
     pub connection_interval_ms: u32,
     /// Blocks that one connection may hold in each direction. Default: 0, no limit besides the shares.
     pub connection_blocks: u32,
@@ -317,7 +317,7 @@ pub struct RakwireOptions {
 pub struct RakwireConnectOptions {
     /// The size of the struct in bytes.
     pub size: u32,
-    /// The whole attempt takes no longer. 0: no limit besides the attempts.
+    /// The time limit of the whole attempt. 0: no limit besides the attempts.
     pub connect_timeout_ms: u32,
     /// Silence after which this connection is lost. 0: that of the endpoint.
     pub timeout_ms: u32,
@@ -421,7 +421,7 @@ pub struct RakwireConnectionInfo {
     pub address: RakwireAddress,
     /// The GUID of the peer, once it is known.
     pub guid: u64,
-    /// The longest message in bytes that rakwire_send() takes.
+    /// The longest message in bytes that rakwire_send() accepts.
     pub max_message_len: u64,
 }
 
@@ -481,19 +481,19 @@ pub struct RakwireConnectionStats {
     pub bytes_processed: u64,
     /// Bytes of messages that were received in vain: repeated or overtaken.
     pub bytes_ignored: u64,
-    /// `bytes_pushed` of the last whole second.
+    /// `bytes_pushed` of the last full second.
     pub bytes_pushed_last_second: u32,
-    /// `bytes_sent` of the last whole second.
+    /// `bytes_sent` of the last full second.
     pub bytes_sent_last_second: u32,
-    /// `bytes_resent` of the last whole second.
+    /// `bytes_resent` of the last full second.
     pub bytes_resent_last_second: u32,
-    /// `bytes_processed` of the last whole second.
+    /// `bytes_processed` of the last full second.
     pub bytes_processed_last_second: u32,
-    /// `bytes_ignored` of the last whole second.
+    /// `bytes_ignored` of the last full second.
     pub bytes_ignored_last_second: u32,
-    /// `actual_bytes_sent` of the last whole second.
+    /// `actual_bytes_sent` of the last full second.
     pub actual_bytes_sent_last_second: u32,
-    /// `actual_bytes_received` of the last whole second.
+    /// `actual_bytes_received` of the last full second.
     pub actual_bytes_received_last_second: u32,
     /// Lost messages that wait to be sent again.
     pub waiting_resend_messages: u32,
@@ -533,7 +533,7 @@ pub struct RakwireStats {
     pub receive_failures: u64,
     /// Messages that the program has borrowed now.
     pub borrowed_messages: u64,
-    /// Clients that found no slot to wait for a decision.
+    /// Clients that were dropped because too many waited for a decision.
     pub incoming_overflows: u64,
     /// Datagrams of trusted proxies with a header that is wrong, or without room for their client.
     pub proxy_headers_refused: u64,
@@ -595,11 +595,11 @@ pub struct RakwireTokenClaims {
     pub user_data: *const u8,
     /// The length of the data.
     pub user_data_length: usize,
-    /// The file of the token key in place of its bytes, or null.
+    /// The file of the token key instead of its bytes, or null.
     pub token_key_file: *const c_char,
 }
 
-// Each struct with the size of its first version. Fields behind that were added later, and an older program does not have them.
+// Each struct with the size of its first version. Fields after that were added later, and an older program does not have them.
 versioned! {
     RakwireOptions, offset_of!(RakwireOptions, cookies_unvalidated);
     RakwireConnectOptions, size_of::<RakwireConnectOptions>();

@@ -28,7 +28,7 @@ unsafe fn destination(endpoint: &Endpoint, address: *const RakwireAddress) -> Ou
     if to.is_ipv6() && endpoint.polled.local_addr().is_ipv4() {
         return Err(Failure::new(RAKWIRE_ERROR_ADDRESS_FAMILY));
     }
-    // An IPv4 address inside IPv6 counts as what it is, as for connections.
+    // An IPv4 address inside IPv6 counts as IPv4, as for connections.
     match to.ip().to_canonical() {
         ip @ IpAddr::V4(_) => Ok(SocketAddr::new(ip, to.port())),
         IpAddr::V6(_) => Ok(to),

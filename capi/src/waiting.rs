@@ -12,7 +12,7 @@ use crate::registry;
 use crate::types::{RAKWIRE_FOREVER, RakwireEndpoint, RakwireResult};
 
 /// Waits until a datagram has arrived or a timer is due, at most `timeout_ms`, or RAKWIRE_FOREVER. Returns 1 if there is
-/// something to do for rakwire_update(), and 0 if the time is over or a signal came. Take all events before.
+/// something to do for rakwire_update(), and 0 after the time limit or a signal. Poll all events first.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_wait(endpoint: RakwireEndpoint, timeout_ms: u32) -> RakwireResult {
     guard(|| {
@@ -29,7 +29,7 @@ pub extern "C" fn rakwire_wait(endpoint: RakwireEndpoint, timeout_ms: u32) -> Ra
 
 /// Waits for a datagram. Returns whether there is one, or `None` after a signal.
 fn wait_for(socket: &std::net::UdpSocket, limit: Option<Duration>) -> Result<Option<bool>, Failure> {
-    // A time that the system cannot express is no limit.
+    // A time that the system cannot express means no limit.
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     let mut sockets = [PollFd::new(socket, PollFlags::IN)];
     match poll(&mut sockets, limit.as_ref()) {

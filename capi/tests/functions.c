@@ -103,7 +103,7 @@ static void messages_and_receipts(rakwire_connection_t here, rakwire_connection_
     EXPECT(rakwire_send(client, here, large, 0, RAKWIRE_RELIABLE, 0, 2, NULL) == RAKWIRE_ERROR_EMPTY);
 }
 
-/* Takes the next message of the server by rakwire_poll_next(), which gives the message of `next` back. */
+/* Takes the next message of the server by rakwire_poll_next(), which releases the message of `next`. */
 static void take_message(rakwire_event_t *next)
 {
     for (int frame = 0; frame < 10000; frame++) {

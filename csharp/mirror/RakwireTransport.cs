@@ -195,7 +195,7 @@ namespace Rakwire.Transports
             }
         }
 
-        /// <summary>Starts to end a connection. OnServerDisconnected follows.</summary>
+        /// <summary>Begins to close a connection. OnServerDisconnected follows.</summary>
         public override void ServerDisconnect(int connectionId)
         {
             if (connections.TryGetValue(connectionId, out Connection connection))

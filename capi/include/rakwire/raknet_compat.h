@@ -1,5 +1,5 @@
 // Names of RakNet 4 and SLikeNet over rakwire: a program for RakPeerInterface compiles with
-// `#include <rakwire/raknet_compat.h>` in place of the headers of either library, and connects to peers of any of them. The names
+// `#include <rakwire/raknet_compat.h>` instead of the headers of either library, and connects to peers of any of them. The names
 // are in the namespace RakNet, for which SLNet is another name.
 //
 // Differences from RakNet 4:
