@@ -16,7 +16,7 @@ const CHALLENGE: &str = "request-2-the-challenge-64-bytes";
 const ANSWER: &str = "reply-2-the-answer-128-bytes";
 const PROOF: &str = "connection-request-proof-and-identity";
 const DATAGRAMS: &str = "datagrams";
-const COMPATIBILITY: &str = "who-connects-with-whom";
+const COMPATIBILITY: &str = "compatibility";
 
 /// The cases.
 #[rustfmt::skip]
