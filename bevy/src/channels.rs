@@ -108,7 +108,7 @@ mod tests {
     const MOST: usize = SHORT + 0x1_0000;
 
     #[test]
-    fn every_channel_reads_back() {
+    fn every_channel_survives_encoding() {
         for number in [0, 1, SHORT - 1, SHORT, SHORT + 1, SHORT + 300, MOST - 1] {
             let id = ChannelId::new(number).expect("a channel");
             let message = [id.prefix(), b"payload"].concat();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_reliable_that_replicon_sends_again() {
+    fn messages_that_replicon_resends_are_unreliable() {
         let reliability = |channel| delivery_of(channel, 0).reliability;
         assert_eq!(reliability(Channel::Unreliable), Reliability::Unreliable);
         assert_eq!(reliability(Channel::Unordered), Reliability::Reliable);

@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_survive_the_way_to_c_and_back() {
+    fn addresses_survive_conversion_to_c_and_back() {
         for text in ["192.0.2.1:7", "[2001:db8::1]:65535", "[fe80::1%3]:9", "0.0.0.0:0"] {
             let address: SocketAddr = text.parse().expect("an address");
             assert_eq!(socket_address(&address_of(address)).expect("a family"), address);

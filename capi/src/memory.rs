@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_caller_may_set_nothing_that_is_unknown() {
+    fn unknown_fields_of_a_newer_caller_must_be_zero() {
         let mut new = New { size: 16, first: 1, second: 0 };
         let place = (&raw mut new).cast::<Old>();
         // SAFETY: the size says how much is there.
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_no_version_are_refused() {
+    fn unknown_sizes_are_refused() {
         for size in [0, 4, 7, LARGEST_STRUCT + 1, u32::MAX] {
             let new = New { size, first: 0, second: 0 };
             // SAFETY: the size is refused before anything is read.

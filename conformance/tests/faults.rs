@@ -105,7 +105,7 @@ fn every_case_has_a_mutant() {
 }
 
 #[test]
-fn numbers_and_names_are_unique_and_rise() {
+fn numbers_and_names_are_unique_and_numbers_increase() {
     let numbers: Vec<_> = cases::all().map(|case| case.number).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
     // A client's case may have the name of the same case for servers.

@@ -22,7 +22,7 @@ fn free_address() -> SocketAddr {
 }
 
 #[test]
-fn a_client_that_dials_again_and_again_is_judged_case_by_case() {
+fn a_client_that_connects_repeatedly_is_tested_case_by_case() {
     let address = free_address();
     let over = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&over);

@@ -94,7 +94,7 @@ pub fn each_message_reaches_one_reader_and_the_end_reaches_all() {
 }
 
 /// A cancelled reader takes neither a message nor the wake of another reader.
-pub fn a_reader_that_gives_up_takes_nothing_with_it() {
+pub fn a_cancelled_reader_takes_no_message() {
     holds(|| {
         let inbox = inbox();
         let given_up = future::spawn({
@@ -205,7 +205,7 @@ fn connects(shard: &mut Peer<'static>, number: u8) -> bool {
 }
 
 /// The shards of a server together admit at most the maximum number of clients, in every order of steps.
-pub fn shards_let_in_no_more_clients_than_there_are_slots() {
+pub fn shards_admit_no_more_clients_than_there_are_slots() {
     holds(|| {
         let admission = LockedAdmission::default();
         let shards = [10, 20].map(|number| {

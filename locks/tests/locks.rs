@@ -13,8 +13,8 @@ fn each_message_reaches_one_reader_and_the_end_reaches_all() {
 }
 
 #[test]
-fn a_reader_that_gives_up_takes_nothing_with_it() {
-    properties::a_reader_that_gives_up_takes_nothing_with_it();
+fn a_cancelled_reader_takes_no_message() {
+    properties::a_cancelled_reader_takes_no_message();
 }
 
 #[test]
@@ -23,6 +23,6 @@ fn the_queue_of_arrivals_hides_no_datagram() {
 }
 
 #[test]
-fn shards_let_in_no_more_clients_than_there_are_slots() {
-    properties::shards_let_in_no_more_clients_than_there_are_slots();
+fn shards_admit_no_more_clients_than_there_are_slots() {
+    properties::shards_admit_no_more_clients_than_there_are_slots();
 }

@@ -80,13 +80,13 @@ async def test_options_are_options() -> None:
 @pytest.mark.parametrize(
     "address", ["", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:-1", ":5", "a:b"]
 )
-async def test_texts_that_are_no_address_are_refused(address: str) -> None:
+async def test_texts_other_than_addresses_are_refused(address: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
         await rakwire.Endpoint.bind(address)
 
 
 @pytest.mark.parametrize("address", [None, 5, b"127.0.0.1:5", ("127.0.0.1",), (1, 2), ("127.0.0.1", "5"), ["a", 1]])
-async def test_objects_that_are_no_address_are_refused(address: Any) -> None:
+async def test_objects_other_than_addresses_are_refused(address: Any) -> None:
     with pytest.raises(TypeError):
         await rakwire.Endpoint.bind(address)
 
@@ -106,7 +106,7 @@ async def test_names_that_do_not_exist_are_reported() -> None:
 
 
 @pytest.mark.parametrize("data", [None, 5, 5.0, [1, 2], "text", object()])
-async def test_objects_that_are_no_bytes_are_refused(data: Any) -> None:
+async def test_objects_other_than_bytes_are_refused(data: Any) -> None:
     async with connected() as (here, there):
         with pytest.raises(TypeError):
             await here.send(data)
@@ -176,7 +176,7 @@ def test_a_simulation_keeps_its_values() -> None:
     )
 
 
-def test_classes_of_the_driver_are_not_made_by_programs() -> None:
+def test_programs_cannot_create_classes_of_the_driver() -> None:
     for hidden in (rakwire.Message, rakwire.SecretKey, rakwire.TokenKey):
         with pytest.raises(TypeError):
             hidden()

@@ -159,7 +159,7 @@ async def test_iteration_ends_with_the_connection() -> None:
         assert [message.data async for message in there] == [b"\x86one", b"\x86two"]
 
 
-async def test_a_forgotten_connection_is_closed() -> None:
+async def test_an_unreferenced_connection_is_closed() -> None:
     async with endpoints() as (server, client):
         here = await client.connect(server.local_address)
         there = await server.accept()
@@ -170,7 +170,7 @@ async def test_a_forgotten_connection_is_closed() -> None:
         assert await there.wait_closed() is DisconnectReason.REMOTE
 
 
-async def test_a_forgotten_endpoint_keeps_its_connections() -> None:
+async def test_an_unreferenced_endpoint_keeps_its_connections() -> None:
     async with endpoints() as (server, _client):
         second = await rakwire.Endpoint.bind(LOOPBACK)
         here = await second.connect(server.local_address)

@@ -12,7 +12,7 @@ const WORLDS: u64 = 100;
 const MOST_FOR_PLANT: u64 = 100;
 
 #[test]
-fn the_first_worlds_keep_their_promises() {
+fn the_first_worlds_keep_their_guarantees() {
     let (mut messages, mut faults) = (0, 0);
     for seed in 0..WORLDS {
         let outcome = run(seed, &Omitted::default(), None);
@@ -57,7 +57,7 @@ fn a_failure_is_shrunk_and_still_fails() {
 }
 
 #[test]
-fn a_plan_depends_on_its_seed_alone() {
+fn a_plan_depends_only_on_its_seed() {
     assert_eq!(format!("{:?}", Plan::new(7)), format!("{:?}", Plan::new(7)));
     assert_ne!(format!("{:?}", Plan::new(7)), format!("{:?}", Plan::new(8)));
 }

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_datagram_comes_back_alone_and_in_bursts() {
+    fn every_datagram_is_echoed_singly_and_in_bursts() {
         for calls in [Calls::Single, Calls::Bursts] {
             let mut server = GameServer::bind(calls).unwrap();
             let (client, mut batch) = (Socket::bind().unwrap(), Batch::new());

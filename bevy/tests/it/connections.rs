@@ -164,7 +164,7 @@ fn a_full_server_refuses_with_a_reason() {
 }
 
 #[test]
-fn the_password_decides() {
+fn only_the_right_password_is_accepted() {
     let mut settings = ServerSettings::new(8).expect("entropy");
     settings.password = b"snow".to_vec();
     let mut game = Game::with(settings);
@@ -200,7 +200,7 @@ fn secure_connections_need_the_key_of_the_server() {
 }
 
 #[test]
-fn a_silent_server_is_a_cause() {
+fn a_silent_server_is_reported_as_the_reason() {
     let silent = std::net::UdpSocket::bind(LOCAL).expect("a free port");
     let mut settings = ClientSettings::new().expect("entropy");
     settings.connect_timeout = Some(Duration::from_millis(300));
@@ -216,7 +216,7 @@ fn a_silent_server_is_a_cause() {
 }
 
 #[test]
-fn settings_that_allow_no_attempt_are_errors() {
+fn settings_without_any_attempt_are_errors() {
     let new = || ClientSettings::new().expect("entropy");
     assert!(matches!(RakwireClient::connect("no port", new()), Err(ConnectError::Resolve(Some(_)))));
     assert!(matches!(RakwireClient::connect(&[][..], new()), Err(ConnectError::Resolve(None))));

@@ -54,7 +54,7 @@ fn messages_and_events_go_both_ways() {
 }
 
 #[test]
-fn a_message_reaches_one_client_alone() {
+fn a_message_reaches_only_one_client() {
     let mut game = Game::new(2);
     let client = game.connected()[0];
     let targets = SendTargets::Single(ClientId::Client(client));
@@ -66,7 +66,7 @@ fn a_message_reaches_one_client_alone() {
 }
 
 #[test]
-fn a_large_component_travels_in_parts() {
+fn a_large_component_is_sent_in_parts() {
     let mut game = Game::new(2);
     let large: Vec<u8> = (0..200_000_u32).map(|number| (number % 251) as u8).collect();
     game.server.world_mut().spawn((Replicated, Data(large.clone())));
@@ -164,7 +164,7 @@ fn raw_client(game: &mut Game) -> (polled::Endpoint<RakNet>, ConnectionId) {
 }
 
 #[test]
-fn messages_of_strangers_are_counted_and_cause_no_harm() {
+fn messages_of_other_programs_are_counted_and_ignored() {
     let mut game = Game::new(1);
     let (mut raw, id) = raw_client(&mut game);
     let unknown = [&[0x1C][..], &[0x85, 1, 2], &[0xFE, 1], &[0xFF], &[0xFF, 0], &[0xFF, 0xFF, 0xFF, 1]];

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn barred_jobs_are_found_with_the_original_failure() {
+    fn blocked_jobs_are_found_with_the_original_failure() {
         let mut plan =
             plan(&[(Load::Full, &[]), (Load::Full, &[0]), (Load::Full, &[1]), (Load::Full, &[])], 1);
         assert_eq!(plan.barred(), None);
