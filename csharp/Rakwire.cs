@@ -891,7 +891,7 @@ namespace Rakwire
             return (ErrorCode)result;
         }
 
-        /// <summary>As the other TrySend, for a message that begins with a byte of its own, which need not precede the body in memory.</summary>
+        /// <summary>As the other TrySend, for a message in two pieces, its first byte and the body.</summary>
         public ErrorCode TrySend(Connection to, byte id, ReadOnlySpan<byte> body, Reliability reliability, byte channel = 0,
             Priority priority = Priority.Medium)
         {

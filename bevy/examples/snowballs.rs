@@ -171,7 +171,7 @@ fn client(address: SocketAddr, time: Duration) -> Result<App, Box<dyn Error>> {
     Ok(app)
 }
 
-/// Decides by what the client sees, and sends what has changed.
+/// Decides by the replicated world, and sends changes.
 fn play(mut bot: ResMut<Bot>, things: Query<(&Id, &Body), With<Remote>>, mut commands: Commands) {
     let seen: Vec<_> =
         things.iter().map(|(id, body)| snowfight::message::Entity { id: id.0, kind: body.0 }).collect();

@@ -1,4 +1,4 @@
-//! RakNet as a messaging backend of [`bevy_replicon`], over UDP sockets and without tasks or threads of its own.
+//! RakNet as a messaging backend of [`bevy_replicon`], over UDP sockets and without its own tasks or threads.
 //!
 //! Add [`RakwireRepliconPlugins`] next to replicon's own plugins, and insert a [`RakwireServer`] or a [`RakwireClient`]
 //! as a resource. Replicon's states, messages and statistics follow it. Removing the resource ends it.

@@ -1,4 +1,4 @@
-/* A client: sends messages to an echo server, checks what comes back, and leaves.
+/* A client: sends messages to an echo server, checks the echoes, and disconnects.
  *
  *     echo HOST:PORT [MESSAGES] [BYTES] [PASSWORD]
  */

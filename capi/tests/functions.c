@@ -198,7 +198,7 @@ static void waiting(void)
     OK(rakwire_update(client));
     EXPECT(rakwire_wait(client, 60000) == 1);
     EXPECT(rakwire_wait(client, RAKWIRE_FOREVER) == 1);
-    /* A game loop without pauses of its own. */
+    /* A game loop without its own pauses. */
     int is_open = 0;
     for (int frame = 0; frame < 1000 && !is_open; frame++) {
         OK(rakwire_wait(frame % 2 ? server : client, 5));

@@ -1,4 +1,4 @@
-//! `rakwire conformance`: starts the conformance suite, a program of its own that has nothing of rakwire in it.
+//! `rakwire conformance`: starts the conformance suite, a separate program that has nothing of rakwire in it.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 const PROGRAM: &str = "rakwire-conformance";
 
-/// Judges a RakNet server or client by the conformance suite, if the program rakwire-conformance is installed.
+/// Tests a RakNet server or client by the conformance suite, if the program rakwire-conformance is installed.
 ///
 /// All arguments are those of the suite, such as HOST:PORT, --listen ADDR, --game-protocol or --help. The exit status is
 /// 0 if no case failed, 1 if one did, and 2 if the suite could not run.

@@ -33,7 +33,7 @@ pub(crate) trait Connection: Send + Sync + 'static {
     /// Returns why the connection ended, if it has.
     fn closed_reason(&self) -> Option<String>;
 
-    /// Flushes what was sent and ends the connection.
+    /// Flushes sent messages and ends the connection.
     fn disconnect(&self) -> impl Future<Output = ()> + Send;
 }
 

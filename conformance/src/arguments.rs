@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand};
 use rakwire_conformance::case::Role;
 use std::path::PathBuf;
 
-/// Judges a RakNet peer, or a server of the Game Protocol, by numbered cases over raw datagrams.
+/// Tests a RakNet peer, or a server of the Game Protocol, by numbered cases over raw datagrams.
 ///
 /// The exit status is 0 if no case failed, 1 if one did, and 2 if the suite could not run.
 #[derive(Debug, Parser)]

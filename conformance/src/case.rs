@@ -21,7 +21,7 @@ pub enum Level {
 pub(crate) const MUST: Level = Level::Must;
 pub(crate) const SHOULD: Level = Level::Should;
 
-/// The peer that a case judges.
+/// The peer that a case tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A server of RakNet.
@@ -70,7 +70,7 @@ pub struct Case {
     pub fault: Fault,
     /// The server that it needs.
     pub needs: Needs,
-    /// The peer that it judges.
+    /// The peer that it tests.
     pub role: Role,
 }
 

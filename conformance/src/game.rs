@@ -26,7 +26,7 @@ pub struct GameSession {
     pub seasoning: [u8; 4],
     /// The number of the next payload.
     pub sequence: u16,
-    /// Acknowledges what the server sends reliably.
+    /// Acknowledges reliable payloads of the server.
     pub acknowledges: bool,
     /// Acknowledgements that came.
     pub acks: Vec<Came>,

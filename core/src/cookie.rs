@@ -1,6 +1,6 @@
 //! Stateless cookies, with which a client proves that it receives at its source address.
 //!
-//! Each cookie is of one of two kinds. The kind comes back with the cookie, so it is one bit that the server need
+//! Each cookie is of one of two kinds. The kind returns with the cookie, so it is one bit that the server need
 //! not store.
 
 use core::hash::{Hash, Hasher};

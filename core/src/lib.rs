@@ -105,7 +105,7 @@
 //! | `sequencing` | messages of which only the newest counts | sending one returns [`raknet::SendError::FeatureDisabled`]; received ones are delivered in order of arrival, outdated ones included |
 //! | `channels` | ordering channels 4 to 31 | sending on one returns [`raknet::SendError::FeatureDisabled`]; a connection ends for lack of memory if its peer uses one |
 //! | `priorities` | messages that overtake others | messages leave in the order in which they were sent |
-//! | `packing` | queued messages share blocks | each message takes blocks of its own |
+//! | `packing` | queued messages share blocks | each message takes its own blocks |
 //! | `connections` | more than one connection at the same time | `CONNECTIONS` must be 1, and every [`raknet::Capacity`] counts as 1 |
 //! | `statistics` | counters | all counters are 0; measurements such as round-trip time and MTU remain, and the clock difference is that of the last ping |
 // Without optional features some helpers have no caller; the build with all features is checked.

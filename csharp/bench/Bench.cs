@@ -8,7 +8,7 @@ static class Bench
 {
     const int RoundTrips = 20000, Messages = 500000, Burst = 100, Length = 32;
 
-    /// <summary>Handles what has arrived. Messages are counted, and sent back if wanted.</summary>
+    /// <summary>Handles received datagrams. Messages are counted, and sent back if wanted.</summary>
     static int Receive(Endpoint endpoint, bool echoes)
     {
         int messages = 0;

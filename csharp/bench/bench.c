@@ -44,7 +44,7 @@ static void end(const char *name, int count)
     printf("%s_per_cpu_second %.0f\n", name, count / (now(CLOCK_PROCESS_CPUTIME_ID) - cpu_start));
 }
 
-/* Handles what has arrived. Messages are counted, and sent back if `echoes` is 1. */
+/* Handles received datagrams. Messages are counted, and sent back if `echoes` is 1. */
 static int receive(rakwire_endpoint_t endpoint, int echoes)
 {
     int messages = 0;

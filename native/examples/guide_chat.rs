@@ -17,7 +17,7 @@ pub(crate) const CHAT: u8 = id::USER + 1;
 /// A line of the server, such as "ann has joined".
 pub(crate) const NOTICE: u8 = id::USER + 2;
 
-/// Chat has a channel of its own, so that a lost line does not delay other messages.
+/// Chat has a separate channel, so that a lost line does not delay other messages.
 const ON_CHAT: Delivery = match Channel::new(1) {
     Some(channel) => Delivery::RELIABLE_ORDERED.on(channel),
     None => panic!("channels are 0 to 31"),

@@ -30,7 +30,7 @@ pub(crate) struct FloodGuard {
 }
 
 impl Plugin<RakNet> for FloodGuard {
-    /// The chat belongs to the application, so the plugin has no ids of its own and watches all messages.
+    /// The chat belongs to the application, so the plugin has no ids and watches all messages.
     fn watches_all(&self) -> bool {
         true
     }

@@ -65,7 +65,7 @@ mod simulation;
 mod socket;
 mod unreachable;
 
-/// Locks and atomics of what threads share. `locks/` puts those of a scheduler in their place, which tries orders of steps.
+/// Locks and atomics of shared state. `locks/` replaces them by those of a scheduler that tries many orders of steps.
 mod sync {
     pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError, atomic};
 

@@ -253,7 +253,7 @@ impl Connection {
         self.driver(py)?.stats().map(|stats| statistics::of_connection(py, &stats)).transpose()
     }
 
-    /// Returns what a secure connection shows of the peer as fields of SecurePeer, or None for a plain one.
+    /// Returns the secure connection's facts about the peer as fields of SecurePeer, or None for a plain one.
     fn secure_peer<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         security::peer(py, self.driver(py)?)
     }

@@ -1,4 +1,4 @@
-//! Keys, connect tokens, and what a secure connection shows of its peer.
+//! Keys, connect tokens, and facts about the peer of a secure connection.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -93,7 +93,7 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// If the configuration is invalid; the error says what to change.
+    /// If the configuration is invalid; the error describes the necessary change.
     pub async fn check(config: &Config) -> Result<(), ConfigError> {
         prepare(config, &Targets::default(), None).await.map(drop)
     }
@@ -102,7 +102,7 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// If the configuration is invalid; the error says what to change.
+    /// If the configuration is invalid; the error describes the necessary change.
     pub async fn bind(config: Config) -> Result<Self, ConfigError> {
         Self::bind_on(config, None).await
     }
@@ -115,7 +115,7 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// If the configuration is invalid; the error says what to change.
+    /// If the configuration is invalid; the error describes the necessary change.
     pub async fn bind_on(config: Config, listener: Option<StdListener>) -> Result<Self, ConfigError> {
         // Kept to report the differences at a reload.
         let written = config.clone();

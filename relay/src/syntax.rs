@@ -1,4 +1,4 @@
-//! The syntax of configured values: parsers with errors that say what to write, and durations.
+//! The syntax of configured values: parsers with errors that name the accepted values, and durations.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Parses a value with its `FromStr`; the error says what to write.
+/// Parses a value with its `FromStr`; the error names the accepted values.
 pub(crate) fn from_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err: fmt::Display>,
@@ -97,7 +97,7 @@ pub(crate) mod duration {
     ///
     /// # Errors
     ///
-    /// A sentence that says what to write.
+    /// A sentence with the accepted values.
     pub fn parse(text: &str) -> Result<Duration, &'static str> {
         match text.parse() {
             Ok(seconds) => Ok(Duration::from_secs(seconds)),

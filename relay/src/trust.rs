@@ -10,7 +10,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 
-/// Why certificates cannot be verified; the text is one line that says what to change.
+/// Why certificates cannot be verified; the text is one line with the necessary change.
 #[derive(Debug, Error)]
 pub(crate) enum TrustError {
     /// A file cannot be read.

@@ -32,7 +32,7 @@ pub fn create_new_public(path: impl AsRef<Path>) -> io::Result<File> {
 /// Creates a file, replacing an existing file or link.
 ///
 /// # Errors
-/// If the file cannot be created, or what exists cannot be replaced.
+/// If the file cannot be created, or an existing one cannot be replaced.
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     if let Some(stream) = open_stream(path)? {

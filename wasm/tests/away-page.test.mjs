@@ -33,7 +33,7 @@ async function connectPage(t, protocol) {
   }, { url: way.url, options: { timeoutMs: LIMIT_MS, ...protocol.options } });
   const send = () => page.evaluate((count) => globalThis.away.send(count), COUNT);
   const happens = (event) => page.waitForFunction((name) => globalThis.away.events.includes(name), event);
-  /** Every message has come back once, and the page has noticed one pause. */
+  /** Every message has returned once, and the page has noticed one pause. */
   const finish = async (count) => {
     await page.waitForFunction((least) => globalThis.away.received.length >= least, count);
     const code = await page.evaluate(async () => (await globalThis.away.close()).code);

@@ -1,4 +1,4 @@
-/** Plugins: message types with ids of their own, which applications never receive. */
+/** Plugins: message types with their own ids, which applications never receive. */
 
 import { RakwireError } from "./errors.js";
 import { report } from "./events.js";

@@ -231,7 +231,7 @@ class Retries {
  */
 const TRANSIENT_CODES: readonly unknown[] = [
   "lost",
-  // The page may come back from the back/forward cache.
+  // The page may return from the back/forward cache.
   "page-left",
   "relay-unreachable",
   "server-unreachable",
@@ -257,7 +257,7 @@ const TRANSIENT_RELAY_CODES: readonly unknown[] = [1001, 1006, 1011, 1012, 1013,
 
 /**
  * Returns true if another attempt may succeed after an error of `connect` or the end of a connection: a relay or server
- * that is unreachable or full may come back, and a worker that fails is replaced. Returns false if the client was
+ * that is unreachable or full may return, and a worker that fails is replaced. Returns false if the client was
  * refused, was disconnected by the server or the operator of the relay, or closed the connection itself.
  */
 export function isTransient(cause: unknown): boolean {

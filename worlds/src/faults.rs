@@ -15,7 +15,7 @@ use crate::world::{Ending, INSIDE, Phase, World};
 const QUEUE: Duration = Duration::from_millis(200);
 
 impl World {
-    /// Begins and ends what is due.
+    /// Begins and ends due faults.
     pub(crate) fn apply_faults(&mut self) {
         let now = self.now;
         let (due, later) = self.endings.drain(..).partition(|(at, _)| *at <= now);

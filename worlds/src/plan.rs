@@ -97,7 +97,7 @@ pub enum FaultKind {
         /// The distance.
         by: Duration,
     },
-    /// The connection of the client to the relay is lost, and comes back.
+    /// The connection of the client to the relay is lost, and returns.
     CarrierLost {
         /// The time without it.
         lasts: Duration,

@@ -48,7 +48,7 @@ fn bind_game(shell: &Shell, profile: &str) -> Result<String> {
     Ok(GAME_PACKAGE.to_owned())
 }
 
-/// Builds the package of the game with wasm-pack, in a folder of its own.
+/// Builds the package of the game with wasm-pack, in a separate folder.
 pub(crate) fn wasm_pack(shell: &Shell, folder: &str) -> Result<()> {
     let build = ["build", "--mode", "no-install", "--no-opt", "--target", "web", "--out-dir", folder];
     shell.cmd_for(WASM, "snowfight/wasm", "wasm-pack", build.into_iter().chain(["--profile", "npm"])).run()

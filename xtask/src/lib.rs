@@ -1,6 +1,6 @@
 //! The commands of this repository, run as `cargo xtask COMMAND`.
 //!
-//! Each command does its own set-up on a machine with only stable Rust, Node and npm, and skips what is already
+//! Each command does its own set-up on a machine with only stable Rust, Node and npm, and skips steps that are already
 //! installed. Every child process ends with the command that started it. Code that is slow to compile is in the package
 //! `xtask-tools`, which is built when a command or a stage needs it.
 

@@ -19,7 +19,7 @@ use crate::stop::Stop;
 pub const CROSS_TOOLCHAIN: &str = "cross";
 /// Passes the targets that only the linked toolchain can build to a child that is a part of xtask.
 const CROSS_TARGETS: &str = "RAKWIRE_XTASK_CROSS_TARGETS";
-/// Time for a part of xtask to end, which has children of its own.
+/// Time for a part of xtask to end, which has its own children.
 const PART_GRACE: Duration = Duration::from_secs(15);
 
 /// The environment of child processes. Clones share everything except the log and the stop signal.

@@ -161,7 +161,7 @@ mod tests {
         Load::new((0..clients).map(client).collect(), Some(server), 100)
     }
 
-    /// Returns the first run in which a packet comes back: on a busy machine it may not be the very first.
+    /// Returns the first run in which a packet is echoed: on a busy machine it may not be the very first.
     fn until_echoed(load: &mut Load, pace: Pace) -> Outcome {
         loop {
             let outcome = load.run(pace, Duration::from_millis(50)).unwrap();

@@ -26,7 +26,7 @@ const WINDOW: u32 = 8;
 const BURST: u32 = 32;
 /// The default packet size in bytes.
 const SIZE: usize = 100;
-/// The number of times that a client comes back in a round.
+/// The number of times that a client returns in a round.
 const RETURNS: usize = 20;
 /// The packet rate of a player, per second.
 const PLAYER_RATE: f64 = 60.0;
@@ -141,7 +141,7 @@ impl Measure {
 
     /// Measures how long resuming a flow takes: the longest of several attempts, in microseconds.
     ///
-    /// The time runs from the first byte of the new connection until a packet has come back over it, minus the round
+    /// The time runs from the first byte of the new connection until a packet has returned over it, minus the round
     /// trip of a packet.
     pub(super) fn resumption(&self) -> Result<f64> {
         let mut server = GameServer::bind(Calls::Single)?;

@@ -40,7 +40,7 @@ impl ReturningClient {
         Ok(start.elapsed())
     }
 
-    /// Drops the connection, and measures the time from the first byte of a new one until a packet has come back over
+    /// Drops the connection, and measures the time from the first byte of a new one until a packet has returned over
     /// it.
     pub(super) fn come_back(&mut self, packet: &[u8], server: &mut GameServer) -> Result<Duration> {
         self.socket.get_ref().shutdown(Shutdown::Both)?;

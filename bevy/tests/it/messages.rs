@@ -1,4 +1,4 @@
-//! What travels over connections: replication, messages, events, and what a hostile peer sends.
+//! Traffic of connections: replication, messages, events, and invalid messages.
 
 use std::time::{Duration, Instant};
 

@@ -21,7 +21,7 @@ const HELLO: &[u8] = b"\x86hello";
 
 /// Meets another machine that runs this command, through a facilitator that both can reach.
 ///
-/// Without the GUID of a peer it prints its own, waits, and echoes what others send.
+/// Without the GUID of a peer it prints its own, waits, and echoes messages.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The facilitator, such as 203.0.113.1:61111

@@ -40,7 +40,7 @@ pub(super) async fn run(arguments: &Arguments, version: Option<u8>) -> Result<()
     result.and(statistics.finish().await)
 }
 
-/// Returns what to send, over UDP or TCP.
+/// Returns the message to send, over UDP or TCP.
 pub(super) fn request<'a>(
     arguments: &Arguments,
     prefix: &'a [u8],

@@ -273,7 +273,7 @@ fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     let answer = context.timing.answer;
     session.wait(answer, |session| session.first(id::ACCEPTED).is_some())?;
     match session.first(id::ACCEPTED).cloned() {
-        // Case 408 judges that; nothing else of a server is known to be reliable.
+        // Case 408 tests that; nothing else of a server is known to be reliable.
         Some(first) if !first.capsule.is_reliable() => skip("10 travels unreliable"),
         Some(first) => Ok((session, first.capsule, first.datagram)),
         None => fail("no connection request accepted (10)"),

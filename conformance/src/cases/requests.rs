@@ -422,7 +422,7 @@ fn filled(context: &mut Context) -> Check<(Vec<session::Session>, Link, Reply1, 
     Ok((taken, link, reply, bytes))
 }
 
-/// Closes what a case opened, so that the next case finds slots.
+/// Closes the connections of a case, so that the next case finds slots.
 fn leave(taken: Vec<session::Session>) -> Check {
     for mut session in taken {
         session.send_reliable(vec![id::DISCONNECTION])?;

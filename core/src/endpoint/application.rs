@@ -315,7 +315,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// ```
     /// use rakwire::endpoint::{ConnectionId, Peer, Protocol};
     ///
-    /// /// Bounds the queue of an application to 1 MB and what was in flight.
+    /// /// Bounds the queue of an application to 1 MB and the data in flight.
     /// fn on_queue_changed<P: Protocol>(peer: &mut Peer<'_, P>, id: ConnectionId, bytes: usize) {
     ///     peer.refuse_data(id, bytes > 1 << 20);
     /// }

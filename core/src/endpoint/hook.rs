@@ -131,7 +131,7 @@ pub trait Hook<P: Protocol> {
         Verdict::Pass
     }
 
-    /// Called before the output of the peer is taken, so that the hook can send messages of its own.
+    /// Called before the output of the peer is taken, so that the hook can send its own messages.
     fn update(&mut self, now: Instant, peer: &mut Peer<'_, P>) {
         let _ = (now, peer);
     }

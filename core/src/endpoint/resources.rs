@@ -35,7 +35,7 @@ use crate::time::Instant;
 /// [`NeverFits`](super::SendError::NeverFits), and a connection ends for lack of memory if the remote peer uses a
 /// higher channel.
 ///
-/// The Game Protocol: each chunk of a message, at most 504 bytes, fills blocks of its own, and a message of several
+/// The Game Protocol: each chunk of a message, at most 504 bytes, fills its own blocks, and a message of several
 /// chunks takes one block more. With blocks of 504 bytes or more a chunk is one block.
 ///
 /// `CONNECTIONS` is 1 to 65,534; `BLOCKS` is 4 to 65,535 (on 64-bit machines 4,294,967,295); `BLOCK_SIZE` is 32 to

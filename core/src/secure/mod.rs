@@ -102,7 +102,7 @@ pub use token::{
 
 // Compile-time checks of the types that hold secrets.
 //
-// They can be neither copied nor printed by accident, and each has drop code of its own or in its fields, where
+// They can be neither copied nor printed by accident, and each has drop code itself or in its fields, where
 // secrets are erased. The compiler cannot check the erasure itself.
 
 /// Fails to compile if a type implements one of the traits, because `UNIT` is then ambiguous.

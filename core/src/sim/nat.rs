@@ -77,7 +77,7 @@ impl NatBehavior {
 struct Entry {
     inside: SocketAddr,
     port: u16,
-    /// The destination of the port, if every destination has a port of its own.
+    /// The destination of the port, if every destination has a separate port.
     remote: Option<SocketAddr>,
     /// Addresses to which the socket has sent.
     contacted: Vec<SocketAddr>,

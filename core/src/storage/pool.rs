@@ -449,7 +449,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.size = node.used.into();
     }
 
-    /// Moves the front of a message of one block into a block of its own, which must have been charged.
+    /// Moves the front of a message of one block into a separate block, which must have been charged.
     pub(crate) fn split_front(&mut self, message: Block, length: usize, header: &H) -> BlockLink {
         let length = length.min(self.bytes(message).len());
         let front = self.take_block(&[], length, header)?;

@@ -605,7 +605,7 @@ fn queues(sender: &Station) -> String {
 
 /// Returns whether this end disconnected without complete delivery.
 ///
-/// If its application takes no events now, its reason is judged later.
+/// If its application takes no events now, its reason is checked later.
 fn gave_up(now: Instant, station: &Station) -> bool {
     let state = station.life.id().and_then(|id| station.peer.connection(id)).map(|info| info.state);
     let unseen = matches!(station.life, Life::Open(_)) && state == Some(ConnectionState::Disconnected);

@@ -1,4 +1,4 @@
-//! The server: one task owns the world, and a task for each connection passes on what its client wants.
+//! The server: one task owns the world, and a task for each connection forwards the input of its client.
 
 use std::time::Duration;
 

@@ -71,7 +71,7 @@ const WOKEN_A_TURN: usize = 16;
 /// The next step of the driver after [`State::drive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Send the written datagrams, and come back, because there may be more.
+    /// Send the written datagrams, and return, because there may be more.
     Again,
     /// Send the written datagrams, and sleep until this time.
     Sleep(Option<Instant>),
@@ -125,7 +125,7 @@ impl<P: Protocol> State<P> {
         });
     }
 
-    /// Makes this endpoint one of the shards of a server, with connection ids of its own. Must be called before there
+    /// Makes this endpoint one of the shards of a server, with its own connection ids. Must be called before there
     /// are connections.
     pub(crate) fn partition_ids(&mut self, number: usize, of: usize) -> Result<(), PartitionError> {
         let [number, of] = [number, of].map(|count| u16::try_from(count).unwrap_or(u16::MAX));

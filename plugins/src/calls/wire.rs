@@ -30,7 +30,7 @@ pub enum Refusal {
     BadArguments,
     /// The answer exceeds the maximum length.
     AnswerTooLong,
-    /// The function failed, with a code of its own.
+    /// The function failed, with a separate code.
     Failed(u8),
     /// Too many answers for the caller, or answers to be given later, are queued at the remote. The function has not
     /// run: retry later, or have fewer calls under way.

@@ -99,7 +99,7 @@ pub enum Failure {
     Local(Reason),
     /// The remote peer has ended it.
     Remote(Reason),
-    /// The connection has ended. The receiver may fetch again on another connection, and resumes from what it has.
+    /// The connection has ended. The receiver may fetch again on another connection, and resumes from its partial files.
     Disconnected,
 }
 

@@ -115,7 +115,7 @@ impl<const PEERS: usize> Event<PEERS> {
         self.remotes.iter().any(|(_, remote)| remote.next(self.status).is_some())
     }
 
-    /// Sends what is due with `send`, which returns whether there was room.
+    /// Sends due messages with `send`, which returns whether there was room.
     pub(super) fn transmit(&mut self, mut send: impl FnMut(ConnectionId, [u8; super::wire::LENGTH]) -> bool) {
         for (connection, remote) in self.remotes.iter_mut() {
             while let Some(message) = remote.next(self.status) {

@@ -17,7 +17,7 @@ const MAX_GAP: u8 = 5;
 /// The number of frames for which the buffer must be fuller than needed before one is skipped.
 const SURPLUS_FRAMES: u8 = 50;
 
-/// What to play next.
+/// The frame to play next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Playback<'b> {
     /// A frame.

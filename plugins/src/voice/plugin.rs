@@ -135,7 +135,7 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
         self.others.iter().filter(|(_, other)| !other.buffer.is_silent()).map(|(id, _)| id)
     }
 
-    /// Returns what to play of a speaker; call it once per frame time.
+    /// Returns the frame to play of a speaker; call it once per frame time.
     pub fn play(&mut self, now: Instant, id: ConnectionId) -> Playback<'_> {
         let VoiceConfig { frame_time, max_delay, .. } = self.config;
         match self.others.get_mut(id) {

@@ -50,7 +50,7 @@ pub(crate) enum Excess {
     Rate,
 }
 
-/// Addresses without limits of their own.
+/// Addresses without their own limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Exempt {
     pub(crate) networks: Vec<IpNet>,

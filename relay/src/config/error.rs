@@ -21,7 +21,7 @@ pub(super) type Naming<'a> = &'a dyn Fn(&str) -> String;
 const SOURCES: &str = "has an index.html that loads TypeScript, which no browser runs: build the page, and use the directory that \
                        the build writes";
 
-/// An error in the configuration. Its text is one line that says what to change, and calls options by their keys in the
+/// An error in the configuration. Its text is one line with the necessary change, and calls options by their keys in the
 /// file.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -54,7 +54,7 @@ pub enum ConfigError {
         address: HostPort,
         /// The key of the address in the table of the target.
         key: &'static str,
-        /// Why, and what to change.
+        /// The reason, and the necessary change.
         reason: AddressError,
     },
     /// Listening on the address fails.
@@ -138,7 +138,7 @@ pub enum ConfigError {
     AcmeDomain {
         /// The name.
         domain: String,
-        /// Why it is not a host name, and what to write.
+        /// The reason why it is not a host name, and the accepted form.
         reason: &'static str,
     },
     /// A value is below a required minimum.
@@ -186,7 +186,7 @@ impl ConfigError {
         keys.iter().map(|key| key.split('.').map(str::to_owned).collect()).collect()
     }
 
-    /// Returns the description and what to change, for the key at index `at` of the error's keys.
+    /// Returns the description and the necessary change, for the key at index `at` of the error's keys.
     pub(super) fn reason(&self, at: usize, name: Naming<'_>) -> String {
         match self {
             Self::Tls { reason, .. } => reason.clone(),
@@ -254,7 +254,7 @@ impl ConfigError {
 const OWN_FRONT: [&str; 2] = ["the front", "udp.listen"];
 const OWN_WEBTRANSPORT: [&str; 2] = ["WebTransport of the relay", "webtransport.listen"];
 
-/// Says which part of the relay has the address of its own target, and what to change.
+/// Says which part of the relay has the address of its own target, and the necessary change.
 fn own_address(
     [own, option]: [&str; 2],
     target: &TargetName,
@@ -272,7 +272,7 @@ fn no_page(directory: &Path, reason: impl fmt::Display, option: &str) -> String 
     format!("'{}' {reason} for {option}", directory.display())
 }
 
-/// Says what to do about an address on which listening fails.
+/// Returns the hint for an address on which listening fails.
 fn cannot_listen(protocol: &str, address: SocketAddr, source: &io::Error, option: &str) -> String {
     format!(
         "cannot listen on {protocol}{address} ({source}): choose another {option}, or stop the program that uses it"
@@ -337,7 +337,7 @@ impl Error for ConfigError {
     }
 }
 
-/// A file with a secret that every user of this machine can read. Its text says what to change.
+/// A file with a secret that every user of this machine can read. Its text describes the necessary change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExposedFile {
     /// The option with the secret, or with the name of the file.

@@ -53,7 +53,7 @@ pub struct Override {
     pub values: Vec<String>,
 }
 
-/// An error in one of the layers: one line that says where it is and what to change.
+/// An error in one of the layers: one line that says where it is and the necessary change.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct LoadError(String);

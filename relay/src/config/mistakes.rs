@@ -74,12 +74,12 @@ fn wrong_target(path: &[String], table: &Table) -> Option<String> {
     }
 }
 
-/// Says what to write instead of a value, where a key has settings below it.
+/// Returns the hint for a value, where a key has settings below it.
 fn no_table(path: &[String], value: &Value) -> String {
     format!("{} is not a valid value: write a table [{}] with settings", shown(value), dotted(path))
 }
 
-/// Says what to write instead of an unknown key.
+/// Returns the hint for an unknown key.
 fn unknown(path: &[String]) -> String {
     match nearest(path) {
         Some(key) => format!("there is no such key: did you mean {key}?"),

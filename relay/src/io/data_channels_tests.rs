@@ -81,7 +81,7 @@ async fn find(relay: &Relay, socket: &UdpSocket, name: &str) {
     }
 }
 
-/// A client without a task of its own: its events stay queued until they are polled.
+/// A client without a separate task: its events stay queued until they are polled.
 pub(super) struct Client {
     pub(super) session: Session,
     socket: UdpSocket,

@@ -57,7 +57,7 @@ pub(crate) struct Driver<'a> {
     /// Its entry in the operator's list.
     listed: OpenFlowGuard,
     catch_up: CatchUp,
-    /// Records what the flow observes of its game server, and whether the flow has sent something.
+    /// Records observations of the game server, and whether the flow has sent something.
     observations: Arc<Observations>,
     has_begun: bool,
 }

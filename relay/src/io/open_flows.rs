@@ -232,7 +232,7 @@ impl<C> State<C> {
     }
 }
 
-/// A mailbox for one [`Request`]; a later request replaces an earlier one. The drain request has a flag of its own.
+/// A mailbox for one [`Request`]; a later request replaces an earlier one. The drain request has a separate flag.
 #[derive(Debug)]
 pub(crate) struct Handover<C> {
     state: Mutex<State<C>>,

@@ -106,7 +106,7 @@ pub(super) fn make(names: &[String], validity: Validity) -> Result<Loaded, TlsEr
     Ok(Loaded { key: Arc::new(key), expires })
 }
 
-/// A problem with a certificate; the text is one line that says what to change.
+/// A problem with a certificate; the text is one line with the necessary change.
 #[derive(Debug, Error)]
 pub(crate) enum TlsError {
     /// A file cannot be read.

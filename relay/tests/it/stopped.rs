@@ -38,7 +38,7 @@ async fn start(ping_interval: &str) -> (Program, SocketAddr) {
     (relay, udp.unwrap())
 }
 
-/// The WebTransport page uses a relay of its own: both ends of QUIC time out after the same silence, and input that a
+/// The WebTransport page uses a separate relay: both ends of QUIC time out after the same silence, and input that a
 /// relay reads late helps only its own end.
 #[tokio::test]
 async fn players_survive_a_long_pause_of_the_relay() {

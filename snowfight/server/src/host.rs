@@ -136,7 +136,7 @@ impl Host {
     /// Binds both sockets.
     ///
     /// # Errors
-    /// An [`OptionsError`] that says what to change.
+    /// An [`OptionsError`] with the necessary change.
     pub async fn bind(options: &Options) -> Result<Self, OptionsError> {
         if usize::from(options.bots) > MAX_PLAYERS / 2 {
             return Err(OptionsError::TooManyBots(options.bots));

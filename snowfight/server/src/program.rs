@@ -9,7 +9,7 @@ use std::thread;
 /// The length of the queue of lines.
 const LINES: usize = 16;
 
-/// The reason why a program fails: one line that says what to do, and an exit status.
+/// The reason why a program fails: one line with a hint, and an exit status.
 #[derive(Debug)]
 pub struct Failure {
     line: String,

@@ -50,7 +50,7 @@ impl<P: Protocol> Connection<P> {
     /// The Game Protocol: a message has 1 to 129,024 bytes, and there are no receipts.
     ///
     /// # Errors
-    /// A [`SendError`] that describes what to do.
+    /// A [`SendError`] that describes the solution.
     pub fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.driver.borrow_mut().send(message, delivery)
     }

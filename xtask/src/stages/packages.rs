@@ -1,4 +1,4 @@
-//! Stages of what is published: crates, products in separate workspaces, and packages as their users get them.
+//! Stages of published artefacts: crates, products in separate workspaces, and packages as their users get them.
 
 use anyhow::Result;
 

@@ -81,7 +81,7 @@ impl Options {
             ("--keep", self.keep),
             ("--resume", self.resume),
             ("--connect", self.connect),
-            // The one for RakNet is a command of its own.
+            // The one for RakNet is a separate command.
             ("--publish", self.publish && self.part.is_some()),
             ("--update", self.update),
         ];

@@ -32,7 +32,7 @@ const TARGETS: [&str; 14] = [
     "admission",
 ];
 /// Number of inputs that the stage tries per target: about a minute in total. They come from a fixed seed, so that a
-/// change is judged by its effect and not by chance; use the command to search further.
+/// change is evaluated by its effect and not by chance; use the command to search further.
 const STAGE_RUNS: [u32; 14] = [
     8_000_000, 20_000_000, 15_000, 5_000, 400_000, 400_000, 200_000, 1_000_000, 600, 20_000, 100_000,
     200_000, 2_000_000, 20_000,

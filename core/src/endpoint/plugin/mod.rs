@@ -35,7 +35,7 @@ pub trait MessageSender<P: Protocol> {
 /// A component that communicates with its counterparts at other peers.
 ///
 /// All methods are optional. A plugin has neither a clock nor a socket; the time passed to it never decreases. It keeps
-/// state for each connection in a [`BySlot`]. It offers information to the application by methods of its own, or
+/// state for each connection in a [`BySlot`]. It offers information to the application by its own methods, or
 /// [injects](Self::inject) it as messages.
 ///
 /// ```
@@ -118,7 +118,7 @@ pub trait Plugin<P: Protocol> {
         let _ = (now, id, reason);
     }
 
-    /// Handles a received message: one with an id of its own, or any if the plugin [watches all](Self::watches_all).
+    /// Handles a received message: one with an id of the plugin, or any if the plugin [watches all](Self::watches_all).
     ///
     /// If it is dropped, neither the plugins behind this one nor the application see it. So a plugin drops its own
     /// messages, replaces a message by [injecting](Self::inject) another, or holds one back to inject it later.

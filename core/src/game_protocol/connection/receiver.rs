@@ -257,7 +257,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Releases up to `blocks` blocks of the promise for a message.
+    /// Releases up to `blocks` blocks of the reservation for a message.
     fn release_promise(&mut self, cx: &mut Context<'_, '_>, record: Block, blocks: u16) {
         let released = take_promise(cx, record, blocks);
         cx.pool.shares.release(&mut self.share, released.into());
@@ -422,7 +422,7 @@ fn partial_mut<'c>(cx: &'c mut Context<'_, '_>, record: Block) -> Option<&'c mut
     Some(partial)
 }
 
-/// Takes up to `blocks` blocks off the promise for a message and returns their number.
+/// Takes up to `blocks` blocks off the reservation for a message and returns their number.
 fn take_promise(cx: &mut Context<'_, '_>, record: Block, blocks: u16) -> u16 {
     let Some(partial) = partial_mut(cx, record) else { return 0 };
     let taken = partial.promised.min(blocks);

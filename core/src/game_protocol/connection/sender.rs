@@ -163,7 +163,7 @@ impl Sender {
 
     /// Returns the longest message that is accepted and that an identically configured peer can receive.
     ///
-    /// The receiver promises blocks for all chunks and one for their record.
+    /// The receiver reserves blocks for all chunks and one for their record.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {
         let shares = &cx.pool.shares;
         let blocks = shares.most(&self.share, Purpose::Send).min(shares.most(&self.share, Purpose::Receive));

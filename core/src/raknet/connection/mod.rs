@@ -392,7 +392,7 @@ impl Connection {
                 cx.stats.drop(DropReason::OutsideWindow);
                 return Ok(());
             }
-            // Some peers give two datagrams the same number, so the message numbers decide what is new.
+            // Some peers give two datagrams the same number, so the message numbers decide which data is new.
             DatagramStatus::New | DatagramStatus::Deferred | DatagramStatus::Duplicate => {
                 let is_repeated = status == DatagramStatus::Duplicate;
                 if is_repeated {
@@ -432,7 +432,7 @@ impl Connection {
     /// Handles the capsules of a datagram.
     ///
     /// A malformed capsule ends the datagram; the capsules before it count. A capsule for which there is no memory does
-    /// not block those behind it, which may be what frees memory.
+    /// not block those behind it, which may free memory.
     fn handle_capsules(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -532,7 +532,7 @@ impl Connection {
             let notification = self.handshake.take_disconnection_notification()?;
             return self.sender.compose_disconnection_notification(cx, &notification, buffer);
         }
-        // Acknowledgements do not wait for the congestion window, because they are what opens it.
+        // Acknowledgements do not wait for the congestion window, because they open it.
         if let Some(length) = self.receiver.compose(cx, sizes, buffer) {
             return Some(length);
         }

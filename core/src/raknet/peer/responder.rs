@@ -112,7 +112,7 @@ type Written = Result<SocketAddr, WireError>;
 /// The offline state of a peer: a bounded number of answers and pings.
 #[derive(Debug)]
 pub(super) struct StatelessResponder {
-    // Pongs have a queue of their own, so that a flood of pings replaces no handshake.
+    // Pongs have a separate queue, so that a flood of pings replaces no handshake.
     answers: BoundedQueue<(SocketAddr, Answer), ANSWERS>,
     pongs: BoundedQueue<(SocketAddr, u64), ANSWERS>,
     pings: Deque<Ping, PINGS>,

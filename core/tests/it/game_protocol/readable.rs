@@ -44,7 +44,7 @@ fn each_connection_can_be_read_alone() {
         for from in [CLIENT, UNKNOWN_SOURCE] {
             server.handle_datagram(START, from.into(), &packet(LAST, 0, number, &[number as u8]));
         }
-        // The first connection is reported but not read; the second one can be read all the same.
+        // The first connection is reported but not read; the second one can be read nevertheless.
         assert_eq!(readable(&mut server), there);
         assert_eq!(messages(&mut server, there[1]), [[number as u8]]);
     }

@@ -22,7 +22,7 @@ const NOW: Instant = Instant::from_micros(1_000_000);
 /// Numbers beyond those of the handshake.
 const NEXT: u32 = 20;
 
-/// Returns a source address in a network of its own.
+/// Returns a source address in a separate network.
 fn source(network: u8, port: u16) -> SocketAddr {
     ([203, 0, network, 1], port).into()
 }

@@ -320,7 +320,7 @@ impl Hook<RakNet> for Blind {
 
 #[test]
 fn a_hook_that_does_not_watch_events_receives_none() {
-    // It is notified of the connection all the same.
+    // It is notified of the connection nevertheless.
     connect(&mut pair(Blind));
     let mut both = pair((Blind, MessageFilter::<1>::new()));
     both.a.connect(both.now, both.b_address).expect("a free slot");

@@ -102,7 +102,7 @@ proptest! {
         let mut server = peer(server_config());
         server.handle_datagram(Instant::from_micros(1), address, &bytes);
         prop_assert_eq!(server.connections().count(), 0);
-        // A pong has a limit of its own: 33 bytes and the advertisement, which is empty here.
+        // A pong has a separate limit: 33 bytes and the advertisement, which is empty here.
         let cap = (bytes.len() as u64).max(33);
         prop_assert!(drain(&mut server, Instant::from_micros(1)) <= cap);
     }

@@ -79,7 +79,7 @@ fn accepted_messages_fit_an_equal_peer_of_any_size() {
     }
 }
 
-/// The receiver promises memory by the negotiated MTU, whatever the path carries now.
+/// The receiver reserves memory by the negotiated MTU, whatever the path carries now.
 #[test]
 fn accepted_messages_arrive_after_the_path_has_shrunk() {
     for refused in [1_459, 1_167] {

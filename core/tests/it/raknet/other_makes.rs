@@ -268,7 +268,7 @@ fn a_repeated_datagram_number_hides_no_reliable_message() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateMessage), 1);
 }
 
-/// A repeated number is acknowledged, so a message in it without memory is lost, which has a counter of its own.
+/// A repeated number is acknowledged, so a message in it without memory is lost, which has a separate counter.
 #[test]
 fn a_message_lost_with_a_repeated_number_is_counted() {
     let mut config = server_config();

@@ -73,7 +73,7 @@ fn each_connection_can_be_read_alone() {
             client.send(now, *id, &[0xFE, number], Delivery::RELIABLE_ORDERED).unwrap();
         }
         exchange(&mut now, &mut clients, &mut server);
-        // The first connection is reported but not read; the second one can be read all the same.
+        // The first connection is reported but not read; the second one can be read nevertheless.
         assert_eq!(readable(&mut server), there);
         assert_eq!(numbers(&mut server, there[1]), [number]);
     }

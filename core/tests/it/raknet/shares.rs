@@ -24,7 +24,7 @@ fn latency(millis: u64) -> Conditions {
     Conditions { latency: Duration::from_millis(millis), ..Conditions::default() }
 }
 
-/// Returns part `index` of `count`, of `length` bytes, in a datagram of its own.
+/// Returns part `index` of `count`, of `length` bytes, in a separate datagram.
 fn part(index: u32, count: u32, length: usize) -> Vec<u8> {
     let bits = u16::try_from(length * 8).unwrap_or(u16::MAX);
     let split = Some(Split { count, id: 1, index });
@@ -211,7 +211,7 @@ fn a_message_beyond_half_a_share_arrives_or_fails_with_a_reason() {
 }
 
 /// The state of the high channels comes in addition to the shares. Messages that do not fit next to it are refused
-/// with an error of their own.
+/// with a separate error.
 #[test]
 fn high_channels_leave_a_small_peer_its_shares() {
     let capacity = Capacity { connections: 1, blocks: 24, block_size: 64 };

@@ -1,6 +1,6 @@
 //! A counting allocator.
 //!
-//! It counts for the whole process, including any other tests, so a test that uses it must be a program of its own
+//! It counts for the whole process, including any other tests, so a test that uses it must be a separate program
 //! with a single test.
 
 use std::alloc::System;

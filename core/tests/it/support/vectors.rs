@@ -181,7 +181,7 @@ fn decode<'a>(category: Category, entry: &Map<String, Json>, bytes: &'a [u8]) ->
     })
 }
 
-/// An address as a packet of its own.
+/// An address as a separate packet.
 struct Address(SocketAddr);
 
 impl<'a> Wire<'a> for Address {

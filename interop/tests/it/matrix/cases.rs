@@ -76,7 +76,7 @@ impl Case {
         reliability.is_sequenced() || !reliability.is_reliable()
     }
 
-    /// Returns how many messages must come back for the cell to be meaningful.
+    /// Returns how many messages must be echoed for the cell to be meaningful.
     pub(crate) const fn least(&self) -> u32 {
         if self.may_lose() { self.count / 10 } else { self.count }
     }

@@ -1,4 +1,4 @@
-//! Runs one cell: sends messages to a peer and back, and checks that they arrive as their reliability promises.
+//! Runs one cell: sends messages to a peer and back, and checks that they arrive as their reliability guarantees.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;

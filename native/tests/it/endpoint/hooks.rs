@@ -118,7 +118,7 @@ async fn a_shared_hook_is_changed_at_run_time<P: Subject>() {
     assert_eq!(receive(&there).await.bytes, b"\x90three");
 }
 
-/// Greets each new connection, and notifies the application of messages of its own.
+/// Greets each new connection, and notifies the application of its own messages.
 #[derive(Default)]
 pub(crate) struct Greeter {
     ungreeted: Vec<ConnectionId>,

@@ -1,4 +1,4 @@
-//! A file being received: what was requested, and what was checked.
+//! A file being received: its requested and its verified parts.
 
 use sha2::{Digest, Sha256};
 

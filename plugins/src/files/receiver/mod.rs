@@ -105,7 +105,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         self.pacer.bytes_per_second = bytes_per_second;
     }
 
-    /// Fetches all files of a peer that are not here yet. It resumes what earlier transfers have left.
+    /// Fetches all files of a peer that are not here yet. It resumes earlier transfers.
     ///
     /// # Errors
     /// [`TransferInProgress`].

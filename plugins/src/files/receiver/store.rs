@@ -49,7 +49,7 @@ pub trait Store {
 
     /// Returns the size of an older version of a file from which a patch may start.
     ///
-    /// It is called when nothing of the file is here, or what is here is wrong. The default returns `None`, for
+    /// It is called when there is no part of the file, or a wrong one. The default returns `None`, for
     /// applications that cannot apply patches.
     fn base(&mut self, _file: u32) -> Option<u64> {
         None

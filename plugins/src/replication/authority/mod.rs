@@ -244,7 +244,7 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         self.memory.parts().peer(id).map(|peer| peer.budget = bytes).is_some()
     }
 
-    /// Returns the counters of what a client was sent.
+    /// Returns the counters of the data sent to a client.
     #[must_use]
     pub fn peer_stats(&self, id: ConnectionId) -> Option<PeerStats> {
         self.memory.view().peer(id).map(|peer| peer.stats)

@@ -15,7 +15,7 @@ pub struct AuthorityStats {
     pub mismatched: u64,
 }
 
-/// Counters of what a client was sent, from which a bandwidth graph can be drawn.
+/// Counters of the data sent to a client, from which a bandwidth graph can be drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerStats {
     /// Messages that were sent.

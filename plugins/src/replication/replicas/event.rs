@@ -5,7 +5,7 @@
 pub enum RemoveReason {
     /// The authority has despawned it.
     Destroyed,
-    /// It has left the scope of this peer, and may come back.
+    /// It has left the scope of this peer, and may return.
     OutOfScope,
     /// The connection to the authority has ended.
     Disconnected,

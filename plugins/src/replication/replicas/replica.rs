@@ -15,7 +15,7 @@ pub(super) struct Replica {
     pub(super) is_unsent: bool,
 }
 
-/// A slot: its present entity and the previous one. Its fields are in a row of their own.
+/// A slot: its present entity and the previous one. Its fields are in a separate row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) replica: Option<Replica>,

@@ -1,4 +1,4 @@
-//! Peers that lie, flood and request what they must not have.
+//! Peers that lie, flood and request forbidden files.
 
 use proptest::prelude::*;
 use rakwire::Instant;

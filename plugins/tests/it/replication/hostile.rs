@@ -80,7 +80,7 @@ fn older_state_does_not_overwrite_a_newer_one() {
     assert_ne!(world.authority.get(id).map(|entity| entity.values[0]), Some(9), "the number alone decides");
 }
 
-/// A client that acknowledges what it does not have harms only itself, and it cannot acknowledge future ticks.
+/// A client that acknowledges missing updates harms only itself, and it cannot acknowledge future ticks.
 #[test]
 fn false_acknowledgements_harm_only_their_sender() {
     let mut world = World::new();

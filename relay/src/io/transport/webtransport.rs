@@ -263,7 +263,7 @@ async fn read_close(connection: Connection, stream: RecvStream) -> FromClient {
             Ok(Some(Capsule::CloseWebTransportSession { .. }) | None) => break FromClient::Closed,
             Ok(Some(_)) => {}
             Err(_) if connection.close_reason().is_some() => std::future::pending().await,
-            // Ending without a close capsule, or inside one, closes the session all the same.
+            // Ending without a close capsule, or inside one, closes the session nevertheless.
             Err(CapsuleError::UnexpectedEnd | CapsuleError::Io(_)) => break FromClient::Closed,
             Err(_) => break FromClient::Violation,
         }

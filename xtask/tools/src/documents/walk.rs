@@ -4,7 +4,7 @@
 const WALKS: [(&str, usize, usize); 2] =
     [("From the socket to `recv`", 20, 12), ("From `send` to the socket", 20, 12)];
 
-/// The files that a datagram passes, and the number of times that it comes back to one that it has left.
+/// The files that a datagram passes, and the number of times that it returns to one that it has left.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Walk {
     pub(super) heading: &'static str,

@@ -149,7 +149,7 @@ impl Games<'_> {
     }
 }
 
-/// The player comes back without a reset.
+/// The player returns without a reset.
 fn second_game(machine: Machine) -> Result<()> {
     let report = machine.succeed()?;
     let snapshots = report.number_of("session=2", "snapshots")?;

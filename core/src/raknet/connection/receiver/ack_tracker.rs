@@ -333,7 +333,7 @@ impl AckTracker {
     /// Returns the last number of the run of listed numbers that begins with `first`, up to `last`.
     ///
     /// The original rejects an acknowledgement of the highest number and all records after it (docs/raknet.md#records),
-    /// so that number is in a record of its own.
+    /// so that number is in a separate record.
     fn end_of_run(&self, states: &RecvStates<'_>, kind: RecordKind, first: U24, last: U24) -> U24 {
         let last = if last == TOP && first != TOP { TOP.minus(1) } else { last };
         let mut at = first;

@@ -74,7 +74,7 @@ pub(super) struct Receiver {
     reassembly: Reassembly,
     /// The block of the message buffered last, while another one may be appended to it.
     packing: BlockLink,
-    /// A bit for each channel on which the next message has arrived and waits for a block of its own.
+    /// A bit for each channel on which the next message has arrived and waits for a separate block.
     stalled: u32,
     /// Messages and receipts for the application.
     receive_queue: Queue,
@@ -615,7 +615,7 @@ impl Receiver {
         true
     }
 
-    /// Moves the first message of a channel from a shared block to a block of its own.
+    /// Moves the first message of a channel from a shared block to a separate block.
     ///
     /// Returns `None` if there is no room for that.
     fn unpack_first(&mut self, cx: &mut Context<'_, '_>, first: IncomingMessage) -> BlockLink {

@@ -1,7 +1,7 @@
 //! Probing of a receiver with full memory.
 //!
 //! Lost messages precede new ones. But a receiver may also drop messages because its memory is full, and other messages
-//! may be what frees it, such as the missing parts of a split message. RakNet cannot report that: to the sender,
+//! may free it, such as the missing parts of a split message. RakNet cannot report that: to the sender,
 //! dropped messages look lost. So after a few consecutive timeouts all sources of messages are tried in turn, each in
 //! datagrams of its own, and most datagrams are given to the source that was acknowledged last.
 

@@ -214,7 +214,7 @@ impl Sender {
         let Some(&message) = cx.pool.header(block).outgoing() else { return false };
         let length = writer.written() + message.header_size() + bytes;
         if length > limit || !self.validation.allows(length) {
-            // A part that was made for a larger MTU is sent in a datagram of its own, which is fragmented.
+            // A part that was made for a larger MTU is sent in a separate datagram, which is fragmented.
             let is_alone = writer.written() == DATA_HEADER;
             if !SPLITTING || !is_alone || !self.validation.allows(length) {
                 return false;

@@ -8,7 +8,7 @@ use crate::raknet::config::PRIORITIES;
 use crate::raknet::delivery::Priority;
 use crate::time::{Instant, divide};
 
-/// The priorities that have a queue of their own.
+/// The priorities that have a separate queue.
 ///
 /// Without the feature `priorities` all messages share one queue.
 #[cfg(feature = "priorities")]
