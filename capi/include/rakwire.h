@@ -25,7 +25,7 @@
 // The call succeeded.
 #define RAKWIRE_OK 0
 
-// A pointer that is needed is null.
+// A required pointer is null.
 #define RAKWIRE_ERROR_NULL -1
 
 // A pointer to a struct is not aligned.
@@ -322,7 +322,7 @@
 // Treats each loss as congestion (RFC 6582).
 #define RAKWIRE_CONGESTION_NEW_RENO 1
 
-// No limit of rakwire_wait().
+// No time limit for rakwire_wait().
 #define RAKWIRE_FOREVER 4294967295
 
 // Bit of rakwire_features(): secure connections and connect tokens.
@@ -742,7 +742,7 @@ typedef struct {
 extern "C" {
 #endif // __cplusplus
 
-// Returns the sentence about the last call on this thread that failed, or an empty string. It is valid until another call
+// Returns the description of the last failed call on this thread, or an empty string. It is valid until another call
 // on this thread fails.
 const char *rakwire_last_error(void);
 

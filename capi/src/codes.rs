@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The call succeeded.
 pub const RAKWIRE_OK: i32 = 0;
-/// A pointer that is needed is null.
+/// A required pointer is null.
 pub const RAKWIRE_ERROR_NULL: i32 = -1;
 /// A pointer to a struct is not aligned.
 pub const RAKWIRE_ERROR_MISALIGNED: i32 = -2;
@@ -153,7 +153,7 @@ pub(crate) fn guard(body: impl FnOnce() -> Outcome<i32>) -> i32 {
     }
 }
 
-/// Returns the sentence about the last call on this thread that failed, or an empty string. It is valid until another call
+/// Returns the description of the last failed call on this thread, or an empty string. It is valid until another call
 /// on this thread fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_last_error() -> *const c_char {

@@ -206,7 +206,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char) -> Outcome<Option<&'a str>> {
     std::str::from_utf8(bytes).map(Some).map_err(|_| Failure::new(RAKWIRE_ERROR_STRING))
 }
 
-/// As [`text`], for a string that is needed.
+/// Like [`text`], for a required string.
 ///
 /// # Safety
 /// As [`text`].

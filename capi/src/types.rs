@@ -181,7 +181,7 @@ pub const RAKWIRE_CONGESTION_DELAY: u8 = 0;
 /// Treats each loss as congestion (RFC 6582).
 pub const RAKWIRE_CONGESTION_NEW_RENO: u8 = 1;
 
-/// No limit of rakwire_wait().
+/// No time limit for rakwire_wait().
 pub const RAKWIRE_FOREVER: u32 = 0xFFFF_FFFF;
 
 /// Bit of rakwire_features(): secure connections and connect tokens.

@@ -69,7 +69,7 @@ impl Bell {
         self.send(END);
     }
 
-    /// Sends a byte. A full socket has others that wake the loop, and a loop that is gone needs none.
+    /// Sends a byte. A full socket already wakes the loop, and a closed loop needs no wake.
     fn send(&self, byte: u8) {
         let _ = self.socket.send(&[byte]);
     }

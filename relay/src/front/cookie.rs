@@ -44,7 +44,7 @@ impl CookieKey {
     }
 }
 
-/// A key is secret, so that its bytes are not printed.
+/// A secret key. Its bytes are not printed.
 impl fmt::Debug for CookieKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("CookieKey(..)")

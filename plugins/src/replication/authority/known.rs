@@ -9,7 +9,7 @@ pub(super) enum Knowledge {
     Absent,
     /// The full state is being sent.
     Creating,
-    /// The client has the full state of some tick, and is sent changes since then.
+    /// The client has the full state of some tick, and gets changes since then.
     Present,
     /// The removal is being sent.
     Removing,
