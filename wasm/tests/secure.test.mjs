@@ -139,7 +139,7 @@ test("with a token for several servers, only the server of the connection is tru
   await assert.rejects(connect(server.url, { connectToken: elsewhere, identity }), fails("bad-option", /org:1 or game/));
 });
 
-test("invalid options are errors, whatever a page has stored", async (t) => {
+test("invalid options are errors, with any stored data of the page", async (t) => {
   const { server, identity, token } = await startWithTokens(t);
   const { key, hash, url } = server;
   const connectToken = token(`${key}@${server.address}`);
