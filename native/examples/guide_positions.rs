@@ -110,7 +110,7 @@ pub(crate) async fn walk(connection: Connection) {
     let mut ticks = interval(TICK);
     for x in (0..=u8::MAX).cycle() {
         ticks.tick().await;
-        // A full queue is no reason to wait: the next position is newer.
+        // Does not wait if the queue is full: the next position is newer.
         let _ = connection.try_send(&[MOVE, x, 0], NEWEST);
         if connection.closed_reason().is_some() {
             return;

@@ -24,7 +24,7 @@ pub(crate) async fn play(connection: Connection, mut on_news: impl FnMut(&News))
         match News::decode(&message.bytes) {
             Some(News::State(it, players)) => {
                 if let Some(direction) = me.and_then(|me| direction(me, it, &players)) {
-                    // A full queue is no reason to wait: the next state has another answer.
+                    // Does not wait if the queue is full: the next state is newer.
                     let _ = connection.try_send(&Request::Steer(direction).encode(), NEWEST);
                 }
             }
