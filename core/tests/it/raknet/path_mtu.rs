@@ -376,7 +376,7 @@ fn whole_messages_are_cut_when_the_path_shrinks() {
 }
 
 #[test]
-fn a_recut_message_keeps_its_receipt_and_arrives_once() {
+fn a_message_that_is_split_again_keeps_its_receipt_and_arrives_once() {
     let delivery = Delivery::new(Reliability::ReliableWithReceipt);
     for arrives_before in [true, false] {
         let mut path = Path::new();
@@ -600,7 +600,7 @@ fn a_large_transfer_arrives_on_a_path_without_large_datagrams() {
     assert_eq!(path.arrived, [100_000, 300_000]);
 }
 
-/// Ordered messages cannot arrive twice, so they are recut although large datagrams had arrived before.
+/// Ordered messages cannot arrive twice, so they are split again although large datagrams had arrived before.
 #[test]
 fn split_messages_arrive_after_the_path_has_shrunk() {
     let mut path = Path::new();
@@ -640,7 +640,7 @@ fn split_messages_arrive_after_the_path_has_shrunk_again() {
 
 /// All of it had arrived, but none of its acknowledgements, when the path became narrower.
 #[test]
-fn a_received_split_message_that_is_recut_arrives_once() {
+fn a_received_message_that_is_split_again_arrives_once() {
     let mut path = Path::new();
     path.longest_back = 0;
     path.deliver(5_000, Delivery::new(Reliability::ReliableOrderedWithReceipt));
@@ -654,10 +654,10 @@ fn a_received_split_message_that_is_recut_arrives_once() {
     assert_eq!(free, [0, 0]);
 }
 
-/// A message that arrived in part cannot be recut, nor one that may have arrived completely, since it could arrive
+/// A message that arrived in part cannot be split again, nor one that may have arrived completely, since it could arrive
 /// twice.
 #[test]
-fn a_message_that_cannot_be_recut_ends_the_connection() {
+fn a_message_that_cannot_be_split_again_ends_the_connection() {
     for is_on_its_way in [true, false] {
         let mut path = Path::new();
         path.send(50_000);
@@ -764,7 +764,7 @@ fn outages_without_large_datagrams_are_not_a_black_hole() {
 
 /// The last part arrives; the others exceed the path by less than a ping.
 #[test]
-fn an_unrecuttable_message_does_not_hang_on_a_slightly_narrow_path() {
+fn an_unsplittable_message_does_not_hang_on_a_slightly_narrow_path() {
     for longest in [1_157, 1_160, 1_164, 1_170] {
         let mut path = Path::with_latency(Duration::from_millis(10));
         path.deliver(50_000, Delivery::RELIABLE_ORDERED);
@@ -784,7 +784,7 @@ fn an_unrecuttable_message_does_not_hang_on_a_slightly_narrow_path() {
 
 /// Other messages arrive meanwhile, so no timeout elapses.
 #[test]
-fn an_unrecuttable_message_does_not_hang_among_others() {
+fn an_unsplittable_message_does_not_hang_among_others() {
     let mut path = Path::new();
     path.send(500_000);
     path.step();
@@ -901,7 +901,7 @@ fn datagrams_before_a_refused_one_deliver_their_message_once() {
 }
 
 #[test]
-fn split_messages_are_recut_after_a_refusal() {
+fn split_messages_are_split_again_after_a_refusal() {
     let mut path = Path::new();
     path.longest = 1_180;
     path.send(5_000);
@@ -948,7 +948,7 @@ fn a_message_that_fits_the_narrower_path_is_not_cut() {
 
 /// The memory is full of messages that the sender's own application has not read yet.
 #[test]
-fn a_message_is_recut_once_memory_is_available() {
+fn a_message_is_split_again_once_memory_is_available() {
     let mut path = Path::between([small(client_config()), peer(server_config())]);
     (path.longest, path.reads[0]) = (NARROW, 0);
     path.send_back(40);

@@ -1,7 +1,7 @@
-//! Recutting of messages into smaller parts for a path that has become narrower (docs/raknet.md#path-mtu).
+//! Splits sent messages again, into smaller parts for a path with a lower MTU (docs/raknet.md#path-mtu).
 //!
 //! A receiver counts the parts of a message and may expect all but the last to have the same length, so a part cannot
-//! be cut. But a message without an acknowledged part is still complete here: it is sent under another split id. The
+//! be split. But a message without an acknowledged part is still complete here: it is sent under another split id. The
 //! numbers of its parts were used, and receivers wait for each number. So each number is reused for a ping, which is
 //! dropped if the part has arrived after all.
 
@@ -16,7 +16,7 @@ use crate::raknet::wire::datagram::{DATA_HEADER, Sizes};
 use crate::serial::U24;
 use crate::storage::{Block, OwnedId, Purpose, Queue};
 
-/// The parameters for recutting messages.
+/// The parameters for splitting messages again.
 #[derive(Clone, Copy)]
 pub(super) struct Recut<'c> {
     pub(super) sizes: Sizes,
@@ -24,12 +24,12 @@ pub(super) struct Recut<'c> {
     pub(super) ping: &'c Control<'c>,
     /// The size of the longest datagram ever acknowledged, in bytes.
     ///
-    /// All parts of a message that fit into it may have arrived, with only their acknowledgements lost. If recut, a
+    /// All parts of a message that fit into it may have arrived, with only their acknowledgements lost. If split again, a
     /// message without a position in an order could arrive twice.
     pub(super) longest_arrived: usize,
 }
 
-/// The result of recutting messages. For several messages it is the greatest result of any.
+/// The result of splitting messages again. For several messages it is the greatest result of any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     All,
@@ -89,7 +89,7 @@ impl Recut<'_> {
 }
 
 impl SendQueue {
-    /// Recuts messages that wait to be sent, for the first time or again.
+    /// Splits queued messages and resends again.
     #[cold]
     #[inline(never)]
     pub(super) fn recut(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>) -> Fit {
@@ -120,7 +120,7 @@ impl SendQueue {
         fit
     }
 
-    /// Recuts the message of the first lost parts, or leaves its parts unchanged.
+    /// Splits the message of the first lost parts again, or leaves its parts unchanged.
     fn recut_lost(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -178,7 +178,7 @@ impl SendQueue {
         Some(class)
     }
 
-    /// Recuts messages that have not been sent, not even in part.
+    /// Splits messages again that have not been sent, not even in part.
     fn recut_new(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, to: QueueId) {
         let QueueId::New(class) = to else { return };
         let mut waiting = core::mem::take(self.queue(class));
