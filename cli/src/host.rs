@@ -48,8 +48,8 @@ pub(crate) fn list(addresses: &[SocketAddr]) -> String {
 /// Tries the addresses of a name in turn until one answers.
 ///
 /// The remaining time is divided among the remaining addresses, so unused time passes to the next one. Only a missing
-/// answer leads to the next address; any other error is returned immediately. If every address stays silent, the error of
-/// the last one is returned, or `no_answer` if there was none.
+/// answer leads to the next address; any other error is returned immediately. If every address stays silent, the error
+/// of the last one is returned, or `no_answer` if there was none.
 pub(crate) async fn try_each<T, E>(
     servers: &[SocketAddr],
     timeout: Duration,

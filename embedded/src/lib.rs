@@ -2,10 +2,10 @@
 //! an allocator.
 //!
 //! [`raknet::new`] creates a peer from memory, a network stack and a configuration. It returns a [`raknet::Runner`], which
-//! needs a separate task, and a [`raknet::Handle`], which all tasks can copy. [`game_protocol::new`] does the same for the
-//! Game Protocol, with the same types; a stack can be used for both. All network drivers of embassy-net are supported:
-//! Ethernet, Wi-Fi and modems. The clock is that of embassy-time, and random bytes come from a generator of the caller
-//! ([`entropy`]).
+//! needs a separate task, and a [`raknet::Handle`], which all tasks can copy. [`game_protocol::new`] does the same for
+//! the Game Protocol, with the same types; a stack can be used for both. All network drivers of embassy-net are
+//! supported: Ethernet, Wi-Fi and modems. The clock is that of embassy-time, and random bytes come from a generator of
+//! the caller ([`entropy`]).
 //!
 //! ```
 //! use core::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! The parts of `rakwire-native` that threads share, under the scheduler shuttle, which tries many orders of their steps.
 //!
-//! The files are shared with the driver. They take locks and atomics from `crate::sync`, which are those of the scheduler here.
-//! Run `cargo test` in this folder; `RAKWIRE_LOCKS_RUNS` sets the number of orders for each property.
+//! The files are shared with the driver. They take locks and atomics from `crate::sync`, which are those of the
+//! scheduler here. Run `cargo test` in this folder; `RAKWIRE_LOCKS_RUNS` sets the number of orders for each property.
 
 #![forbid(unsafe_code)]
 
@@ -39,8 +39,8 @@ mod sync {
 
     pub(crate) use shuttle::sync::{Arc, Mutex, MutexGuard, atomic};
 
-    /// The waker of one task. The driver has that of the crate `atomic-waker`, which has no lock and the same guarantee: a
-    /// wake after a registration wakes the task that is registered.
+    /// The waker of one task. The driver has that of the crate `atomic-waker`, which has no lock and the same
+    /// guarantee: a wake after a registration wakes the task that is registered.
     #[derive(Debug, Default)]
     pub(crate) struct AtomicWaker(Mutex<Option<Waker>>);
 

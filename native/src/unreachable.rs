@@ -104,8 +104,8 @@ mod linux {
 
     use super::{Reported, SocketAddr};
 
-    /// Maximum number of reports read at a time. The queue is limited by the receive buffer, and forged messages can fill
-    /// it.
+    /// Maximum number of reports read at a time. The queue is limited by the receive buffer, and forged messages can
+    /// fill it.
     const MOST: usize = 256;
     /// Space for an error and the address of the reporting machine, in either address family.
     const CONTROL: usize = 128;

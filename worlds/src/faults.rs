@@ -138,7 +138,8 @@ impl World {
         self.endings.push((now + lasts, Ending::Client(fault.client)));
     }
 
-    /// Loses the connection of a client to the relay, if it has one; the relay notices it immediately, or later by its pings.
+    /// Loses the connection of a client to the relay, if it has one; the relay notices it immediately, or later by its
+    /// pings.
     fn lose_carrier(&mut self, number: usize, lasts: Duration, forgets_ticket: bool) {
         let Some(client) = self.clients.get_mut(number).and_then(Option::as_mut) else { return };
         let crate::client::Carrier::Up { port } = client.carrier else { return };

@@ -1,9 +1,9 @@
 //! Worlds in one process: clients, routers, a relay, a front and a game server on one virtual clock and one seed.
 //!
 //! The code under test is the product's own: the peers of the core, and the flows and the front of the relay, all without
-//! IO. Networks, routers and clocks are simulated. A [`plan::Plan`] is derived from a seed and lists the clients and the
-//! faults of a world; [`world::World`] runs it and checks after each step that no message is lost, duplicated, out of
-//! order or of another connection, and that memory is bounded. At the end the faults stop, and all clients must be
+//! IO. Networks, routers and clocks are simulated. A [`plan::Plan`] is derived from a seed and lists the clients and
+//! the faults of a world; [`world::World`] runs it and checks after each step that no message is lost, duplicated, out
+//! of order or of another connection, and that memory is bounded. At the end the faults stop, and all clients must be
 //! connected with everything delivered within a bound.
 //!
 //! ```text

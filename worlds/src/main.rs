@@ -12,8 +12,8 @@ use rakwire_worlds::plant::Plant;
 use rakwire_worlds::shrink::{run, shrink};
 
 /// Runs simulated worlds of clients, routers, a relay, a front and a game server, with faults, and checks that no message
-/// is lost, duplicated, out of order or of another connection, that memory is bounded, and that everything is delivered once
-/// the faults have stopped.
+/// is lost, duplicated, out of order or of another connection, that memory is bounded, and that everything is delivered
+/// once the faults have stopped.
 #[derive(Parser)]
 #[command(version)]
 struct Options {

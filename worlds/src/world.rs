@@ -63,8 +63,8 @@ pub struct Outcome {
 pub(crate) enum Phase {
     /// Faults begin and all applications send.
     Active,
-    /// There are no faults. Each connection sends a last message, and those that send much continue, until the others have
-    /// everything.
+    /// There are no faults. Each connection sends a last message, and those that send much continue, until the others
+    /// have everything.
     Settling { others_are_done: bool },
     /// All clients have disconnected.
     Closing,

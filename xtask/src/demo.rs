@@ -32,7 +32,8 @@ const POLL: Duration = Duration::from_millis(50);
 /// Slightly longer than the interval at which a game server reports during a measurement.
 const REPORT_INTERVAL: Duration = Duration::from_millis(1_200);
 
-/// The needs of the demo. The steps of the page after cargo run in parallel with the build of the programs, so it comes first.
+/// The needs of the demo. The steps of the page after cargo run in parallel with the build of the programs, so it comes
+/// first.
 const NEEDS: [Need; 2] = [Need::DemoPage, Need::DemoPrograms];
 const SMOKE_NEEDS: [Need; 3] = [Need::DemoPage, Need::DemoPrograms, Need::Chromium];
 /// Measurements use the page as it is published.

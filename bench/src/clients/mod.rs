@@ -113,7 +113,8 @@ pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     ])
 }
 
-/// Measures the server with one and with two shards: alongside the clients, sharing two cores, and alternating with them.
+/// Measures the server with one and with two shards: alongside the clients, sharing two cores, and alternating with
+/// them.
 pub(crate) fn shards(bench: &Bench, rounds: u32, effort: Effort) -> Result<Vec<Row>> {
     let size = Size::of(effort);
     let (mut one, mut two) = (OfShards::default(), OfShards::default());

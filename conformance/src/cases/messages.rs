@@ -1,7 +1,8 @@
 //! Group 6: reliabilities, order and capsules; group 7: messages in parts.
 //!
 //! A connected ping may travel under any reliability, and its pong shows that it was delivered. So these cases need
-//! nothing of the application after the server. Of several pings that come together a peer may answer only the last one.
+//! nothing of the application after the server. Of several pings that come together a peer may answer only the last
+//! one.
 
 use crate::case::{Case, Context};
 use crate::case::{MUST, SHOULD};

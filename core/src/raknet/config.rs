@@ -43,9 +43,9 @@ pub enum CookiePolicy {
     /// [`UnderLoad`](Self::UnderLoad) with a limit derived from [`max_incoming`](Config::max_incoming).
     ///
     /// `unvalidated` is an eighth of it, at least 2 (1 below 8 slots) and at most 16. Every client is admitted while
-    /// few arrive at the same time, including rust-raknet, jsp-raknet, raknet-node and Cloudburst Network, which do not support
-    /// cookies. `docs/attacks.md` (A4) describes what forged addresses can achieve then: they never take more than that
-    /// number of slots.
+    /// few arrive at the same time, including rust-raknet, jsp-raknet, raknet-node and Cloudburst Network, which do not
+    /// support cookies. `docs/attacks.md` (A4) describes what forged addresses can achieve then: they never take more
+    /// than that number of slots.
     #[default]
     Automatic,
     /// Reply 1 carries a keyed cookie. Request 2 without it is dropped and counted as
@@ -452,8 +452,8 @@ impl Config {
         let unvalidated = match self.cookies {
             CookiePolicy::UnderLoad { unvalidated } => unvalidated,
             CookiePolicy::Automatic => {
-                // On small servers too, two clients that arrive at the same time are both admitted, as long as most of the
-                // slots remain.
+                // On small servers too, two clients that arrive at the same time are both admitted, as long as most of
+                // the slots remain.
                 (self.max_incoming / 4).clamp(1, 2).max(self.max_incoming / 8).min(MAX_UNVALIDATED)
             }
             CookiePolicy::Required | CookiePolicy::Off => return None,

@@ -103,7 +103,8 @@ impl<'d> Connection<'d> {
         }
     }
 
-    /// Waits for a client on this port. To wait for several at the same time, use several tasks, each with its own memory.
+    /// Waits for a client on this port. To wait for several at the same time, use several tasks, each with its own
+    /// memory.
     ///
     /// # Errors
     /// An [`AcceptError`].

@@ -59,8 +59,8 @@ pub struct EndpointStats<P: Protocol> {
     /// Connections are closed immediately; with [deferred](super::Options::defer_incoming) admission the requests are
     /// dropped.
     pub receive_queue_full: u64,
-    /// Connections that were closed immediately, or with [deferred](super::Options::defer_incoming) admission requests that
-    /// were dropped, because the [`backlog`](super::Options::backlog) was full.
+    /// Connections that were closed immediately, or with [deferred](super::Options::defer_incoming) admission requests
+    /// that were dropped, because the [`backlog`](super::Options::backlog) was full.
     pub backlog_full: u64,
     /// Clients refused for their password, identity or connect token.
     ///

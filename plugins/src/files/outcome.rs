@@ -99,7 +99,8 @@ pub enum Failure {
     Local(Reason),
     /// The remote peer has ended it.
     Remote(Reason),
-    /// The connection has ended. The receiver may fetch again on another connection, and resumes from its partial files.
+    /// The connection has ended. The receiver may fetch again on another connection, and resumes from its partial
+    /// files.
     Disconnected,
 }
 

@@ -82,8 +82,8 @@ impl<const PEERS: usize> Targets<PEERS> {
         self.0.push(entry).is_ok()
     }
 
-    /// Handles the end of a connection. A lost peer is tried immediately. A peer that left is tried only if another member
-    /// still reports a connection to it after a while.
+    /// Handles the end of a connection. A lost peer is tried immediately. A peer that left is tried only if another
+    /// member still reports a connection to it after a while.
     pub(super) fn on_disconnected(&mut self, now: Instant, own: Guid, target: Target, is_lost: bool) {
         self.learn(now, own, target);
         let Some(entry) = self.find(target.guid) else { return };

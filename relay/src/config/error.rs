@@ -21,8 +21,8 @@ pub(super) type Naming<'a> = &'a dyn Fn(&str) -> String;
 const SOURCES: &str = "has an index.html that loads TypeScript, which no browser runs: build the page, and use the directory that \
                        the build writes";
 
-/// An error in the configuration. Its text is one line with the necessary change, and calls options by their keys in the
-/// file.
+/// An error in the configuration. Its text is one line with the necessary change, and calls options by their keys in
+/// the file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {

@@ -1,8 +1,8 @@
 //! The health of game servers.
 //!
 //! A RakNet server is pinged periodically. Its pong answers the pings of clients and appears in the list of servers.
-//! The log has a line when it stops answering, and another when it answers again. A server that is not probed is evaluated
-//! by its flows: whether it answers new ones, and which errors the network reports.
+//! The log has a line when it stops answering, and another when it answers again. A server that is not probed is
+//! evaluated by its flows: whether it answers new ones, and which errors the network reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

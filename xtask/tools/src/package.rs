@@ -196,7 +196,8 @@ fn unpacked(shell: &Shell, packages: &[Published], tree: Tree) -> Result<PathBuf
     Ok(folder)
 }
 
-/// Checks the installation lines of the documents: the crates of their lines for a manifest, and the packed files of npm.
+/// Checks the installation lines of the documents: the crates of their lines for a manifest, and the packed files of
+/// npm.
 fn check_documents(shell: &Shell, packages: &[Published]) -> Result<()> {
     let root = shell.path(".").canonicalize()?;
     let crates: Vec<_> = packages

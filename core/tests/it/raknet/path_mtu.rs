@@ -654,8 +654,8 @@ fn a_received_message_that_is_split_again_arrives_once() {
     assert_eq!(free, [0, 0]);
 }
 
-/// A message that arrived in part cannot be split again, nor one that may have arrived completely, since it could arrive
-/// twice.
+/// A message that arrived in part cannot be split again, nor one that may have arrived completely, since it could
+/// arrive twice.
 #[test]
 fn a_message_that_cannot_be_split_again_ends_the_connection() {
     for is_on_its_way in [true, false] {

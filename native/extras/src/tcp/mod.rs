@@ -1,8 +1,8 @@
 //! Messages over TCP: RakNet's `TCPInterface` and `PacketizedTCP`, with the same methods as connections over UDP.
 //!
 //! Use TCP where UDP does not get through: in networks that block it, for tools, web services, and long transfers
-//! next to a game. Everything arrives in the order in which it was sent, and one lost packet delays everything after it:
-//! the messages of a game belong on [`raknet::Connection`](rakwire_native::raknet::Connection).
+//! next to a game. Everything arrives in the order in which it was sent, and one lost packet delays everything after
+//! it: the messages of a game belong on [`raknet::Connection`](rakwire_native::raknet::Connection).
 //!
 //! [`Endpoint`] and [`Connection`] have the methods of their namesakes over UDP, with the same arguments and results,
 //! so that a function that sends and receives only needs another type in its signature. The delivery passed to

@@ -53,10 +53,11 @@ pub struct Options {
     /// Maximum number of incoming connections per IPv4 address or 64-bit IPv6 prefix.
     ///
     /// It corresponds to [`Config::max_per_address`](rakwire::raknet::Config::max_per_address) over UDP. Further ones
-    /// are closed immediately and counted as [`refused_by_address`](super::EndpointStats::refused_by_address). IPv4-mapped
-    /// IPv6 addresses count as IPv4. Default: three quarters of [`max_incoming`](Self::max_incoming), at most 49,152;
-    /// no limit below 16 slots. 0 counts as 1; 65,535 means no limit, for servers behind a proxy. Addresses that are
-    /// not routed on the Internet (loopback, private, link-local and unique local ones) are not limited.
+    /// are closed immediately and counted as [`refused_by_address`](super::EndpointStats::refused_by_address).
+    /// IPv4-mapped IPv6 addresses count as IPv4. Default: three quarters of [`max_incoming`](Self::max_incoming), at
+    /// most 49,152; no limit below 16 slots. 0 counts as 1; 65,535 means no limit, for servers behind a proxy.
+    /// Addresses that are not routed on the Internet (loopback, private, link-local and unique local ones) are not
+    /// limited.
     pub max_per_address: Option<u16>,
     /// Maximum number of incoming connections per network (24 bits of IPv4, 48 of IPv6).
     ///

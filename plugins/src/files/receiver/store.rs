@@ -17,8 +17,8 @@ pub enum PatchStep {
 /// The application's storage for received files.
 ///
 /// A file is identified by its number from [`begin`](Self::begin) until it is finished or the transfer has ended.
-/// Several files are under way at the same time. Implementations that write to a disk should not follow existing links, because
-/// the remote chooses the paths.
+/// Several files are under way at the same time. Implementations that write to a disk should not follow existing links,
+/// because the remote chooses the paths.
 pub trait Store {
     /// Begins a file, and returns how many of its first bytes are already here.
     ///

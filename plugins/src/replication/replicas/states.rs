@@ -32,8 +32,8 @@ pub(super) fn send_states(
     true
 }
 
-/// Writes a message with as many unsent states as fit, starting at a position. Returns its length and the next position;
-/// `None` if there are none.
+/// Writes a message with as many unsent states as fit, starting at a position. Returns its length and the next
+/// position; `None` if there are none.
 fn write_states(
     view: View<'_>,
     classes: &'static [Class],

@@ -157,7 +157,8 @@ fn storage_failure_ends_the_transfer_on_both_sides() {
     }
 }
 
-/// The end is reported after the final message was sent, so that an application can then close the connection immediately.
+/// The end is reported after the final message was sent, so that an application can then close the connection
+/// immediately.
 #[test]
 fn end_is_reported_after_the_final_message_was_sent() {
     let id = connections::<RakNet>(1)[0];

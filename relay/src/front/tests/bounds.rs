@@ -1,6 +1,6 @@
-//! Limits on the work and state that clients can cause at a front; servers that refuse, and clients that retry immediately;
-//! PROXY headers; and the table of marks at the front. The marks use the Game Protocol, because with RakNet the front
-//! forwards only RakNet.
+//! Limits on the work and state that clients can cause at a front; servers that refuse, and clients that retry
+//! immediately; PROXY headers; and the table of marks at the front. The marks use the Game Protocol, because with
+//! RakNet the front forwards only RakNet.
 
 use super::marks::{MarkOutcome, marks};
 use super::*;

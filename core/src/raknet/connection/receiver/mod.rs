@@ -122,8 +122,8 @@ impl Receiver {
 
     /// Records that a datagram is to be acknowledged, at `latest`.
     pub(super) fn acknowledge(&mut self, cx: &mut Context<'_, '_>, number: U24, latest: Instant) {
-        // RFC 9000 section 13.2.1: a gap is acknowledged immediately, because the peer detects losses from the datagrams
-        // that follow it.
+        // RFC 9000 section 13.2.1: a gap is acknowledged immediately, because the peer detects losses from the
+        // datagrams that follow it.
         let has_gap = !self.datagrams.is_next(number);
         self.datagrams.commit(&mut recv_states(cx), number);
         if self.datagrams.unacknowledged() >= ACK_AT_ONCE || latest <= cx.now || has_gap {

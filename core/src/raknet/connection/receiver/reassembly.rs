@@ -389,8 +389,8 @@ const MESSAGES: usize = if SPLITTING { 3 } else { 0 };
 const MAX_PARTS: u32 = MAX_MTU.div_ceil(MIN_MTU) as u32;
 /// The largest distance of the other parts from the number of the first, in steps of [`STEP`].
 ///
-/// It is 16,384 numbers, more than are in flight at the same time. Split ids repeat after 65,536 messages here, and earlier with
-/// some peers.
+/// It is 16,384 numbers, more than are in flight at the same time. Split ids repeat after 65,536 messages here, and
+/// earlier with some peers.
 const MAX_STEPS: u16 = 64;
 /// The size of a step in numbers, as a power of two.
 const STEP: u32 = 8;

@@ -58,8 +58,8 @@ pub(in super::super) enum PathProbe {
 pub(super) struct BlackHoleDetector {
     /// The size above which a datagram is large, and the size of the largest one for the MTU, in bytes.
     ///
-    /// A probe may have the length of `longest`. They are equal if there is no smaller MTU. Longer datagrams contain parts
-    /// that were cut before the MTU was lowered.
+    /// A probe may have the length of `longest`. They are equal if there is no smaller MTU. Longer datagrams contain
+    /// parts that were cut before the MTU was lowered.
     above: u16,
     longest: u16,
     /// The size above which a datagram would be large at the next smaller MTU.

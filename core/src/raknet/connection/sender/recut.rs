@@ -24,8 +24,8 @@ pub(super) struct Recut<'c> {
     pub(super) ping: &'c Control<'c>,
     /// The size of the longest datagram ever acknowledged, in bytes.
     ///
-    /// All parts of a message that fit into it may have arrived, with only their acknowledgements lost. If split again, a
-    /// message without a position in an order could arrive twice.
+    /// All parts of a message that fit into it may have arrived, with only their acknowledgements lost. If split again,
+    /// a message without a position in an order could arrive twice.
     pub(super) longest_arrived: usize,
 }
 
