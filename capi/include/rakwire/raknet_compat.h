@@ -6,7 +6,8 @@
 // - There is no network thread: the peer works while Receive() is called, so call it each frame until it returns null.
 // - A peer belongs to the thread that calls Startup(). It has one socket.
 // - Messages begin with ids from ID_TIMESTAMP (27) on; RakNet lets programs send its own ids as well.
-// - CloseConnection() always notifies the remote.
+// - CloseConnection() and Shutdown() always notify the remote. CloseConnection() also ends an attempt.
+// - Send() returns 0 if there is no connection that could take the message; RakNet returns a number and drops the message.
 // - Plugins, security, compressed and delta writes, and indices of systems are not part of this header.
 #ifndef RAKWIRE_RAKNET_COMPAT_H
 #define RAKWIRE_RAKNET_COMPAT_H
@@ -50,9 +51,16 @@ public:
         options.out_of_band = 1;
         options.password = password_.data();
         options.password_length = password_.size();
+        if (protocol_ != 0) {
+            options.protocol_version = protocol_;
+            std::memset(options.accepted_versions, 0, sizeof options.accepted_versions);
+            options.accepted_versions[0] = protocol_;
+        }
         const int result = rakwire_endpoint_open(&options, &endpoint_);
         if (result >= 0)
             max_connections_ = max_connections;
+        // The clock of an endpoint begins at one second.
+        clock_offset_ = static_cast<std::int64_t>(GetTime()) - 1000;
         return result >= 0 ? RAKNET_STARTED
              : result == RAKWIRE_ERROR_BIND ? SOCKET_PORT_ALREADY_IN_USE
              : result == RAKWIRE_ERROR_ADDRESS ? SOCKET_FAILED_TO_BIND : STARTUP_OTHER_FAILURE;
@@ -81,8 +89,15 @@ public:
         endpoint_ = 0;
         remotes_.clear();
         waiting_.clear();
+        receipts_.clear();
+        while (!local_.empty()) {
+            DeallocatePacket(local_.front());
+            local_.pop_front();
+        }
     }
     bool IsActive() const { return endpoint_ != 0; }
+    // Sets the one protocol version that the peer speaks, before Startup(), as in copies of RakNet for Bedrock.
+    void SetProtocolVersion(int version) { protocol_ = static_cast<std::uint8_t>(version); }
 
     void SetMaximumIncomingConnections(unsigned short connections) { max_incoming_ = connections; }
     unsigned int GetMaximumIncomingConnections() const { return max_incoming_; }
@@ -134,6 +149,8 @@ public:
         rakwire_connect_options_t options;
         if (host == nullptr || rakwire_connect_options_init(&options, sizeof options) < 0)
             return INVALID_PARAMETER;
+        if (GetConnectionState(SystemAddress(host, port)) == IS_PENDING)
+            return CONNECTION_ATTEMPT_ALREADY_IN_PROGRESS;
         if (password != nullptr && password_length > 0) {
             options.password = reinterpret_cast<const std::uint8_t *>(password);
             options.password_length = static_cast<std::size_t>(password_length);
@@ -141,12 +158,19 @@ public:
         options.attempts = static_cast<std::uint8_t>(attempts < 255 ? attempts : 255);
         options.interval_ms = interval_ms;
         options.timeout_ms = timeout_ms;
+        // A named version is not replaced by that of the server.
+        options.protocol_version = protocol_ != 0 ? protocol_ : DEFAULT_PROTOCOL;
         rakwire_connection_t connection;
         const int result = rakwire_connect(endpoint_, detail::host_and_port(host, port).c_str(), &options, &connection);
         if (result == RAKWIRE_ERROR_ALREADY_CONNECTED)
             return ALREADY_CONNECTED_TO_ENDPOINT;
         if (result == RAKWIRE_ERROR_ADDRESS)
             return CANNOT_RESOLVE_DOMAIN_NAME;
+        if (result == RAKWIRE_ERROR_FULL) {
+            // As in RakNet, which finds out later that there is no room.
+            report_local(ID_CONNECTION_ATTEMPT_FAILED, SystemAddress(host, port), UNASSIGNED_RAKNET_GUID);
+            return CONNECTION_ATTEMPT_STARTED;
+        }
         if (result < 0)
             return INVALID_PARAMETER;
         rakwire_flush(endpoint_);
@@ -154,12 +178,19 @@ public:
         return CONNECTION_ATTEMPT_STARTED;
     }
     void CancelConnectionAttempt(const SystemAddress target) { CloseConnection(target, true); }
-    void CloseConnection(const AddressOrGUID target, bool, unsigned char = 0, PacketPriority = LOW_PRIORITY)
+    // The program gets ID_DISCONNECTION_NOTIFICATION when the connection has ended, or at once ID_CONNECTION_LOST if it does not
+    // want to notify the remote, which is notified nevertheless.
+    void CloseConnection(const AddressOrGUID target, bool notify, unsigned char = 0, PacketPriority = LOW_PRIORITY)
     {
-        if (const Remote *remote = find(target)) {
-            rakwire_disconnect(endpoint_, remote->connection);
-            rakwire_flush(endpoint_);
+        Remote *remote = find(target);
+        if (remote == nullptr)
+            return;
+        if (!notify && remote->is_open && !remote->is_reported) {
+            remote->is_reported = true;
+            report_local(ID_CONNECTION_LOST, remote->address, remote->guid);
         }
+        rakwire_disconnect(endpoint_, remote->connection);
+        rakwire_flush(endpoint_);
     }
     ConnectionState GetConnectionState(const AddressOrGUID target) const
     {
@@ -168,34 +199,37 @@ public:
         info.size = sizeof info;
         if (remote == nullptr || rakwire_connection_info(endpoint_, remote->connection, &info) < 0)
             return IS_NOT_CONNECTED;
-        return info.state == RAKWIRE_STATE_CONNECTING ? IS_CONNECTING
+        const bool is_client = info.side == RAKWIRE_SIDE_CLIENT;
+        return info.state == RAKWIRE_STATE_CONNECTING ? (is_client ? IS_PENDING : IS_CONNECTING)
              : info.state == RAKWIRE_STATE_CONNECTED ? IS_CONNECTED
              : info.state == RAKWIRE_STATE_DISCONNECTING ? IS_DISCONNECTING : IS_DISCONNECTED;
     }
 
     // Returns the number of the message, which a receipt repeats, or 0 if it cannot be sent.
     std::uint32_t Send(const char *data, const int length, PacketPriority priority, PacketReliability reliability,
-                       char channel, const AddressOrGUID target, bool broadcast, std::uint32_t = 0)
+                       char channel, const AddressOrGUID target, bool broadcast, std::uint32_t receipt = 0)
     {
         if (endpoint_ == 0 || data == nullptr || length <= 0)
             return 0;
         const auto *bytes = reinterpret_cast<const std::uint8_t *>(data);
+        std::vector<std::uint8_t> shifted;
+        if (has_timestamp(bytes, static_cast<std::size_t>(length))) {
+            shifted.assign(bytes, bytes + length);
+            shift_timestamp(shifted.data(), -clock_offset_);
+            bytes = shifted.data();
+        }
         Outgoing message{0, {}, static_cast<std::uint8_t>(reliability), static_cast<std::uint8_t>(channel),
                          static_cast<std::uint8_t>(priority)};
         const Remote *one = find(target);
-        std::uint32_t number = 0;
-        if (!broadcast) {
-            if (one == nullptr)
-                return 0;
-            number = send(one->connection, bytes, static_cast<std::size_t>(length), message);
-        } else {
-            for (const Remote &remote : remotes_)
-                if (remote.is_open && &remote != one)
-                    send(remote.connection, bytes, static_cast<std::size_t>(length), message);
-            number = next_number();
-        }
+        if (!broadcast && one == nullptr)
+            return 0;
+        const std::uint32_t number = receipt != 0 ? receipt : next_number();
+        bool is_taken = broadcast;
+        for (const Remote &remote : remotes_)
+            if (broadcast ? remote.is_open && &remote != one : &remote == one)
+                is_taken |= send(remote.connection, bytes, static_cast<std::size_t>(length), message, number);
         rakwire_flush(endpoint_);
-        return number;
+        return is_taken ? number : 0;
     }
     std::uint32_t Send(const BitStream *stream, PacketPriority priority, PacketReliability reliability, char channel,
                        const AddressOrGUID target, bool broadcast, std::uint32_t receipt = 0)
@@ -209,6 +243,11 @@ public:
     {
         if (endpoint_ == 0)
             return nullptr;
+        if (!local_.empty()) {
+            Packet *packet = local_.front();
+            local_.pop_front();
+            return packet;
+        }
         for (bool is_updated = false;;) {
             rakwire_event_t event;
             event.size = sizeof event;
@@ -358,6 +397,9 @@ public:
     }
 
 private:
+    // The version of RakNet 4.
+    static constexpr std::uint8_t DEFAULT_PROTOCOL = 6;
+
     // A packet with the memory of its bytes: those of rakwire, or its own.
     struct OwnedPacket : Packet {
         rakwire_message_t message = 0;
@@ -377,6 +419,13 @@ private:
         SystemAddress address;
         RakNetGUID guid;
         bool is_open;
+        // The program knows of the end already.
+        bool is_reported;
+    };
+    // The number that a message has for the program, and its number within its connection.
+    struct Receipt {
+        rakwire_connection_t connection;
+        std::uint32_t own, number;
     };
     // A message for which there was no room.
     struct Outgoing {
@@ -393,6 +442,10 @@ private:
             delete packet;
     }
 
+    Remote *find(const AddressOrGUID &target)
+    {
+        return const_cast<Remote *>(static_cast<const RakPeerInterface *>(this)->find(target));
+    }
     const Remote *find(const AddressOrGUID &target) const
     {
         for (const Remote &remote : remotes_)
@@ -406,7 +459,7 @@ private:
         for (Remote &remote : remotes_)
             if (remote.connection == connection)
                 return remote;
-        Remote remote{connection, SystemAddress(), RakNetGUID(), false};
+        Remote remote{connection, SystemAddress(), RakNetGUID(), false, false};
         rakwire_connection_info_t info;
         info.size = sizeof info;
         if (rakwire_connection_info(endpoint_, connection, &info) >= 0)
@@ -416,6 +469,11 @@ private:
     }
     void forget(rakwire_connection_t connection)
     {
+        std::vector<Receipt> others;
+        for (const Receipt &receipt : receipts_)
+            if (receipt.connection != connection)
+                others.push_back(receipt);
+        receipts_.swap(others);
         for (std::size_t at = 0; at < remotes_.size(); at++)
             if (remotes_[at].connection == connection) {
                 remotes_.erase(remotes_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -433,7 +491,7 @@ private:
     }
     std::uint32_t next_number() { return ++last_number_ == 0 ? ++last_number_ : last_number_; }
 
-    std::uint32_t send(rakwire_connection_t to, const std::uint8_t *bytes, std::size_t length, const Outgoing &how)
+    bool send(rakwire_connection_t to, const std::uint8_t *bytes, std::size_t length, const Outgoing &how, std::uint32_t number)
     {
         std::uint32_t receipt = 0;
         int result = RAKWIRE_ERROR_NO_ROOM;
@@ -444,7 +502,35 @@ private:
             waiting_.push_back({to, {bytes, bytes + length}, how.reliability, how.channel, how.priority});
             result = RAKWIRE_OK;
         }
-        return result < 0 ? 0 : receipt != 0 ? receipt : next_number();
+        if (receipt != 0)
+            receipts_.push_back({to, receipt, number});
+        return result >= 0;
+    }
+    // Returns the number that the program has for a receipt.
+    std::uint32_t take_receipt(rakwire_connection_t connection, std::uint32_t own)
+    {
+        for (std::size_t at = 0; at < receipts_.size(); at++)
+            if (receipts_[at].connection == connection && receipts_[at].own == own) {
+                const std::uint32_t number = receipts_[at].number;
+                receipts_.erase(receipts_.begin() + static_cast<std::ptrdiff_t>(at));
+                return number;
+            }
+        return own;
+    }
+
+    static bool has_timestamp(const std::uint8_t *bytes, std::size_t length)
+    {
+        return length > sizeof(Time) && bytes[0] == ID_TIMESTAMP;
+    }
+    // Adds to the time of a message: the endpoint has a clock of its own, GetTime() another.
+    static void shift_timestamp(std::uint8_t *bytes, std::int64_t by)
+    {
+        std::uint64_t time = 0;
+        for (std::size_t at = 1; at <= sizeof(Time); at++)
+            time = time << 8 | bytes[at];
+        time += static_cast<std::uint64_t>(by);
+        for (std::size_t at = sizeof(Time); at >= 1; at--, time >>= 8)
+            bytes[at] = static_cast<std::uint8_t>(time);
     }
     bool is_waiting(rakwire_connection_t connection) const
     {
@@ -518,6 +604,15 @@ private:
         return finish(made);
     }
 
+    // Puts a packet into the queue that is not the consequence of an event.
+    void report_local(unsigned char id, const SystemAddress &address, const RakNetGUID &guid)
+    {
+        OwnedPacket *made = packet(address, guid);
+        made->own.push_back(id);
+        made->wasGeneratedLocally = true;
+        local_.push_back(finish(made));
+    }
+
     static unsigned char id_of_failure(int reason)
     {
         switch (reason) {
@@ -545,6 +640,11 @@ private:
             made->data = const_cast<unsigned char *>(event.data);
             made->length = static_cast<unsigned>(event.length);
             made->bitSize = BYTES_TO_BITS(made->length);
+            if (has_timestamp(event.data, event.length)) {
+                made->own_bytes();
+                rakwire_message_release(endpoint_, event.message);
+                shift_timestamp(made->data, clock_offset_);
+            }
             return made;
         }
         case RAKWIRE_EVENT_CONNECTED: {
@@ -566,17 +666,20 @@ private:
             return generated(id_of_failure(event.reason), event, from, UNASSIGNED_RAKNET_GUID, version);
         }
         case RAKWIRE_EVENT_DISCONNECTED: {
-            const RakNetGUID guid = remember(event.connection).guid;
+            const Remote remote = remember(event.connection);
+            const RakNetGUID guid = remote.guid;
             forget(event.connection);
-            if (event.reason == RAKWIRE_DISCONNECT_LOCAL)
+            if (remote.is_reported)
                 return nullptr;
-            const bool is_orderly = event.reason == RAKWIRE_DISCONNECT_REMOTE;
+            const bool is_orderly =
+                event.reason == RAKWIRE_DISCONNECT_REMOTE || event.reason == RAKWIRE_DISCONNECT_LOCAL;
             return generated(is_orderly ? ID_DISCONNECTION_NOTIFICATION : ID_CONNECTION_LOST, event, from, guid);
         }
         case RAKWIRE_EVENT_RECEIPT: {
             const Remote &remote = remember(event.connection);
             std::vector<unsigned char> number(sizeof event.receipt);
-            std::memcpy(number.data(), &event.receipt, sizeof event.receipt);
+            const std::uint32_t receipt = take_receipt(event.connection, event.receipt);
+            std::memcpy(number.data(), &receipt, sizeof receipt);
             const bool is_there = event.outcome == RAKWIRE_OUTCOME_ACKNOWLEDGED;
             return generated(is_there ? ID_SND_RECEIPT_ACKED : ID_SND_RECEIPT_LOSS, event, remote.address, remote.guid,
                              number);
@@ -591,11 +694,9 @@ private:
         case RAKWIRE_EVENT_ADVERTISEMENT:
             return generated(ID_ADVERTISE_SYSTEM, event, from, RakNetGUID(event.guid));
         case RAKWIRE_EVENT_OUT_OF_BAND: {
-            OwnedPacket *made = packet(from, RakNetGUID(event.guid));
-            made->message = event.message;
-            made->data = const_cast<unsigned char *>(event.data);
-            made->length = static_cast<unsigned>(event.length);
-            made->bitSize = BYTES_TO_BITS(made->length);
+            // RakNet leaves its own id before the message.
+            OwnedPacket *made = generated(ID_OUT_OF_BAND_INTERNAL, event, from, RakNetGUID(event.guid));
+            made->wasGeneratedLocally = false;
             return made;
         }
         case RAKWIRE_EVENT_INCOMING:
@@ -609,11 +710,17 @@ private:
     rakwire_endpoint_t endpoint_ = 0;
     unsigned max_connections_ = 0;
     unsigned max_incoming_ = 0;
+    std::uint8_t protocol_ = 0;
     std::uint32_t last_number_ = 0;
+    // GetTime() minus the clock of the endpoint, in milliseconds.
+    std::int64_t clock_offset_ = 0;
     std::vector<std::uint8_t> password_;
     std::vector<Remote> remotes_;
     std::vector<OwnedPacket *> packets_;
     std::deque<Outgoing> waiting_;
+    std::vector<Receipt> receipts_;
+    // Packets that no event of the endpoint has caused.
+    std::deque<Packet *> local_;
 };
 
 }  // namespace RakNet
