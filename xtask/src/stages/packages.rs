@@ -44,13 +44,16 @@ pub(super) fn packages() -> [Stage; 4] {
 
 /// Tests of products in separate workspaces.
 #[rustfmt::skip]
-pub(super) fn workspaces() -> [Stage; 6] {
+pub(super) fn workspaces() -> [Stage; 7] {
     [
         Stage::in_workspace("capi", "the C library and its C++ headers: lints, bad input, foreign peers, installation",
             &[Need::CppCompiler, Need::Cmake, Need::PkgConfig, Need::Valgrind, Need::CppPeer])
             .tier(Tier::Nightly, "a separate workspace, and C programs with sanitizers and valgrind"),
         Stage::in_workspace("conformance", "each case of the conformance suite passes a model of RakNet, and fails the mutant of it", &[])
             .tier(Tier::Nightly, "a separate workspace, which few changes affect"),
+        Stage::in_workspace("differential", "scripts of calls show applications the same on the original and on rakwire, or what is documented",
+            &[Need::CppCompiler, Need::CppPeer])
+            .tier(Tier::Nightly, "a separate workspace, and the original runs in real time"),
         Stage::in_workspace("locks", "the locks of the driver keep their promises in many orders of steps", &[])
             .tier(Tier::Nightly, "a separate workspace, which few changes affect"),
         Stage::new("csharp", "the C# binding and its transports, by Mono and .NET: header, events, errors, garbage, examples",

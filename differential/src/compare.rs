@@ -1,0 +1,290 @@
+//! Compares two traces of a script: the reference, and another pairing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::script::{Script, Step};
+use crate::trace::{Entry, Stream, Trace};
+
+/// A rule that permits a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// Reliable messages without an order arrive in any order.
+    Unordered,
+    /// The path loses, doubles or reorders datagrams, and messages without a guarantee share that.
+    Path,
+    /// The connection ended while messages were on their way, and a part of them arrived.
+    CutOff,
+    /// A sequenced message is dropped when a later one has overtaken it.
+    Overtaken,
+    /// Receipts come in the order of acknowledgements.
+    ReceiptOrder,
+    /// The original differs from itself as much, in other runs of the same script.
+    OriginalVaries,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Unordered => "unordered",
+            Self::Path => "path",
+            Self::CutOff => "cut-off",
+            Self::Overtaken => "overtaken",
+            Self::ReceiptOrder => "receipt-order",
+            Self::OriginalVaries => "original-varies",
+        })
+    }
+}
+
+/// A difference in a stream of a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The name of the script.
+    pub script: String,
+    /// The name of the peer.
+    pub peer: String,
+    /// The stream, as text.
+    pub stream: String,
+    /// What is in the reference.
+    pub reference: String,
+    /// What is in the other trace.
+    pub other: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { script, peer, stream, reference, other } = self;
+        write!(formatter, "{script}: {peer} {stream}\n    original: {reference}\n    now:      {other}")
+    }
+}
+
+/// The result of a comparison.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Differences that no rule permits.
+    pub differences: Vec<Difference>,
+    /// The rules that permitted others, with the number of streams.
+    pub applied: BTreeMap<Rule, usize>,
+}
+
+/// Compares a trace with the reference, and checks the promises that hold for each trace by itself.
+#[must_use]
+pub fn compare(script: &Script, reference: &Trace, other: &Trace) -> Comparison {
+    let mut comparison = Comparison::default();
+    for (peer, name) in script.peers.iter().enumerate() {
+        let (before, after) = (reference.streams(peer), other.streams(peer));
+        let streams: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        for stream in streams {
+            let nothing = Vec::new();
+            let (one, two) = (before.get(stream).unwrap_or(&nothing), after.get(stream).unwrap_or(&nothing));
+            let case = Case {
+                stream,
+                ended: ends(script, reference, other, peer, stream),
+                is_lossy: script.is_lossy(),
+            };
+            match case.judge(one, two) {
+                Ok(None) => {}
+                Ok(Some(rule)) => *comparison.applied.entry(rule).or_default() += 1,
+                Err(()) => comparison.differences.extend(differences(script, name, stream, one, two)),
+            }
+        }
+        let broken = broken_promises(script, other, peer);
+        comparison.differences.extend(broken);
+    }
+    comparison
+}
+
+/// Returns true if messages of this stream may have been on their way when their connection ended.
+fn ends(script: &Script, reference: &Trace, other: &Trace, peer: usize, stream: &Stream) -> bool {
+    let (Stream::Messages { from: with, .. } | Stream::Receipts(with) | Stream::Bytes(with)) = stream else {
+        return false;
+    };
+    let has_end = |trace: &Trace, one: usize, remote: &str| {
+        trace.peers[one].iter().any(|entry| {
+            matches!(entry, Entry::Connection { event, with }
+                if with == remote && (event.starts_with("disconnected") || event.starts_with("lost")))
+        })
+    };
+    let closes = |step: &Step| match step {
+        Step::Call { words, .. } => words.starts_with("close") || words.starts_with("shutdown"),
+        Step::Kill(_) => true,
+        _ => false,
+    };
+    let remote = script.peers.iter().position(|name| name == with);
+    let name = &script.peers[peer];
+    let is_ended = |trace: &Trace| {
+        has_end(trace, peer, with) || remote.is_some_and(|remote| has_end(trace, remote, name))
+    };
+    script.steps.iter().any(closes) || is_ended(reference) || is_ended(other)
+}
+
+struct Case<'a> {
+    stream: &'a Stream,
+    ended: bool,
+    is_lossy: bool,
+}
+
+impl Case<'_> {
+    /// Returns the rule that permits the difference of two lists, if there is a difference.
+    fn judge(&self, one: &[String], two: &[String]) -> Result<Option<Rule>, ()> {
+        if one == two {
+            return Ok(None);
+        }
+        let permitted = match self.stream {
+            Stream::Calls | Stream::Connection(_) => None,
+            Stream::Messages { reliability, .. } => self.messages(*reliability, one, two),
+            Stream::Receipts(_) => self.receipts(one, two),
+            // Datagrams of their own, without any guarantee.
+            Stream::Unconnected | Stream::Pings => {
+                self.is_lossy.then_some(Rule::Path).or_else(|| reordered(one, two, Rule::Path))
+            }
+            Stream::Bytes(_) => self.prefix(one, two),
+        };
+        permitted.map(Some).ok_or(())
+    }
+
+    fn messages(&self, reliability: u8, one: &[String], two: &[String]) -> Option<Rule> {
+        match reliability {
+            // Unreliable.
+            0 => reordered(one, two, Rule::Unordered).or_else(|| self.lost()),
+            // Sequenced.
+            1 => self.lost(),
+            2 => reordered(one, two, Rule::Unordered).or_else(|| self.ended.then_some(Rule::CutOff)),
+            3 => self.prefix(one, two),
+            // The last of them is never overtaken.
+            4 if self.is_lossy && one.last() == two.last() => Some(Rule::Overtaken),
+            4 => self.ended.then_some(Rule::CutOff),
+            _ => None,
+        }
+    }
+
+    fn lost(&self) -> Option<Rule> {
+        if self.is_lossy { Some(Rule::Path) } else { self.ended.then_some(Rule::CutOff) }
+    }
+
+    /// Permits that one list is the beginning of the other if the connection ended.
+    fn prefix(&self, one: &[String], two: &[String]) -> Option<Rule> {
+        let is_beginning = one.iter().zip(two).all(|(one, two)| one == two);
+        (self.ended && is_beginning).then_some(Rule::CutOff)
+    }
+
+    fn receipts(&self, one: &[String], two: &[String]) -> Option<Rule> {
+        let numbers = |list: &[String]| {
+            let mut all: Vec<_> =
+                list.iter().filter_map(|text| text.split(' ').next()).map(str::to_owned).collect();
+            all.sort();
+            all
+        };
+        reordered(one, two, Rule::ReceiptOrder)
+            .or_else(|| (self.is_lossy && numbers(one) == numbers(two)).then_some(Rule::Path))
+            .or_else(|| self.ended.then_some(Rule::CutOff))
+    }
+}
+
+fn reordered(one: &[String], two: &[String], rule: Rule) -> Option<Rule> {
+    let sorted = |list: &[String]| {
+        let mut list = list.to_vec();
+        list.sort();
+        list
+    };
+    (sorted(one) == sorted(two)).then_some(rule)
+}
+
+/// Calls are compared one by one, other streams as a whole.
+fn differences(
+    script: &Script,
+    peer: &str,
+    stream: &Stream,
+    one: &[String],
+    two: &[String],
+) -> Vec<Difference> {
+    let make = |stream: String, reference: String, other: String| Difference {
+        script: script.name.clone(),
+        peer: peer.to_owned(),
+        stream,
+        reference,
+        other,
+    };
+    if *stream != Stream::Calls {
+        return vec![make(stream.to_string(), listed(one), listed(two))];
+    }
+    let length = one.len().max(two.len());
+    let pairs = (0..length).map(|at| (one.get(at), two.get(at))).filter(|(one, two)| one != two);
+    let text = |call: Option<&String>| call.map_or_else(|| "nothing".to_owned(), Clone::clone);
+    // After a wait that has failed, the rest differs as a consequence.
+    let mut found = Vec::new();
+    for (one, two) in pairs {
+        let is_wait = [one, two].into_iter().flatten().any(|call| call.starts_with("wait"));
+        found.push(make("calls".to_owned(), text(one), text(two)));
+        if is_wait {
+            break;
+        }
+    }
+    found
+}
+
+fn listed(list: &[String]) -> String {
+    const MOST: usize = 24;
+    if list.is_empty() {
+        return "nothing".to_owned();
+    }
+    let more = if list.len() > MOST { format!(" and {} more", list.len() - MOST) } else { String::new() };
+    let shown = &list[..list.len().min(MOST)];
+    format!("{}{more}", shown.join(", "))
+}
+
+/// Checks what holds for every trace: nothing damaged, nothing twice, sequenced messages in order, messages only within a connection.
+fn broken_promises(script: &Script, trace: &Trace, peer: usize) -> Vec<Difference> {
+    let mut broken = Vec::new();
+    let mut report = |stream: &str, text: String| {
+        broken.push(Difference {
+            script: script.name.clone(),
+            peer: script.peers[peer].clone(),
+            stream: format!("promise of {stream}"),
+            reference: "kept".to_owned(),
+            other: text,
+        });
+    };
+    for (stream, list) in trace.streams(peer) {
+        if let Stream::Messages { reliability, .. } = stream {
+            let numbers: Vec<u64> =
+                list.iter().filter_map(|text| text.split(':').next()?.parse().ok()).collect();
+            let is_increasing = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+            let different: BTreeSet<_> = numbers.iter().collect();
+            if matches!(reliability, 1 | 3 | 4) && !is_increasing {
+                report(&stream.to_string(), format!("out of order: {}", listed(&list)));
+            } else if different.len() < numbers.len() {
+                report(&stream.to_string(), format!("twice: {}", listed(&list)));
+            }
+        }
+        if list.iter().any(|text| text == "damaged") {
+            report(&stream.to_string(), "damaged bytes".to_owned());
+        }
+    }
+    if let Some(from) = outside(&trace.peers[peer]) {
+        report("connections", format!("a message from {from} without a connection"));
+    }
+    broken
+}
+
+/// Returns the sender of a message that came before or after its connection.
+fn outside(entries: &[Entry]) -> Option<String> {
+    let mut open = BTreeSet::new();
+    for entry in entries {
+        match entry {
+            Entry::Connection { event, with }
+                if event.starts_with("accepted") || event.starts_with("incoming") =>
+            {
+                open.insert(with.clone());
+            }
+            Entry::Connection { event, with }
+                if event.starts_with("disconnected") || event.starts_with("lost") =>
+            {
+                open.remove(with);
+            }
+            Entry::Message(message) if !open.contains(&message.from) => return Some(message.from.clone()),
+            _ => {}
+        }
+    }
+    None
+}

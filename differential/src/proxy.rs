@@ -1,0 +1,152 @@
+//! The network between drivers: a link of the core's simulator in each direction of each pair of peers.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant as Clock};
+
+use rakwire::Instant;
+use rakwire::sim::{Conditions, Link};
+
+/// The largest pause between two looks at the sockets while nothing is in flight.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// One direction of the path between two peers.
+struct Direction {
+    link: Link,
+    from: UdpSocket,
+    to: Option<SocketAddr>,
+}
+
+/// The state that the network shares with its thread.
+struct Shared {
+    directions: Vec<Direction>,
+    /// The pairs, as indices of peers, that exchange nothing at the moment.
+    cut: Vec<(usize, usize)>,
+    peers: usize,
+}
+
+/// A network between peers. Each peer sees each other one at an address of its own, whichever of them dials.
+pub struct Network {
+    shared: Arc<Mutex<Shared>>,
+    addresses: Vec<SocketAddr>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    peers: usize,
+}
+
+impl Network {
+    /// Creates a network between `peers` peers.
+    pub fn start(peers: usize, conditions: Conditions, seed: u64) -> io::Result<Self> {
+        let mut directions = Vec::new();
+        let mut addresses = Vec::new();
+        for place in 0..peers * peers {
+            // Peer `of` is seen at this socket by one peer. Each peer has an IP address of its own, so that it can be banned.
+            let of = place % peers;
+            let socket = UdpSocket::bind(SocketAddrV4::new(ip_of(of), 0))?;
+            socket.set_nonblocking(true)?;
+            addresses.push(socket.local_addr()?);
+            let link = Link::new(conditions, seed.wrapping_mul(1_000).wrapping_add(place as u64));
+            directions.push(Direction { link, from: socket, to: None });
+        }
+        let shared = Arc::new(Mutex::new(Shared { directions, cut: Vec::new(), peers }));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (state, end) = (Arc::clone(&shared), Arc::clone(&is_over));
+        let thread = std::thread::spawn(move || carry(&state, &end));
+        Ok(Self { shared, addresses, is_over, thread: Some(thread), peers })
+    }
+
+    /// Returns the address at which one peer sees another.
+    #[must_use]
+    pub fn address(&self, of: usize, seen_by: usize) -> SocketAddr {
+        self.addresses[seen_by * self.peers + of]
+    }
+
+    /// Returns the peer that `seen_by` sees at an address.
+    #[must_use]
+    pub fn peer_at(&self, address: SocketAddr, seen_by: usize) -> Option<usize> {
+        (0..self.peers).find(|of| self.address(*of, seen_by) == address)
+    }
+
+    /// Sets the socket of a peer, after each of its starts.
+    pub fn place(&self, peer: usize, at: SocketAddr) {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let peers = shared.peers;
+        // What is received at the socket where `seen_by` sees `of` was sent by `seen_by`, and goes to `of`.
+        for seen_by in 0..peers {
+            shared.directions[seen_by * peers + peer].to = Some(at);
+        }
+    }
+
+    /// Drops all datagrams between two peers from now on, or no longer.
+    pub fn cut(&self, one: usize, other: usize, is_cut: bool) {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.cut.retain(|pair| *pair != (one, other) && *pair != (other, one));
+        if is_cut {
+            shared.cut.push((one, other));
+        }
+    }
+
+    /// Changes the conditions of all links.
+    pub fn set_conditions(&self, conditions: Conditions) {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.directions.iter_mut().for_each(|direction| direction.link.set_conditions(conditions));
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has printed why.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Returns the IP address at which others see a peer.
+#[must_use]
+pub fn ip_of(peer: usize) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 1, u8::try_from(peer + 1).unwrap_or(u8::MAX))
+}
+
+fn carry(shared: &Mutex<Shared>, is_over: &AtomicBool) {
+    let start = Clock::now();
+    let mut bytes = [0; 2_048];
+    while !is_over.load(Ordering::Relaxed) {
+        let now = Instant::from_micros(u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX));
+        let moved = step(&mut shared.lock().unwrap_or_else(PoisonError::into_inner), now, &mut bytes);
+        if !moved {
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Takes what has arrived into the links, and sends what has passed them. Returns true if something moved.
+fn step(shared: &mut Shared, now: Instant, bytes: &mut [u8]) -> bool {
+    let mut moved = false;
+    let peers = shared.peers;
+    for place in 0..shared.directions.len() {
+        let (seen_by, of) = (place / peers, place % peers);
+        let is_cut = shared.cut.contains(&(seen_by, of)) || shared.cut.contains(&(of, seen_by));
+        let direction = &mut shared.directions[place];
+        while let Ok((length, _)) = direction.from.recv_from(bytes) {
+            moved = true;
+            if !is_cut {
+                direction.link.send(now, &bytes[..length]);
+            }
+        }
+        let to = direction.to;
+        while let Some(datagram) = shared.directions[place].link.receive(now) {
+            moved = true;
+            // `of` sees the sender at another socket: the one where it sees `seen_by`.
+            if let (Some(to), false) = (to, is_cut) {
+                // A datagram that the system refuses is lost, as on any network.
+                let _ = shared.directions[of * peers + seen_by].from.send_to(&datagram, to);
+            }
+        }
+    }
+    moved
+}

@@ -1,0 +1,224 @@
+//! Scripts: named lists of calls and waits, one a line. The language is in README.md.
+
+use std::fmt;
+use std::time::Duration;
+
+use rakwire::sim::Conditions;
+
+/// A script.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// Its name, which the table of differences uses.
+    pub name: String,
+    /// The conditions of the network at its beginning.
+    pub conditions: Conditions,
+    /// The names of its peers, in the order of their first calls. The first one has the role of the server.
+    pub peers: Vec<String>,
+    /// Its steps.
+    pub steps: Vec<Step>,
+}
+
+/// A step of a script.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// A call of a peer, with words in which `@NAME` is the address of another peer, and `%NAME` its IP address.
+    Call {
+        /// The index of the peer.
+        peer: usize,
+        /// The call, as in the script.
+        words: String,
+        /// Whether the next step may begin before the call returns.
+        is_together: bool,
+    },
+    /// Waits until a peer has an event, or ends without it after a time limit.
+    Wait {
+        /// The index of the peer.
+        peer: usize,
+        /// The beginning of the event.
+        event: String,
+    },
+    /// Waits until a peer has received this many messages.
+    Count {
+        /// The index of the peer.
+        peer: usize,
+        /// The number of messages since the start of the script.
+        messages: usize,
+    },
+    /// Waits until no peer has had an event for this time.
+    Settle(Duration),
+    /// Waits.
+    Pause(Duration),
+    /// Drops everything between two peers.
+    Cut(usize, usize),
+    /// Ends a `Cut`.
+    Join(usize, usize),
+    /// Ends the process of a peer without farewell.
+    Kill(usize),
+    /// Changes the conditions of the network.
+    Network(Conditions),
+}
+
+/// A line that is not part of the language.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ScriptError {
+    /// The line, from 1 on.
+    pub line: usize,
+    /// The mistake.
+    pub mistake: String,
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}: {}", self.line, self.mistake)
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+/// The calls of a driver.
+const CALLS: [&str; 22] = [
+    "advertise",
+    "ban",
+    "banned",
+    "broadcast",
+    "bytes",
+    "cancel",
+    "close",
+    "connect",
+    "guid",
+    "incoming",
+    "list",
+    "out-of-band",
+    "password",
+    "ping",
+    "pong",
+    "send",
+    "shutdown",
+    "start",
+    "state",
+    "timeout",
+    "timestamp",
+    "unban",
+];
+
+/// Reads all scripts of a text. Each begins with `script NAME`.
+pub fn parse(text: &str) -> Result<Vec<Script>, ScriptError> {
+    let mut scripts: Vec<Script> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+        let error = |mistake: String| ScriptError { line: number, mistake };
+        match (words.as_slice(), scripts.last_mut()) {
+            ([], _) => {}
+            (["script", name], _) => scripts.push(Script {
+                name: (*name).to_owned(),
+                conditions: Conditions::default(),
+                peers: Vec::new(),
+                steps: Vec::new(),
+            }),
+            (_, None) => return Err(error("before the first `script NAME`".to_owned())),
+            (words, Some(script)) => script.add(words).map_err(error)?,
+        }
+    }
+    Ok(scripts)
+}
+
+impl Script {
+    /// Returns true if the network may lose, duplicate or reorder datagrams at some time, or is cut.
+    #[must_use]
+    pub fn is_lossy(&self) -> bool {
+        let changes = self.steps.iter().filter_map(|step| match step {
+            Step::Network(conditions) => Some(conditions),
+            _ => None,
+        });
+        let is_cut = self.steps.iter().any(|step| matches!(step, Step::Cut(..) | Step::Kill(_)));
+        is_cut || changes.chain([&self.conditions]).any(is_lossy)
+    }
+
+    fn add(&mut self, words: &[&str]) -> Result<(), String> {
+        let step = match words {
+            ["network", rest @ ..] => {
+                let conditions = conditions(rest)?;
+                if self.steps.is_empty() {
+                    self.conditions = conditions;
+                    return Ok(());
+                }
+                Step::Network(conditions)
+            }
+            ["settle"] => Step::Settle(Duration::from_millis(400)),
+            ["settle", time] => Step::Settle(milliseconds(time)?),
+            ["pause", time] => Step::Pause(milliseconds(time)?),
+            ["cut", one, other] => Step::Cut(self.known(one)?, self.known(other)?),
+            ["join", one, other] => Step::Join(self.known(one)?, self.known(other)?),
+            ["kill", peer] => Step::Kill(self.known(peer)?),
+            ["wait", peer, "messages", count] => {
+                Step::Count { peer: self.known(peer)?, messages: number(count)? }
+            }
+            ["wait", peer, event @ ..] if !event.is_empty() => {
+                Step::Wait { peer: self.known(peer)?, event: event.join(" ") }
+            }
+            ["&", peer, call @ ..] => self.call(peer, call, true)?,
+            [peer, call @ ..] => self.call(peer, call, false)?,
+            [] => return Ok(()),
+        };
+        self.steps.push(step);
+        Ok(())
+    }
+
+    fn call(&mut self, peer: &str, call: &[&str], is_together: bool) -> Result<Step, String> {
+        let name = call.first().ok_or_else(|| format!("{peer:?} calls nothing"))?;
+        if !CALLS.contains(name) {
+            return Err(format!("{name:?} is no call, known: {}", CALLS.join(" ")));
+        }
+        if *name == "start" && self.known(peer).is_err() {
+            self.peers.push(peer.to_owned());
+        }
+        for word in call.iter().filter_map(|word| word.strip_prefix(['@', '%'])) {
+            if !self.peers.iter().any(|known| known == word) {
+                return Err(format!("{word:?} has not been started: start all peers first"));
+            }
+        }
+        Ok(Step::Call { peer: self.known(peer)?, words: call.join(" "), is_together })
+    }
+
+    fn known(&self, peer: &str) -> Result<usize, String> {
+        let place = self.peers.iter().position(|known| known == peer);
+        place.ok_or_else(|| format!("{peer:?} has not been started: the first call of a peer is `start`"))
+    }
+}
+
+fn is_lossy(conditions: &Conditions) -> bool {
+    conditions.loss > 0.0
+        || conditions.duplication > 0.0
+        || conditions.reordering > 0.0
+        || !conditions.jitter.is_zero()
+}
+
+fn conditions(words: &[&str]) -> Result<Conditions, String> {
+    let mut conditions = Conditions::default();
+    let mut rest = words.iter();
+    while let Some(name) = rest.next() {
+        let value = rest.next().ok_or_else(|| format!("{name:?} needs a value"))?;
+        match *name {
+            "loss" => conditions.loss = share(value)?,
+            "duplicate" => conditions.duplication = share(value)?,
+            "reorder" => conditions.reordering = share(value)?,
+            "delay" => conditions.latency = milliseconds(value)?,
+            "jitter" => conditions.jitter = milliseconds(value)?,
+            _ => return Err(format!("{name:?} is no condition: loss, duplicate, reorder, delay, jitter")),
+        }
+    }
+    Ok(conditions)
+}
+
+fn share(word: &str) -> Result<f64, String> {
+    let value = word.parse().ok().filter(|value| (0.0..=1.0).contains(value));
+    value.ok_or_else(|| format!("{word:?} is not between 0 and 1"))
+}
+
+fn milliseconds(word: &str) -> Result<Duration, String> {
+    word.parse().map(Duration::from_millis).map_err(|_| format!("{word:?} is no number of milliseconds"))
+}
+
+fn number(word: &str) -> Result<usize, String> {
+    word.parse().map_err(|_| format!("{word:?} is no number"))
+}

@@ -1,0 +1,213 @@
+//! Traces: the results of calls and the events of each peer, without times, addresses and GUIDs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What one run of a script has shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// The names of the peers.
+    pub names: Vec<String>,
+    /// The entries of each peer.
+    pub peers: Vec<Vec<Entry>>,
+}
+
+/// An entry of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A call with its result, or a wait that has failed.
+    Call(String),
+    /// The beginning or the end of a connection or an attempt, and the name of the remote.
+    Connection {
+        /// The event.
+        event: String,
+        /// The name of the remote.
+        with: String,
+    },
+    /// A numbered message.
+    Message(Message),
+    /// A receipt.
+    Receipt {
+        /// The remote that has the message, or not.
+        with: String,
+        /// The number of the message.
+        number: i64,
+        /// Whether the message was acknowledged.
+        is_acknowledged: bool,
+    },
+    /// A ping or pong, an out-of-band message or an advertisement.
+    Unconnected(String),
+    /// Any other message: its sender and its bytes.
+    Bytes {
+        /// The name of the sender.
+        with: String,
+        /// The bytes, or what is known of them.
+        text: String,
+    },
+}
+
+/// A numbered message, as it has arrived.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Message {
+    /// The name of the sender.
+    pub from: String,
+    /// The reliability that the sender gave it.
+    pub reliability: u8,
+    /// The channel that the sender gave it.
+    pub channel: u8,
+    /// Its number: each peer counts the messages that it sends.
+    pub number: u32,
+    /// Its length in bytes.
+    pub size: u32,
+}
+
+/// A part of a trace that is compared on its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stream {
+    /// The results of the calls.
+    Calls,
+    /// The connection events with one remote.
+    Connection(String),
+    /// The messages of a remote with one reliability on one channel.
+    Messages {
+        /// The name of the sender.
+        from: String,
+        /// The reliability of the messages, as the sender gave it.
+        reliability: u8,
+        /// The channel.
+        channel: u8,
+    },
+    /// The outcomes of messages with receipts, as `NUMBER acked` or `NUMBER loss`.
+    Receipts(String),
+    /// Messages without a connection.
+    Unconnected,
+    /// Pings without a connection, of which some libraries inform the application.
+    Pings,
+    /// Other messages of a remote.
+    Bytes(String),
+}
+
+/// The names of reliabilities, by their numbers in RakNet.
+pub const RELIABILITIES: [&str; 8] = [
+    "unreliable",
+    "unreliable-sequenced",
+    "reliable",
+    "reliable-ordered",
+    "reliable-sequenced",
+    "unreliable-with-receipt",
+    "reliable-with-receipt",
+    "reliable-ordered-with-receipt",
+];
+
+impl fmt::Display for Stream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Calls => write!(formatter, "calls"),
+            Self::Connection(with) => write!(formatter, "connection with {with}"),
+            Self::Messages { from, reliability, channel } => {
+                let name = RELIABILITIES.get(usize::from(*reliability)).unwrap_or(&"unknown");
+                write!(formatter, "{name} messages from {from} on channel {channel}")
+            }
+            Self::Receipts(with) => write!(formatter, "receipts of {with}"),
+            Self::Unconnected => write!(formatter, "unconnected"),
+            Self::Pings => write!(formatter, "pings"),
+            Self::Bytes(with) => write!(formatter, "bytes from {with}"),
+        }
+    }
+}
+
+impl Trace {
+    /// Returns the streams of a peer.
+    #[must_use]
+    pub fn streams(&self, peer: usize) -> BTreeMap<Stream, Vec<String>> {
+        let mut streams: BTreeMap<Stream, Vec<String>> = BTreeMap::new();
+        for entry in self.peers.get(peer).into_iter().flatten() {
+            let (stream, text) = split(entry);
+            streams.entry(stream).or_default().push(text);
+        }
+        streams
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, entries) in self.names.iter().zip(&self.peers) {
+            for entry in entries {
+                let (stream, text) = split(entry);
+                writeln!(formatter, "{name} {stream}: {text}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn split(entry: &Entry) -> (Stream, String) {
+    match entry {
+        Entry::Call(text) => (Stream::Calls, text.clone()),
+        Entry::Connection { event, with } => (Stream::Connection(with.clone()), event.clone()),
+        Entry::Message(Message { from, reliability, channel, number, size }) => {
+            // A receipt does not change the order: both kinds share the order of their channel.
+            let kind = match reliability {
+                5 => 0,
+                6 => 2,
+                7 => 3,
+                other => *other,
+            };
+            let is_on_channel = matches!(kind, 1 | 3 | 4);
+            let channel = if is_on_channel { *channel } else { 0 };
+            let stream = Stream::Messages { from: from.clone(), reliability: kind, channel };
+            (stream, format!("{number}:{size}"))
+        }
+        Entry::Receipt { with, number, is_acknowledged } => {
+            let outcome = if *is_acknowledged { "acked" } else { "loss" };
+            (Stream::Receipts(with.clone()), format!("{number} {outcome}"))
+        }
+        Entry::Unconnected(text) if text.starts_with("ping ") => (Stream::Pings, text.clone()),
+        Entry::Unconnected(text) => (Stream::Unconnected, text.clone()),
+        Entry::Bytes { with, text } => (Stream::Bytes(with.clone()), text.clone()),
+    }
+}
+
+/// Reads an event of a driver. `name` gives the name of a peer by an address, and `identity` by a GUID.
+pub fn event(
+    line: &str,
+    name: impl Fn(&str) -> String,
+    identity: impl Fn(u64) -> Option<String>,
+) -> Option<Entry> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let with = name(words.get(1)?);
+    let number = |at: usize| words.get(at).and_then(|word| word.parse::<i64>().ok());
+    let byte = |at: usize| number(at).and_then(|value| u8::try_from(value).ok());
+    let long = |at: usize| number(at).and_then(|value| u32::try_from(value).ok());
+    let rest = words.get(2..)?.join(" ");
+    Some(match *words.first()? {
+        "message" => Entry::Message(Message {
+            from: with,
+            reliability: byte(2)?,
+            channel: byte(3)?,
+            number: long(4)?,
+            size: long(5)?,
+        }),
+        "receipt" => {
+            Entry::Receipt { with, number: number(3)?, is_acknowledged: words.get(2) == Some(&"acked") }
+        }
+        kind @ ("ping" | "pong" | "out-of-band" | "advertisement") => {
+            Entry::Unconnected(format!("{kind} from {with} {rest}"))
+        }
+        "bytes" => Entry::Bytes { with, text: rest },
+        "timestamp" => Entry::Bytes { with, text: format!("timestamp {rest}") },
+        "damaged" => Entry::Bytes { with, text: "damaged".to_owned() },
+        kind => {
+            // A GUID of somebody else is an error that applications see. Those of failed attempts vary.
+            let guid = words.get(2).and_then(|word| word.parse().ok()).and_then(identity);
+            let is_open = matches!(kind, "accepted" | "incoming" | "disconnected" | "lost");
+            let event = match guid {
+                Some(guid) if is_open && guid == with => kind.to_owned(),
+                Some(guid) if is_open => format!("{kind} with the GUID of {guid}"),
+                None if is_open => format!("{kind} with an unknown GUID"),
+                _ => kind.to_owned(),
+            };
+            Entry::Connection { event, with }
+        }
+    })
+}

@@ -1,0 +1,130 @@
+//! The comparison of traces, without any library.
+
+use rakwire_differential::compare::{Comparison, Rule, compare};
+use rakwire_differential::script::{Script, parse};
+use rakwire_differential::trace::{Entry, Message, Trace};
+
+fn script(steps: &str) -> Script {
+    parse(&format!("script test\n{steps}")).expect("a script").remove(0)
+}
+
+const CLEAN: &str = "a start 8 8\nb start 1 0\n";
+const LOSSY: &str = "network loss 0.1\na start 8 8\nb start 1 0\n";
+const CLOSING: &str = "a start 8 8\nb start 1 0\nb close @a notify\n";
+
+fn message(reliability: u8, channel: u8, number: u32) -> Entry {
+    Entry::Message(Message { from: "b".to_owned(), reliability, channel, number, size: 50 })
+}
+
+fn connection(event: &str) -> Entry {
+    Entry::Connection { event: event.to_owned(), with: "b".to_owned() }
+}
+
+fn receipt(number: i64, is_acknowledged: bool) -> Entry {
+    Entry::Receipt { with: "b".to_owned(), number, is_acknowledged }
+}
+
+/// A trace in which `a` has an incoming connection, then these entries.
+fn trace(entries: &[Entry]) -> Trace {
+    let mut all = vec![connection("incoming")];
+    all.extend_from_slice(entries);
+    Trace { names: vec!["a".to_owned(), "b".to_owned()], peers: vec![all, Vec::new()] }
+}
+
+fn compared(steps: &str, one: &[Entry], two: &[Entry]) -> Comparison {
+    compare(&script(steps), &trace(one), &trace(two))
+}
+
+#[track_caller]
+fn permitted(steps: &str, one: &[Entry], two: &[Entry], rule: Rule) {
+    let comparison = compared(steps, one, two);
+    assert!(comparison.differences.is_empty(), "{:?}", comparison.differences);
+    assert_eq!(comparison.applied.get(&rule), Some(&1), "{:?}", comparison.applied);
+}
+
+#[track_caller]
+fn found(steps: &str, one: &[Entry], two: &[Entry]) {
+    assert!(!compared(steps, one, two).differences.is_empty());
+}
+
+#[test]
+fn equal_traces_have_no_difference_and_need_no_rule() {
+    let entries = [message(3, 0, 1), message(0, 0, 2), receipt(1, true), connection("disconnected")];
+    assert_eq!(compared(CLEAN, &entries, &entries), Comparison::default());
+}
+
+#[test]
+fn ordered_messages_differ_if_one_is_missing_or_in_another_place() {
+    let all = [message(3, 0, 1), message(3, 0, 2), message(3, 0, 3)];
+    found(CLEAN, &all, &all[..2]);
+    found(LOSSY, &all, &all[..2]);
+    found(LOSSY, &all, &[message(3, 0, 2), message(3, 0, 1), message(3, 0, 3)]);
+    found(CLEAN, &all[..2], &all);
+}
+
+#[test]
+fn the_order_between_channels_is_free_and_that_of_a_channel_includes_receipts() {
+    let one = [message(3, 0, 1), message(3, 1, 2)];
+    assert_eq!(compared(CLEAN, &one, &[message(3, 1, 2), message(3, 0, 1)]), Comparison::default());
+    found(CLEAN, &[message(3, 0, 1), message(7, 0, 2)], &[message(7, 0, 2), message(3, 0, 1)]);
+}
+
+#[test]
+fn ordered_messages_may_be_cut_off_where_a_connection_is_closed_but_have_no_gap() {
+    let all = [message(3, 0, 1), message(3, 0, 2), message(3, 0, 3)];
+    permitted(CLOSING, &all, &all[..1], Rule::CutOff);
+    found(CLOSING, &all, &[message(3, 0, 1), message(3, 0, 3)]);
+}
+
+#[test]
+fn reliable_messages_arrive_in_any_order_but_all_of_them_once() {
+    let one = [message(2, 0, 1), message(2, 0, 2)];
+    permitted(CLEAN, &one, &[message(2, 0, 2), message(2, 0, 1)], Rule::Unordered);
+    found(LOSSY, &one, &one[..1]);
+    found(LOSSY, &one, &[message(2, 0, 1), message(2, 0, 2), message(2, 0, 2)]);
+}
+
+#[test]
+fn unreliable_messages_get_lost_only_on_a_path_that_loses() {
+    let one = [message(0, 0, 1), message(0, 0, 2)];
+    found(CLEAN, &one, &one[..1]);
+    permitted(LOSSY, &one, &one[..1], Rule::Path);
+    found(LOSSY, &one, &[message(0, 0, 1), message(0, 0, 1)]);
+}
+
+#[test]
+fn sequenced_messages_are_never_out_of_order() {
+    let one = [message(4, 0, 1), message(4, 0, 2), message(4, 0, 3)];
+    permitted(LOSSY, &one, &[message(4, 0, 3)], Rule::Overtaken);
+    found(LOSSY, &one, &one[..2]);
+    found(CLEAN, &one, &[message(4, 0, 3)]);
+    found(LOSSY, &[message(1, 0, 1), message(1, 0, 2)], &[message(1, 0, 2), message(1, 0, 1)]);
+}
+
+#[test]
+fn receipts_may_change_their_order_and_their_outcome_only_where_the_path_loses() {
+    let one = [receipt(1, true), receipt(2, true)];
+    permitted(CLEAN, &one, &[receipt(2, true), receipt(1, true)], Rule::ReceiptOrder);
+    found(CLEAN, &one, &[receipt(1, true), receipt(2, false)]);
+    permitted(LOSSY, &one, &[receipt(1, true), receipt(2, false)], Rule::Path);
+    found(LOSSY, &one, &one[..1]);
+}
+
+#[test]
+fn events_of_connections_and_results_of_calls_are_equal_on_every_path() {
+    found(LOSSY, &[connection("disconnected")], &[connection("lost")]);
+    found(LOSSY, &[connection("disconnected")], &[]);
+    let call = |text: &str| Entry::Call(text.to_owned());
+    found(LOSSY, &[call("list = 1 b")], &[call("list = 0")]);
+    let waits = [call("wait: no lost b"), call("state @b = connected")];
+    let failed = compared(CLEAN, &[call("list = 1 b"), call("state @b = not-connected")], &waits);
+    assert_eq!(failed.differences.len(), 1, "what follows a failed wait is its consequence");
+}
+
+#[test]
+fn a_message_outside_of_a_connection_and_damaged_bytes_break_promises_of_every_trace() {
+    let late = [connection("disconnected"), message(3, 0, 1)];
+    found(CLOSING, &late, &late);
+    let damaged = [Entry::Bytes { with: "b".to_owned(), text: "damaged".to_owned() }];
+    found(CLEAN, &damaged, &damaged);
+}
