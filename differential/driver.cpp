@@ -182,13 +182,17 @@ struct Words {
     SystemAddress address()
     {
         const std::string word = next();
+        if (word == "self")
+            return peer->GetMyBoundAddress();
         return word == "-" || word.empty() ? UNASSIGNED_SYSTEM_ADDRESS : SystemAddress(word.c_str());
     }
 };
 
+// Starts a peer, or the one that has been shut down.
 void start(Words &words)
 {
-    peer = RakPeerInterface::GetInstance();
+    if (peer == nullptr)
+        peer = RakPeerInterface::GetInstance();
     const int connections = words.number(1), incoming = words.number(0);
     for (std::string word = words.next(); !word.empty(); word = words.next())
         if (word == "protocol")
@@ -327,7 +331,7 @@ void run(const std::string &line)
 {
     Words words(line);
     const std::string command = words.next();
-    if (command == "start")
+    if (command == "start" || command == "again")
         return start(words);
     if (peer == nullptr)
         return print("= not-started");

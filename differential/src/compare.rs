@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::script::{Script, Step};
-use crate::trace::{Entry, Stream, Trace};
+use crate::trace::{Entry, ITSELF, Stream, Trace};
 
 /// A rule that permits a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +81,7 @@ pub fn compare(script: &Script, reference: &Trace, other: &Trace) -> Comparison 
                 stream,
                 ended: ends(script, reference, other, peer, stream),
                 is_lossy: script.is_lossy(),
+                sequenced: sequenced(script, stream),
             };
             match case.judge(one, two) {
                 Ok(None) => {}
@@ -88,6 +89,7 @@ pub fn compare(script: &Script, reference: &Trace, other: &Trace) -> Comparison 
                 Err(()) => comparison.differences.extend(differences(script, name, stream, one, two)),
             }
         }
+        comparison.differences.extend(failed_waits(script, reference, peer));
         let broken = broken_promises(script, other, peer);
         comparison.differences.extend(broken);
     }
@@ -118,10 +120,45 @@ fn ends(script: &Script, reference: &Trace, other: &Trace, peer: usize, stream: 
     script.steps.iter().any(closes) || is_ended(reference) || is_ended(other)
 }
 
+/// The sequenced messages of a sender on a channel.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sequenced {
+    /// A later message may be faster on a clean path too: they have several priorities, or parts.
+    may_overtake: bool,
+    /// Both reliabilities share the channel, so that a message may be overtaken by one of the other stream.
+    has_both: bool,
+}
+
+/// The smallest message that may be split.
+const SPLIT_FROM: u32 = 1_300;
+
+fn sequenced(script: &Script, stream: &Stream) -> Sequenced {
+    let Stream::Messages { from, channel, .. } = stream else { return Sequenced::default() };
+    let sender = script.peers.iter().position(|name| name == from);
+    let sends = script.steps.iter().filter_map(|step| match step {
+        Step::Call { peer, words, .. } if Some(*peer) == sender => {
+            let mut words = words.split(' ');
+            let is_send = words.next().is_some_and(|call| matches!(call, "send" | "broadcast"));
+            // The first word is the target.
+            let numbers: Vec<u32> = words.skip(1).map(|word| word.parse().unwrap_or(0)).collect();
+            (is_send && numbers.len() >= 4).then_some(numbers)
+        }
+        _ => None,
+    });
+    let of_channel = |numbers: &Vec<u32>| matches!(numbers[0], 1 | 4) && numbers[1] == u32::from(*channel);
+    let sends: Vec<_> = sends.filter(of_channel).collect();
+    let different = |at: usize| sends.iter().map(|numbers| numbers[at]).collect::<BTreeSet<_>>().len() > 1;
+    Sequenced {
+        may_overtake: different(2) || sends.iter().any(|numbers| numbers[3] >= SPLIT_FROM),
+        has_both: different(0),
+    }
+}
+
 struct Case<'a> {
     stream: &'a Stream,
     ended: bool,
     is_lossy: bool,
+    sequenced: Sequenced,
 }
 
 impl Case<'_> {
@@ -147,15 +184,19 @@ impl Case<'_> {
         match reliability {
             // Unreliable.
             0 => reordered(one, two, Rule::Unordered).or_else(|| self.lost()),
-            // Sequenced.
-            1 => self.lost(),
+            1 if self.is_lossy => Some(Rule::Path),
+            1 | 4 if self.is_overtaken(reliability, one, two) => Some(Rule::Overtaken),
+            1 | 4 => self.ended.then_some(Rule::CutOff),
             2 => reordered(one, two, Rule::Unordered).or_else(|| self.ended.then_some(Rule::CutOff)),
             3 => self.prefix(one, two),
-            // The last of them is never overtaken.
-            4 if self.is_lossy && one.last() == two.last() => Some(Rule::Overtaken),
-            4 => self.ended.then_some(Rule::CutOff),
             _ => None,
         }
+    }
+
+    fn is_overtaken(&self, reliability: u8, one: &[String], two: &[String]) -> bool {
+        // The last message of a channel is not overtaken, and if it is reliable, it arrives.
+        let is_complete = reliability == 1 || self.sequenced.has_both || one.last() == two.last();
+        (self.is_lossy || self.sequenced.may_overtake) && is_complete
     }
 
     fn lost(&self) -> Option<Rule> {
@@ -223,6 +264,22 @@ fn differences(
     found
 }
 
+/// A script waits for what the original does. If the reference waited in vain, the script is wrong.
+fn failed_waits(script: &Script, reference: &Trace, peer: usize) -> Option<Difference> {
+    let calls = reference.peers[peer].iter().filter_map(|entry| match entry {
+        Entry::Call(text) if text.starts_with("wait: ") => Some(text.clone()),
+        _ => None,
+    });
+    let failed: Vec<String> = calls.collect();
+    (!failed.is_empty()).then(|| Difference {
+        script: script.name.clone(),
+        peer: script.peers[peer].clone(),
+        stream: "waits of the script".to_owned(),
+        reference: listed(&failed),
+        other: "not compared: change the script".to_owned(),
+    })
+}
+
 fn listed(list: &[String]) -> String {
     const MOST: usize = 24;
     if list.is_empty() {
@@ -282,7 +339,9 @@ fn outside(entries: &[Entry]) -> Option<String> {
             {
                 open.remove(with);
             }
-            Entry::Message(message) if !open.contains(&message.from) => return Some(message.from.clone()),
+            Entry::Message(message) if message.from != ITSELF && !open.contains(&message.from) => {
+                return Some(message.from.clone());
+            }
             _ => {}
         }
     }

@@ -106,7 +106,10 @@ impl Draft {
             0..=3 => self.send(client, true),
             4..=6 => self.send(client, false),
             7 => self.broadcast(client),
-            8 => self.line(&format!("{name} ping @a")),
+            8 => {
+                self.line(&format!("{name} ping @a"));
+                self.line("settle 600");
+            }
             9 => self.line(&format!("{name} out-of-band @a word")),
             10 => self.settled(|draft| {
                 draft.line(&format!("a state @{name}"));
@@ -171,11 +174,12 @@ impl Draft {
         self.await_messages();
         if self.random.below(2) == 0 {
             self.line(&format!("{name} close @a notify"));
-            self.line(&format!("wait a disconnected {name}"));
         } else {
             self.line(&format!("a close @{name} notify"));
-            self.line(&format!("wait {name} disconnected a"));
         }
+        // Both sides get an event. That of the side that closes comes later if an acknowledgement is lost.
+        self.line(&format!("wait a disconnected {name}"));
+        self.line(&format!("wait {name} disconnected a"));
         self.clients[client].is_connected = false;
     }
 

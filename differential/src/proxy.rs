@@ -80,6 +80,12 @@ impl Network {
         }
     }
 
+    /// Returns the socket of a peer.
+    #[must_use]
+    pub fn place_of(&self, peer: usize) -> Option<SocketAddr> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).directions[peer].to
+    }
+
     /// Drops all datagrams between two peers from now on, or no longer.
     pub fn cut(&self, one: usize, other: usize, is_cut: bool) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);

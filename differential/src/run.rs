@@ -9,7 +9,7 @@ use crate::driver::{Driver, Line};
 use crate::programs::Programs;
 use crate::proxy::{Network, ip_of};
 use crate::script::{Script, Step};
-use crate::trace::{self, Entry, Trace};
+use crate::trace::{self, Entry, ITSELF, Trace};
 
 /// The longest time that a call or a wait takes, also on a slow machine.
 const TIME_LIMIT: Duration = Duration::from_secs(25);
@@ -157,11 +157,9 @@ impl Run<'_> {
                 continue;
             }
             let result = self.results[peer].remove(0);
-            let result = if words.starts_with("start") {
-                self.started(peer, &result)
-            } else {
-                self.named(peer, &words, &result)
-            };
+            let is_start = words.starts_with("start") || words.starts_with("again");
+            let result =
+                if is_start { self.started(peer, &result) } else { self.named(peer, &words, &result) };
             self.trace.peers[peer].push(Entry::Call(format!("{words} = {result}")));
         }
         Ok(())
@@ -214,6 +212,9 @@ impl Run<'_> {
     /// Returns the name of the peer that `peer` sees at an address.
     fn name(&self, peer: usize, address: &str) -> String {
         let socket = address.replace('|', ":").parse().ok();
+        if socket.is_some() && socket == self.network.place_of(peer) {
+            return ITSELF.to_owned();
+        }
         let found = socket.and_then(|address| self.network.peer_at(address, peer));
         found.map_or_else(|| "an-unknown-address".to_owned(), |found| self.script.peers[found].clone())
     }
@@ -259,7 +260,8 @@ impl Run<'_> {
                 format!("receipt {number} {}", if *is_acknowledged { "acked" } else { "loss" })
             }
             Entry::Unconnected(text) => text.clone(),
-            Entry::Bytes { text, .. } => text.clone(),
+            Entry::Bytes { text, .. } if text.starts_with("timestamp") => text.clone(),
+            Entry::Bytes { text, .. } => format!("bytes {text}"),
             Entry::Message(_) | Entry::Call(_) => String::new(),
         };
         self.unused[peer].push(text);

@@ -76,8 +76,9 @@ impl fmt::Display for ScriptError {
 impl std::error::Error for ScriptError {}
 
 /// The calls of a driver.
-const CALLS: [&str; 22] = [
+const CALLS: [&str; 23] = [
     "advertise",
+    "again",
     "ban",
     "banned",
     "broadcast",

@@ -87,6 +87,9 @@ pub enum Stream {
     Bytes(String),
 }
 
+/// The name of the sender of a message that a peer sends to itself.
+pub const ITSELF: &str = "itself";
+
 /// The names of reliabilities, by their numbers in RakNet.
 pub const RELIABILITIES: [&str; 8] = [
     "unreliable",

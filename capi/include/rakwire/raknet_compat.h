@@ -157,7 +157,7 @@ public:
         }
         options.attempts = static_cast<std::uint8_t>(attempts < 255 ? attempts : 255);
         options.interval_ms = interval_ms;
-        options.timeout_ms = timeout_ms;
+        options.timeout_ms = timeout_ms != 0 ? timeout_ms : timeout_ms_;
         // A named version is not replaced by that of the server.
         options.protocol_version = protocol_ != 0 ? protocol_ : DEFAULT_PROTOCOL;
         rakwire_connection_t connection;
@@ -218,16 +218,26 @@ public:
             shift_timestamp(shifted.data(), -clock_offset_);
             bytes = shifted.data();
         }
-        Outgoing message{0, {}, static_cast<std::uint8_t>(reliability), static_cast<std::uint8_t>(channel),
-                         static_cast<std::uint8_t>(priority)};
         const Remote *one = find(target);
-        if (!broadcast && one == nullptr)
+        const bool is_own = !broadcast && is_own_address(target);
+        if (!broadcast && !is_own && one == nullptr)
             return 0;
         const std::uint32_t number = receipt != 0 ? receipt : next_number();
+        // RakNet replaces what is out of range.
+        const Outgoing message{0,
+                               {},
+                               static_cast<std::uint8_t>(reliability < NUMBER_OF_RELIABILITIES ? reliability : RELIABLE),
+                               static_cast<std::uint8_t>(static_cast<std::uint8_t>(channel) < 32 ? channel : 0),
+                               static_cast<std::uint8_t>(priority < NUMBER_OF_PRIORITIES ? priority : HIGH_PRIORITY),
+                               number};
+        if (is_own) {
+            receive_own(reinterpret_cast<const std::uint8_t *>(data), static_cast<std::size_t>(length), message);
+            return number;
+        }
         bool is_taken = broadcast;
         for (const Remote &remote : remotes_)
             if (broadcast ? remote.is_open && &remote != one : &remote == one)
-                is_taken |= send(remote.connection, bytes, static_cast<std::size_t>(length), message, number);
+                is_taken |= send(remote.connection, bytes, static_cast<std::size_t>(length), message);
         rakwire_flush(endpoint_);
         return is_taken ? number : 0;
     }
@@ -351,6 +361,8 @@ public:
     }
     void SetTimeoutTime(TimeMS timeout_ms, const SystemAddress target)
     {
+        if (target == UNASSIGNED_SYSTEM_ADDRESS)
+            timeout_ms_ = timeout_ms;
         for (const Remote &remote : remotes_)
             if (target == UNASSIGNED_SYSTEM_ADDRESS || remote.address == target)
                 rakwire_set_timeout(endpoint_, remote.connection, timeout_ms);
@@ -432,6 +444,8 @@ private:
         rakwire_connection_t connection;
         std::vector<std::uint8_t> bytes;
         std::uint8_t reliability, channel, priority;
+        // Its number for the program.
+        std::uint32_t number;
     };
 
     RakPeerInterface() {}
@@ -491,20 +505,40 @@ private:
     }
     std::uint32_t next_number() { return ++last_number_ == 0 ? ++last_number_ : last_number_; }
 
-    bool send(rakwire_connection_t to, const std::uint8_t *bytes, std::size_t length, const Outgoing &how, std::uint32_t number)
+    bool send(rakwire_connection_t to, const std::uint8_t *bytes, std::size_t length, const Outgoing &how)
     {
         std::uint32_t receipt = 0;
         int result = RAKWIRE_ERROR_NO_ROOM;
         if (!is_waiting(to))
             result = rakwire_send(endpoint_, to, bytes, length, how.reliability, how.channel, how.priority, &receipt);
-        // RakNet's memory has no limit. A message with a receipt needs its number now, so it does not wait.
-        if (result == RAKWIRE_ERROR_NO_ROOM && how.reliability < UNRELIABLE_WITH_ACK_RECEIPT) {
-            waiting_.push_back({to, {bytes, bytes + length}, how.reliability, how.channel, how.priority});
+        // RakNet's memory has no limit.
+        if (result == RAKWIRE_ERROR_NO_ROOM) {
+            waiting_.push_back({to, {bytes, bytes + length}, how.reliability, how.channel, how.priority, how.number});
             result = RAKWIRE_OK;
         }
         if (receipt != 0)
-            receipts_.push_back({to, receipt, number});
+            receipts_.push_back({to, receipt, how.number});
         return result >= 0;
+    }
+    bool is_own_address(const AddressOrGUID &target) const
+    {
+        if (target.rakNetGuid != UNASSIGNED_RAKNET_GUID)
+            return target.rakNetGuid == GetMyGUID();
+        const SystemAddress own = GetMyBoundAddress();
+        return target.systemAddress == own || (target.systemAddress.IsLoopback() && target.systemAddress.GetPort() == own.GetPort());
+    }
+    // Receives a message that the program sends to itself.
+    void receive_own(const std::uint8_t *bytes, std::size_t length, const Outgoing &how)
+    {
+        OwnedPacket *made = packet(SystemAddress("127.0.0.1", GetMyBoundAddress().GetPort()), GetMyGUID());
+        made->own.assign(bytes, bytes + length);
+        local_.push_back(finish(made));
+        if (how.reliability < UNRELIABLE_WITH_ACK_RECEIPT)
+            return;
+        OwnedPacket *receipt = packet(made->systemAddress, made->guid);
+        receipt->own.assign(1 + sizeof how.number, ID_SND_RECEIPT_ACKED);
+        std::memcpy(receipt->own.data() + 1, &how.number, sizeof how.number);
+        local_.push_back(finish(receipt));
     }
     // Returns the number that the program has for a receipt.
     std::uint32_t take_receipt(rakwire_connection_t connection, std::uint32_t own)
@@ -549,9 +583,12 @@ private:
             bool is_full = false;
             for (rakwire_connection_t connection : full)
                 is_full = is_full || connection == message.connection;
+            std::uint32_t receipt = 0;
             const int result = is_full ? RAKWIRE_ERROR_NO_ROOM
                 : rakwire_send(endpoint_, message.connection, message.bytes.data(), message.bytes.size(),
-                               message.reliability, message.channel, message.priority, nullptr);
+                               message.reliability, message.channel, message.priority, &receipt);
+            if (receipt != 0)
+                receipts_.push_back({message.connection, receipt, message.number});
             if (result == RAKWIRE_ERROR_NO_ROOM) {
                 full.push_back(message.connection);
                 waiting_.push_back(std::move(message));
@@ -653,6 +690,8 @@ private:
             remote.guid = RakNetGUID(event.guid);
             remote.is_open = true;
             const bool is_ours = event.side == RAKWIRE_SIDE_CLIENT;
+            if (!is_ours && timeout_ms_ != 0)
+                rakwire_set_timeout(endpoint_, event.connection, timeout_ms_);
             return generated(is_ours ? ID_CONNECTION_REQUEST_ACCEPTED : ID_NEW_INCOMING_CONNECTION, event, from,
                              remote.guid);
         }
@@ -711,6 +750,8 @@ private:
     unsigned max_connections_ = 0;
     unsigned max_incoming_ = 0;
     std::uint8_t protocol_ = 0;
+    // The timeout of all connections. 0: the default.
+    TimeMS timeout_ms_ = 0;
     std::uint32_t last_number_ = 0;
     // GetTime() minus the clock of the endpoint, in milliseconds.
     std::int64_t clock_offset_ = 0;

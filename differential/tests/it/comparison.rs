@@ -122,9 +122,27 @@ fn events_of_connections_and_results_of_calls_are_equal_on_every_path() {
 }
 
 #[test]
+fn a_wait_that_fails_with_the_original_is_a_mistake_of_the_script() {
+    let failed = [Entry::Call("wait: no lost b".to_owned())];
+    found(CLEAN, &failed, &failed);
+}
+
+#[test]
 fn a_message_outside_of_a_connection_and_damaged_bytes_break_promises_of_every_trace() {
     let late = [connection("disconnected"), message(3, 0, 1)];
     found(CLOSING, &late, &late);
     let damaged = [Entry::Bytes { with: "b".to_owned(), text: "damaged".to_owned() }];
     found(CLEAN, &damaged, &damaged);
+}
+
+#[test]
+fn sequenced_messages_are_overtaken_on_a_clean_path_only_by_another_priority_or_if_they_are_split() {
+    let sends = |first: &str, second: &str| format!("{CLEAN}b send @a {first} 20\nb send @a {second} 20\n");
+    let (one, two) = ([message(4, 0, 1), message(4, 0, 2)], [message(4, 0, 2)]);
+    found(&sends("4 0 1 50", "4 0 1 50"), &one, &two);
+    permitted(&sends("4 0 3 50", "4 0 0 50"), &one, &two, Rule::Overtaken);
+    permitted(&sends("4 0 1 5000", "4 0 1 50"), &one, &two, Rule::Overtaken);
+    found(&sends("4 7 3 50", "4 0 0 50"), &one, &two);
+    found(&sends("4 0 3 50", "4 0 0 50"), &one, &one[..1]);
+    permitted(&sends("4 0 3 50", "1 0 0 50"), &one, &one[..1], Rule::Overtaken);
 }
