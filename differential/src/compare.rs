@@ -120,13 +120,13 @@ fn ends(script: &Script, reference: &Trace, other: &Trace, peer: usize, stream: 
     script.steps.iter().any(closes) || is_ended(reference) || is_ended(other)
 }
 
-/// The sequenced messages of a sender on a channel.
+/// The sequenced and ordered messages of a sender on a channel: a later one of either kind overtakes sequenced ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sequenced {
     /// A later message may be faster on a clean path too: they have several priorities, or parts.
     may_overtake: bool,
-    /// Both reliabilities share the channel, so that a message may be overtaken by one of the other stream.
-    has_both: bool,
+    /// Several reliabilities share the channel, so that a message may be overtaken by one of another stream.
+    is_shared: bool,
 }
 
 /// The smallest message that may be split.
@@ -145,12 +145,13 @@ fn sequenced(script: &Script, stream: &Stream) -> Sequenced {
         }
         _ => None,
     });
-    let of_channel = |numbers: &Vec<u32>| matches!(numbers[0], 1 | 4) && numbers[1] == u32::from(*channel);
+    let of_channel =
+        |numbers: &Vec<u32>| matches!(numbers[0], 1 | 3 | 4 | 7) && numbers[1] == u32::from(*channel);
     let sends: Vec<_> = sends.filter(of_channel).collect();
     let different = |at: usize| sends.iter().map(|numbers| numbers[at]).collect::<BTreeSet<_>>().len() > 1;
     Sequenced {
         may_overtake: different(2) || sends.iter().any(|numbers| numbers[3] >= SPLIT_FROM),
-        has_both: different(0),
+        is_shared: different(0),
     }
 }
 
@@ -195,7 +196,7 @@ impl Case<'_> {
 
     fn is_overtaken(&self, reliability: u8, one: &[String], two: &[String]) -> bool {
         // The last message of a channel is not overtaken, and if it is reliable, it arrives.
-        let is_complete = reliability == 1 || self.sequenced.has_both || one.last() == two.last();
+        let is_complete = reliability == 1 || self.sequenced.is_shared || one.last() == two.last();
         (self.is_lossy || self.sequenced.may_overtake) && is_complete
     }
 

@@ -156,3 +156,46 @@ fn step(shared: &mut Shared, now: Instant, bytes: &mut [u8]) -> bool {
     }
     moved
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(network: &Network, index: usize) -> UdpSocket {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");
+        network.place(index, socket.local_addr().expect("an address"));
+        socket
+    }
+
+    #[test]
+    fn each_peer_has_one_address_for_another_peer_in_both_directions() {
+        let network = Network::start(3, Conditions::default(), 1).expect("a network");
+        let (a, b) = (peer(&network, 0), peer(&network, 1));
+        b.send_to(b"hello", network.address(0, 1)).expect("a datagram");
+        let mut bytes = [0; 16];
+        let (length, from) = a.recv_from(&mut bytes).expect("a datagram");
+        assert_eq!((&bytes[..length], from), (&b"hello"[..], network.address(1, 0)));
+        assert_eq!(network.peer_at(from, 0), Some(1));
+        assert_eq!(from.ip(), ip_of(1));
+        a.send_to(b"back", from).expect("a datagram");
+        let (length, from) = b.recv_from(&mut bytes).expect("a datagram");
+        assert_eq!((&bytes[..length], from), (&b"back"[..], network.address(0, 1)));
+    }
+
+    #[test]
+    fn a_cut_drops_what_is_sent_until_it_ends() {
+        let network = Network::start(2, Conditions::default(), 1).expect("a network");
+        let (a, b) = (peer(&network, 0), peer(&network, 1));
+        network.cut(1, 0, true);
+        b.send_to(b"lost", network.address(0, 1)).expect("a datagram");
+        a.set_read_timeout(Some(Duration::from_millis(200))).expect("a time limit");
+        assert!(a.recv_from(&mut [0; 16]).is_err());
+        network.cut(1, 0, false);
+        a.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");
+        b.send_to(b"there", network.address(0, 1)).expect("a datagram");
+        let mut bytes = [0; 16];
+        let (length, _) = a.recv_from(&mut bytes).expect("a datagram");
+        assert_eq!(&bytes[..length], b"there");
+    }
+}

@@ -223,3 +223,38 @@ fn milliseconds(word: &str) -> Result<Duration, String> {
 fn number(word: &str) -> Result<usize, String> {
     word.parse().map_err(|_| format!("{word:?} is no number"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_reported_with_their_lines() {
+        let start = "script one\na start 8 8\n";
+        for (text, line, mistake) in [
+            ("a start 8 8", 1, "before the first"),
+            ("script one\na send @b 3 0 1 50", 2, "\"b\" has not been started"),
+            (&format!("{start}a fly"), 3, "\"fly\" is no call"),
+            (&format!("{start}wait c incoming a"), 3, "\"c\" has not been started"),
+            (&format!("{start}network loss 2"), 3, "\"2\" is not between 0 and 1"),
+            (&format!("{start}network speed 2"), 3, "\"speed\" is no condition"),
+            (&format!("{start}pause long"), 3, "\"long\" is no number of milliseconds"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert_eq!(error.line, line, "{text}");
+            assert!(error.mistake.contains(mistake), "{error}");
+        }
+    }
+
+    #[test]
+    fn conditions_before_the_first_call_are_those_of_the_beginning() {
+        let text = "script one # comment\nnetwork loss 0.5\na start 8 8\nnetwork delay 10\n& a list\nwait a messages 4";
+        let script = parse(text).expect("a script").remove(0);
+        assert!(script.is_lossy() && script.conditions.loss > 0.4);
+        let later = Conditions { latency: Duration::from_millis(10), ..Conditions::default() };
+        assert_eq!(script.steps[1], Step::Network(later));
+        assert_eq!(script.steps[2], Step::Call { peer: 0, words: "list".to_owned(), is_together: true });
+        assert_eq!(script.steps[3], Step::Count { peer: 0, messages: 4 });
+        assert!(!parse("script two\nnetwork delay 9\na start 8 8").expect("a script")[0].is_lossy());
+    }
+}

@@ -145,4 +145,5 @@ fn sequenced_messages_are_overtaken_on_a_clean_path_only_by_another_priority_or_
     found(&sends("4 7 3 50", "4 0 0 50"), &one, &two);
     found(&sends("4 0 3 50", "4 0 0 50"), &one, &one[..1]);
     permitted(&sends("4 0 3 50", "1 0 0 50"), &one, &one[..1], Rule::Overtaken);
+    permitted(&sends("4 0 3 50", "3 0 0 50"), &one, &one[..1], Rule::Overtaken);
 }
