@@ -1,4 +1,4 @@
-// Calls a peer of RakNet as its standard input says, and prints what the peer reports. One source for two programs: with RakNet's own
+// Calls the functions of a RakNet peer that its standard input names, and prints the packets that the peer returns. One source for two programs: with RakNet's own
 // headers (-DORIGINAL), and with those of rakwire. The commands are in README.md.
 //
 // `= RESULT` is the answer to a command, `! EVENT` an event. Other lines are noise of the library.

@@ -45,9 +45,9 @@ pub struct Difference {
     pub peer: String,
     /// The stream, as text.
     pub stream: String,
-    /// What is in the reference.
+    /// The entries of the reference.
     pub reference: String,
-    /// What is in the other trace.
+    /// The entries of the other trace.
     pub other: String,
 }
 

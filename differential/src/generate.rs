@@ -119,7 +119,7 @@ impl Draft {
         }
     }
 
-    /// Lets everything arrive before calls whose results depend on it.
+    /// Lets everything arrive before calls with results that depend on it.
     fn settled(&mut self, calls: impl FnOnce(&mut Self)) {
         self.await_messages();
         calls(self);

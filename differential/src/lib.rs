@@ -9,6 +9,7 @@ pub mod compare;
 pub mod driver;
 pub mod generate;
 pub mod named_scripts;
+pub mod pairing;
 pub mod programs;
 pub mod proxy;
 pub mod run;

@@ -1,11 +1,12 @@
 //! The command `differential`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use rakwire_differential::pairing::Pairing;
 use rakwire_differential::programs::Programs;
-use rakwire_differential::run::{Library, Pairing, run};
+use rakwire_differential::run::run;
 use rakwire_differential::script::{Script, parse};
 use rakwire_differential::suite::{self, Options, Outcome};
 use rakwire_differential::{generate, named_scripts, table};
@@ -14,7 +15,7 @@ use rakwire_differential::{generate, named_scripts, table};
 #[derive(Parser)]
 #[command(name = "differential")]
 struct Arguments {
-    /// Run only named scripts whose names contain this text.
+    /// Run only the named scripts with this text in their names.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Run this many random scripts instead of the named ones.
@@ -70,8 +71,7 @@ fn start(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
         return print_traces(&scripts, &programs, arguments.seed).map(|()| true);
     }
     let rows = table::parse(named_scripts::DIFFERENCES)?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    rows.iter().try_for_each(|row| row.check_page(&root))?;
+    table::check_pages(&rows)?;
     let options = Options { seed: arguments.seed, at_once: arguments.at_once };
     let outcomes = suite::run_all(&scripts, &programs, &rows, &options, print_outcome)?;
     // A part of the scripts hits a part of the rows.
@@ -104,19 +104,12 @@ fn choose(arguments: &Arguments) -> Result<Vec<Script>, Box<dyn std::error::Erro
 }
 
 fn print_outcome(outcome: &Outcome) {
-    let name = |library| if library == Library::Original { "original" } else { "rakwire" };
-    let Pairing { first, others } = outcome.pairing;
     let verdict = if outcome.differences.is_empty() { "same" } else { "DIFFERENT" };
     let rules = outcome.applied.iter().map(|(rule, count)| format!(" {rule} x{count}"));
     let rows = outcome.rows.iter().map(|line| format!(" row {line}"));
     let permitted: String = rules.chain(rows).collect();
-    println!(
-        "{verdict} {} {}-{}{}{permitted}",
-        outcome.script,
-        name(first),
-        name(others),
-        if permitted.is_empty() { "" } else { ", by" }
-    );
+    let by = if permitted.is_empty() { "" } else { ", by" };
+    println!("{verdict} {} {}{by}{permitted}", outcome.script, outcome.pairing);
     outcome.differences.iter().for_each(|difference| println!("  {difference}"));
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::run::Library;
+use crate::pairing::Library;
 
 /// The two programs of `driver.cpp`.
 #[derive(Clone, Debug)]

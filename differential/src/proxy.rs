@@ -74,7 +74,7 @@ impl Network {
     pub fn place(&self, peer: usize, at: SocketAddr) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let peers = shared.peers;
-        // What is received at the socket where `seen_by` sees `of` was sent by `seen_by`, and goes to `of`.
+        // The socket at which `seen_by` sees `of` receives datagrams from `seen_by` to `of`.
         for seen_by in 0..peers {
             shared.directions[seen_by * peers + peer].to = Some(at);
         }

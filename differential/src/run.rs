@@ -1,11 +1,11 @@
 //! Runs a script with one driver for each peer.
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::driver::{Driver, Line};
+use crate::pairing::Pairing;
 use crate::programs::Programs;
 use crate::proxy::{Network, ip_of};
 use crate::script::{Script, Step};
@@ -15,48 +15,6 @@ use crate::trace::{self, Entry, ITSELF, Trace};
 const TIME_LIMIT: Duration = Duration::from_secs(25);
 /// The pause between two looks at the drivers.
 const PAUSE: Duration = Duration::from_millis(2);
-
-/// The library of a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Library {
-    /// The original C++ RakNet.
-    Original,
-    /// rakwire.
-    Rakwire,
-}
-
-/// The libraries of the first peer of a script, and of all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pairing {
-    /// The library of the first peer, which most scripts use as a server.
-    pub first: Library,
-    /// The library of the others.
-    pub others: Library,
-}
-
-impl Pairing {
-    /// The pairing that the others are compared with.
-    pub const REFERENCE: Self = Self { first: Library::Original, others: Library::Original };
-    /// The pairings that are compared with the reference.
-    pub const COMPARED: [Self; 3] = [
-        Self { first: Library::Original, others: Library::Rakwire },
-        Self { first: Library::Rakwire, others: Library::Original },
-        Self { first: Library::Rakwire, others: Library::Rakwire },
-    ];
-
-    /// Returns the library of a peer.
-    #[must_use]
-    pub const fn library(self, peer: usize) -> Library {
-        if peer == 0 { self.first } else { self.others }
-    }
-}
-
-impl fmt::Display for Pairing {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |library| if library == Library::Original { "original" } else { "rakwire" };
-        write!(formatter, "{}-{}", name(self.first), name(self.others))
-    }
-}
 
 /// A running script.
 struct Run<'a> {
@@ -70,7 +28,7 @@ struct Run<'a> {
     results: Vec<Vec<String>>,
     /// The events that no wait has used yet, as texts.
     unused: Vec<Vec<String>>,
-    /// The calls whose results are awaited.
+    /// The calls without a result so far.
     pending: Vec<(usize, String)>,
     last_event: Instant,
     trace: Trace,
@@ -188,7 +146,7 @@ impl Run<'_> {
             if word.contains('|') { self.name(peer, word) } else { word.to_owned() }
         });
         let mut names: Vec<_> = names.collect();
-        // The order of a list of connections says nothing.
+        // Lists of connections have no order.
         names.sort();
         names.join(" ")
     }

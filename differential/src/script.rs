@@ -27,7 +27,7 @@ pub enum Step {
         peer: usize,
         /// The call, as in the script.
         words: String,
-        /// Whether the next step may begin before the call returns.
+        /// True if the next step may begin before the call returns.
         is_together: bool,
     },
     /// Waits until a peer has an event, or ends without it after a time limit.

@@ -7,12 +7,13 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::compare::{Comparison, Rule, compare};
+use crate::pairing::Pairing;
 use crate::programs::Programs;
-use crate::run::{Pairing, run};
+use crate::run::run;
 use crate::script::Script;
 use crate::table::Row;
 
-/// How often the reference is repeated before a difference counts: the original has threads, and differs from itself at times.
+/// Repetitions of the reference before a difference counts: the original has threads, and differs from itself at times.
 const REPETITIONS: u64 = 3;
 
 /// The choices of a suite.

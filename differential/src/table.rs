@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::compare::Difference;
-use crate::run::{Library, Pairing};
+use crate::pairing::{Library, Pairing};
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ fn row(line: usize, text: &str) -> Result<Row, TableError> {
         Some(_) => return Err(error("behind the peer stands nothing, `rakwire` or `original`")),
     };
     if !page.contains('#') {
-        return Err(error("the last column is a page with a heading, such as docs/differential.md#closing"));
+        return Err(error("the last column is a page with a heading, such as docs/differential.md#ends"));
     }
     Ok(Row {
         line,
@@ -92,7 +92,7 @@ impl Row {
     }
 
     /// Checks that the page of the row has its heading. `root` is the folder of the repository.
-    pub fn check_page(&self, root: &Path) -> Result<(), TableError> {
+    fn check_page(&self, root: &Path) -> Result<(), TableError> {
         let error = |mistake| TableError { line: self.line, mistake };
         let (page, anchor) = self.page.split_once('#').unwrap_or((&self.page, ""));
         let text = std::fs::read_to_string(root.join(page))
@@ -104,6 +104,12 @@ impl Row {
             Err(error(format!("{page} has no heading {anchor:?}")))
         }
     }
+}
+
+/// Checks that each row names a heading of a document of the repository.
+pub fn check_pages(rows: &[Row]) -> Result<(), TableError> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    rows.iter().try_for_each(|row| row.check_page(&root))
 }
 
 /// Returns the anchor of a heading.
@@ -145,7 +151,7 @@ mod tests {
     }
 
     const ROW: &str =
-        "close-* | b rakwire | connection with * | *lost | * disconnected | docs/differential.md#closing";
+        "close-* | b rakwire | connection with * | *lost | * disconnected | docs/differential.md#ends";
 
     #[test]
     fn a_row_permits_the_differences_that_match_all_of_its_columns() {
@@ -165,7 +171,7 @@ mod tests {
     fn an_incomplete_row_is_refused_with_its_line() {
         let error = parse("# a comment\n\none | two").expect_err("a row of two columns");
         assert_eq!(error.line, 3);
-        assert!(parse(&ROW.replace("#closing", "")).is_err(), "a page without a heading");
+        assert!(parse(&ROW.replace("#ends", "")).is_err(), "a page without a heading");
         assert!(parse(&ROW.replace("b rakwire", "b other")).is_err(), "an unknown library");
     }
 

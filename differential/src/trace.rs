@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What one run of a script has shown.
+/// The results and events of one run of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// The names of the peers.
@@ -32,7 +32,7 @@ pub enum Entry {
         with: String,
         /// The number of the message.
         number: i64,
-        /// Whether the message was acknowledged.
+        /// True if the message was acknowledged.
         is_acknowledged: bool,
     },
     /// A ping or pong, an out-of-band message or an advertisement.
@@ -201,7 +201,7 @@ pub fn event(
         "timestamp" => Entry::Bytes { with, text: format!("timestamp {rest}") },
         "damaged" => Entry::Bytes { with, text: "damaged".to_owned() },
         kind => {
-            // A GUID of somebody else is an error that applications see. Those of failed attempts vary.
+            // Applications see the GUID of another peer as an error. The GUIDs of failed attempts vary.
             let guid = words.get(2).and_then(|word| word.parse().ok()).and_then(identity);
             let is_open = matches!(kind, "accepted" | "incoming" | "disconnected" | "lost");
             let event = match guid {

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use rakwire_differential::pairing::Library;
 use rakwire_differential::programs::Programs;
-use rakwire_differential::run::Library;
 use rakwire_differential::script::{Script, parse};
 use rakwire_differential::suite::{self, Options, Outcome};
 use rakwire_differential::{generate, named_scripts, table};
@@ -53,12 +53,9 @@ fn random_scripts_show_no_difference() {
 
 #[test]
 fn every_row_of_the_table_names_a_heading_of_a_document() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let rows = table::parse(named_scripts::DIFFERENCES).expect("the table");
     assert!(!rows.is_empty());
-    for row in rows {
-        row.check_page(&root).expect("a page with the heading");
-    }
+    table::check_pages(&rows).expect("pages with the headings");
 }
 
 const SCRIPT: &str = "script planted
@@ -73,7 +70,7 @@ b close @a notify
 settle 1000
 ";
 
-/// Makes a driver of rakwire whose output passes through a filter of `sed`.
+/// Makes a driver of rakwire with a filter of `sed` behind its output.
 fn faulty(filter: &str, name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let driver = programs().of(Library::Rakwire).display().to_string();
