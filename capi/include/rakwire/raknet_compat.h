@@ -13,6 +13,7 @@
 #define RAKWIRE_RAKNET_COMPAT_H
 
 #include "raknet_bitstream.h"
+#include "raknet_outbox.h"
 
 #include <deque>
 #include <thread>
@@ -88,8 +89,7 @@ public:
         rakwire_endpoint_close(endpoint_);
         endpoint_ = 0;
         remotes_.clear();
-        waiting_.clear();
-        receipts_.clear();
+        outbox_.clear();
         while (!local_.empty()) {
             DeallocatePacket(local_.front());
             local_.pop_front();
@@ -219,17 +219,15 @@ public:
             bytes = shifted.data();
         }
         const Remote *one = find(target);
-        const bool is_own = !broadcast && is_own_address(target);
+        const bool is_own = !broadcast && one == nullptr && is_own_address(target);
         if (!broadcast && !is_own && one == nullptr)
             return 0;
         const std::uint32_t number = receipt != 0 ? receipt : next_number();
         // RakNet replaces what is out of range.
-        const Outgoing message{0,
-                               {},
-                               static_cast<std::uint8_t>(reliability < NUMBER_OF_RELIABILITIES ? reliability : RELIABLE),
-                               static_cast<std::uint8_t>(static_cast<std::uint8_t>(channel) < 32 ? channel : 0),
-                               static_cast<std::uint8_t>(priority < NUMBER_OF_PRIORITIES ? priority : HIGH_PRIORITY),
-                               number};
+        const detail::Delivery message{
+            static_cast<std::uint8_t>(reliability < NUMBER_OF_RELIABILITIES ? reliability : RELIABLE),
+            static_cast<std::uint8_t>(static_cast<std::uint8_t>(channel) < 32 ? channel : 0),
+            static_cast<std::uint8_t>(priority < NUMBER_OF_PRIORITIES ? priority : HIGH_PRIORITY), number};
         if (is_own) {
             receive_own(reinterpret_cast<const std::uint8_t *>(data), static_cast<std::size_t>(length), message);
             return number;
@@ -237,7 +235,7 @@ public:
         bool is_taken = broadcast;
         for (const Remote &remote : remotes_)
             if (broadcast ? remote.is_open && &remote != one : &remote == one)
-                is_taken |= send(remote.connection, bytes, static_cast<std::size_t>(length), message);
+                is_taken |= outbox_.send(endpoint_, remote.connection, bytes, static_cast<std::size_t>(length), message);
         rakwire_flush(endpoint_);
         return is_taken ? number : 0;
     }
@@ -267,7 +265,7 @@ public:
             if (is_updated)
                 break;
             rakwire_update(endpoint_);
-            send_waiting();
+            outbox_.send_waiting(endpoint_);
             is_updated = true;
         }
         rakwire_flush(endpoint_);
@@ -434,20 +432,6 @@ private:
         // The program knows of the end already.
         bool is_reported;
     };
-    // The number that a message has for the program, and its number within its connection.
-    struct Receipt {
-        rakwire_connection_t connection;
-        std::uint32_t own, number;
-    };
-    // A message for which there was no room.
-    struct Outgoing {
-        rakwire_connection_t connection;
-        std::vector<std::uint8_t> bytes;
-        std::uint8_t reliability, channel, priority;
-        // Its number for the program.
-        std::uint32_t number;
-    };
-
     RakPeerInterface() {}
     ~RakPeerInterface()
     {
@@ -483,11 +467,7 @@ private:
     }
     void forget(rakwire_connection_t connection)
     {
-        std::vector<Receipt> others;
-        for (const Receipt &receipt : receipts_)
-            if (receipt.connection != connection)
-                others.push_back(receipt);
-        receipts_.swap(others);
+        outbox_.forget(connection);
         for (std::size_t at = 0; at < remotes_.size(); at++)
             if (remotes_[at].connection == connection) {
                 remotes_.erase(remotes_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -505,21 +485,6 @@ private:
     }
     std::uint32_t next_number() { return ++last_number_ == 0 ? ++last_number_ : last_number_; }
 
-    bool send(rakwire_connection_t to, const std::uint8_t *bytes, std::size_t length, const Outgoing &how)
-    {
-        std::uint32_t receipt = 0;
-        int result = RAKWIRE_ERROR_NO_ROOM;
-        if (!is_waiting(to))
-            result = rakwire_send(endpoint_, to, bytes, length, how.reliability, how.channel, how.priority, &receipt);
-        // RakNet's memory has no limit.
-        if (result == RAKWIRE_ERROR_NO_ROOM) {
-            waiting_.push_back({to, {bytes, bytes + length}, how.reliability, how.channel, how.priority, how.number});
-            result = RAKWIRE_OK;
-        }
-        if (receipt != 0)
-            receipts_.push_back({to, receipt, how.number});
-        return result >= 0;
-    }
     bool is_own_address(const AddressOrGUID &target) const
     {
         if (target.rakNetGuid != UNASSIGNED_RAKNET_GUID)
@@ -528,7 +493,7 @@ private:
         return target.systemAddress == own || (target.systemAddress.IsLoopback() && target.systemAddress.GetPort() == own.GetPort());
     }
     // Receives a message that the program sends to itself.
-    void receive_own(const std::uint8_t *bytes, std::size_t length, const Outgoing &how)
+    void receive_own(const std::uint8_t *bytes, std::size_t length, const detail::Delivery &how)
     {
         OwnedPacket *made = packet(SystemAddress("127.0.0.1", GetMyBoundAddress().GetPort()), GetMyGUID());
         made->own.assign(bytes, bytes + length);
@@ -540,18 +505,6 @@ private:
         std::memcpy(receipt->own.data() + 1, &how.number, sizeof how.number);
         local_.push_back(finish(receipt));
     }
-    // Returns the number that the program has for a receipt.
-    std::uint32_t take_receipt(rakwire_connection_t connection, std::uint32_t own)
-    {
-        for (std::size_t at = 0; at < receipts_.size(); at++)
-            if (receipts_[at].connection == connection && receipts_[at].own == own) {
-                const std::uint32_t number = receipts_[at].number;
-                receipts_.erase(receipts_.begin() + static_cast<std::ptrdiff_t>(at));
-                return number;
-            }
-        return own;
-    }
-
     static bool has_timestamp(const std::uint8_t *bytes, std::size_t length)
     {
         return length > sizeof(Time) && bytes[0] == ID_TIMESTAMP;
@@ -566,36 +519,6 @@ private:
         for (std::size_t at = sizeof(Time); at >= 1; at--, time >>= 8)
             bytes[at] = static_cast<std::uint8_t>(time);
     }
-    bool is_waiting(rakwire_connection_t connection) const
-    {
-        for (const Outgoing &message : waiting_)
-            if (message.connection == connection)
-                return true;
-        return false;
-    }
-    // Sends the messages that waited for room, each connection in its order.
-    void send_waiting()
-    {
-        std::deque<Outgoing> all;
-        std::vector<rakwire_connection_t> full;
-        all.swap(waiting_);
-        for (Outgoing &message : all) {
-            bool is_full = false;
-            for (rakwire_connection_t connection : full)
-                is_full = is_full || connection == message.connection;
-            std::uint32_t receipt = 0;
-            const int result = is_full ? RAKWIRE_ERROR_NO_ROOM
-                : rakwire_send(endpoint_, message.connection, message.bytes.data(), message.bytes.size(),
-                               message.reliability, message.channel, message.priority, &receipt);
-            if (receipt != 0)
-                receipts_.push_back({message.connection, receipt, message.number});
-            if (result == RAKWIRE_ERROR_NO_ROOM) {
-                full.push_back(message.connection);
-                waiting_.push_back(std::move(message));
-            }
-        }
-    }
-
     void decide(const rakwire_event_t &event)
     {
         std::vector<rakwire_connection_t> all(static_cast<std::size_t>(max_connections_) + 1);
@@ -717,7 +640,7 @@ private:
         case RAKWIRE_EVENT_RECEIPT: {
             const Remote &remote = remember(event.connection);
             std::vector<unsigned char> number(sizeof event.receipt);
-            const std::uint32_t receipt = take_receipt(event.connection, event.receipt);
+            const std::uint32_t receipt = outbox_.take_receipt(event.connection, event.receipt);
             std::memcpy(number.data(), &receipt, sizeof receipt);
             const bool is_there = event.outcome == RAKWIRE_OUTCOME_ACKNOWLEDGED;
             return generated(is_there ? ID_SND_RECEIPT_ACKED : ID_SND_RECEIPT_LOSS, event, remote.address, remote.guid,
@@ -758,8 +681,7 @@ private:
     std::vector<std::uint8_t> password_;
     std::vector<Remote> remotes_;
     std::vector<OwnedPacket *> packets_;
-    std::deque<Outgoing> waiting_;
-    std::vector<Receipt> receipts_;
+    detail::Outbox outbox_;
     // Packets that no event of the endpoint has caused.
     std::deque<Packet *> local_;
 };

@@ -1,0 +1,116 @@
+// Part of raknet_compat.h: messages that wait for room, and the numbers of receipts.
+#ifndef RAKWIRE_RAKNET_OUTBOX_H
+#define RAKWIRE_RAKNET_OUTBOX_H
+
+#include "raknet_types.h"
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+namespace RakNet {
+namespace detail {
+
+// The delivery of a message, and its number for the program.
+struct Delivery {
+    std::uint8_t reliability, channel, priority;
+    std::uint32_t number;
+};
+
+// Sends messages, stores those without room, and translates the numbers of receipts.
+//
+// RakNet's memory has no limit, and its numbers belong to a peer. Those of rakwire belong to a connection.
+class Outbox {
+public:
+    // Sends a message, or stores it until there is room. Returns false if the connection does not take it.
+    bool send(rakwire_endpoint_t endpoint, rakwire_connection_t to, const std::uint8_t *bytes, std::size_t length,
+              const Delivery &how)
+    {
+        // A message does not overtake those that wait.
+        const int result = is_waiting(to) ? RAKWIRE_ERROR_NO_ROOM : send_now(endpoint, to, bytes, length, how);
+        if (result == RAKWIRE_ERROR_NO_ROOM)
+            waiting_.push_back({to, {bytes, bytes + length}, how});
+        return result >= 0 || result == RAKWIRE_ERROR_NO_ROOM;
+    }
+    // Sends the messages that waited for room, each connection in its order.
+    void send_waiting(rakwire_endpoint_t endpoint)
+    {
+        std::deque<Waiting> all;
+        std::vector<rakwire_connection_t> full;
+        all.swap(waiting_);
+        for (Waiting &message : all) {
+            bool is_full = false;
+            for (rakwire_connection_t connection : full)
+                is_full = is_full || connection == message.connection;
+            const int result = is_full ? RAKWIRE_ERROR_NO_ROOM
+                : send_now(endpoint, message.connection, message.bytes.data(), message.bytes.size(), message.how);
+            if (result == RAKWIRE_ERROR_NO_ROOM) {
+                full.push_back(message.connection);
+                waiting_.push_back(std::move(message));
+            }
+        }
+    }
+    // Returns the number of the message of a receipt for the program.
+    std::uint32_t take_receipt(rakwire_connection_t connection, std::uint32_t own)
+    {
+        for (std::size_t at = 0; at < receipts_.size(); at++)
+            if (receipts_[at].connection == connection && receipts_[at].own == own) {
+                const std::uint32_t number = receipts_[at].number;
+                receipts_.erase(receipts_.begin() + static_cast<std::ptrdiff_t>(at));
+                return number;
+            }
+        return own;
+    }
+    void forget(rakwire_connection_t connection)
+    {
+        std::deque<Receipt> others;
+        for (const Receipt &receipt : receipts_)
+            if (receipt.connection != connection)
+                others.push_back(receipt);
+        receipts_.swap(others);
+    }
+    void clear()
+    {
+        waiting_.clear();
+        receipts_.clear();
+    }
+
+private:
+    // A message for which there was no room.
+    struct Waiting {
+        rakwire_connection_t connection;
+        std::vector<std::uint8_t> bytes;
+        Delivery how;
+    };
+    // The number of a message for the program, and its number within its connection.
+    struct Receipt {
+        rakwire_connection_t connection;
+        std::uint32_t own, number;
+    };
+
+    int send_now(rakwire_endpoint_t endpoint, rakwire_connection_t to, const std::uint8_t *bytes, std::size_t length,
+                 const Delivery &how)
+    {
+        std::uint32_t receipt = 0;
+        const int result =
+            rakwire_send(endpoint, to, bytes, length, how.reliability, how.channel, how.priority, &receipt);
+        if (result >= 0 && receipt != 0)
+            receipts_.push_back({to, receipt, how.number});
+        return result;
+    }
+    bool is_waiting(rakwire_connection_t connection) const
+    {
+        for (const Waiting &message : waiting_)
+            if (message.connection == connection)
+                return true;
+        return false;
+    }
+
+    std::deque<Waiting> waiting_;
+    std::deque<Receipt> receipts_;
+};
+
+}  // namespace detail
+}  // namespace RakNet
+
+#endif  // RAKWIRE_RAKNET_OUTBOX_H
