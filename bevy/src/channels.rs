@@ -2,7 +2,8 @@
 
 use bevy_replicon::bytes::Bytes;
 use bevy_replicon::prelude::Channel;
-use rakwire_native::{Delivery, id};
+use rakwire::raknet::{self, Delivery};
+use rakwire::wire::id;
 
 /// First byte of a message with the number of its channel in the next two bytes.
 const LONG: u8 = 0xFF;
@@ -85,8 +86,8 @@ pub(crate) fn delivery_of(channel: Channel, number: usize) -> Delivery {
         Channel::Unreliable => Delivery::UNRELIABLE,
         Channel::Unordered => Delivery::RELIABLE,
         Channel::Ordered => {
-            let count = rakwire_native::Channel::COUNT;
-            let ordering = rakwire_native::Channel::new((number % count) as u8).unwrap_or_default();
+            let count = raknet::Channel::COUNT;
+            let ordering = raknet::Channel::new((number % count) as u8).unwrap_or_default();
             Delivery::RELIABLE_ORDERED.on(ordering)
         }
     }
@@ -100,7 +101,7 @@ pub(crate) fn open(message: Vec<u8>, count: usize) -> Option<(usize, Bytes)> {
 
 #[cfg(test)]
 mod tests {
-    use rakwire_native::Reliability;
+    use rakwire::raknet::Reliability;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Counters of messages that are dropped, and replicon's statistics of a connection.
 
 use bevy_replicon::prelude::ClientStats;
-use rakwire_native::ConnectionStats;
+use rakwire::raknet::ConnectionStats;
 
 /// The numbers of messages that a server or a client has dropped since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

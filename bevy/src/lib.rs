@@ -1,6 +1,7 @@
-//! RakNet as a messaging backend of [`bevy_replicon`], over UDP sockets and without its own tasks or threads.
+//! RakNet as a messaging backend of [`bevy_replicon`]: over UDP sockets, without tasks or threads of its own, and for
+//! clients in browsers through the relay.
 //!
-//! Add [`RakwireRepliconPlugins`] next to replicon's own plugins, and insert a [`RakwireServer`] or a [`RakwireClient`]
+//! Add [`RakwireRepliconPlugins`] beside replicon's own plugins, and insert a [`RakwireServer`] or a [`RakwireClient`]
 //! as a resource. Replicon's states, messages and statistics follow it. Removing the resource ends it.
 //!
 //! ```
@@ -49,6 +50,18 @@
 //! into a datagram of the connection; it reads the size from
 //! [`ConnectedClient`](bevy_replicon::prelude::ConnectedClient).
 //!
+//! # Browsers
+//!
+//! For `wasm32-unknown-unknown` this crate has clients alone, with the same plugins, channels and messages. A page has no
+//! UDP socket: `RakwireClient::connect_by_relay` takes the URL of the relay, the name of the server there, and
+//! `ClientSettings` of its own, and reaches the relay by WebTransport or, if that fails, a WebSocket. Everything else of
+//! [`RakwireClient`] is the same, and [`RakwireClient::status`] has the reasons of the relay, too.
+//!
+//! ```ignore
+//! let client = RakwireClient::connect_by_relay("wss://play.example.org/ws", "game", ClientSettings::new()?);
+//! app.insert_resource(client);
+//! ```
+//!
 //! # Limits
 //!
 //! Data from the network cannot cause a panic: messages with an unknown channel are dropped and counted in
@@ -58,30 +71,37 @@
 mod channels;
 #[cfg(feature = "client")]
 mod client;
+#[cfg(not(target_arch = "wasm32"))]
 mod closing;
 mod counters;
+#[cfg(not(target_arch = "wasm32"))]
+mod endpoint;
 mod outbox;
-#[cfg(feature = "server")]
+#[cfg(all(feature = "server", not(target_arch = "wasm32")))]
 mod server;
 
+pub use rakwire;
+#[cfg(not(target_arch = "wasm32"))]
 pub use rakwire_native;
+#[cfg(target_arch = "wasm32")]
+pub use rakwire_wasm;
 
 pub use self::channels::{ChannelId, TooManyChannels};
+#[cfg(all(feature = "client", not(target_arch = "wasm32")))]
+pub use self::client::ConnectError;
 #[cfg(feature = "client")]
-pub use self::client::{
-    ClientSettings, ConnectError, DisconnectCause, RakwireClient, RakwireRepliconClientPlugin, Status,
-};
+pub use self::client::{ClientSettings, DisconnectCause, RakwireClient, RakwireRepliconClientPlugin, Status};
 pub use self::counters::Dropped;
 pub use self::outbox::DEFAULT_BACKLOG;
-#[cfg(feature = "server")]
+#[cfg(all(feature = "server", not(target_arch = "wasm32")))]
 pub use self::server::{
     ClientConnection, RakwireRepliconServerPlugin, RakwireServer, ServerError, ServerSettings,
 };
 
 use bevy::app::{PluginGroup, PluginGroupBuilder};
 
-/// The plugins of this crate: [`RakwireRepliconServerPlugin`] with the feature `server`, and
-/// [`RakwireRepliconClientPlugin`] with the feature `client`.
+/// The plugins of this crate: `RakwireRepliconServerPlugin` with the feature `server`, but not in browsers, and
+/// `RakwireRepliconClientPlugin` with the feature `client`.
 ///
 /// An app that is server and client in turn needs both. Never insert both resources at the same time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,7 +110,7 @@ pub struct RakwireRepliconPlugins;
 impl PluginGroup for RakwireRepliconPlugins {
     fn build(self) -> PluginGroupBuilder {
         let group = PluginGroupBuilder::start::<Self>();
-        #[cfg(feature = "server")]
+        #[cfg(all(feature = "server", not(target_arch = "wasm32")))]
         let group = group.add(RakwireRepliconServerPlugin);
         #[cfg(feature = "client")]
         let group = group.add(RakwireRepliconClientPlugin);

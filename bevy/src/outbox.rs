@@ -1,12 +1,10 @@
-//! Messages in flight, and those that wait for room in a connection.
+//! Messages on their way out, and what waits for room in a connection.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use bevy_replicon::prelude::Channel;
-use rakwire_native::raknet::ConnectionId;
-use rakwire_native::rakwire::endpoint::SendError;
-use rakwire_native::{ConnectionStats, Delivery, Options, RakNet, Receipt, Reliability, polled};
+use rakwire::endpoint::SendError;
+use rakwire::raknet::{ConnectionStats, Delivery, Receipt, Reliability};
 
 use crate::channels::{ChannelId, delivery_of};
 use crate::counters::Dropped;
@@ -14,23 +12,28 @@ use crate::counters::Dropped;
 /// Default of the bytes of reliable messages that may wait for room in a connection: 16 MiB.
 pub const DEFAULT_BACKLOG: usize = 16 << 20;
 
-/// Overhead of a datagram: the headers of IP, UDP, datagram and capsule, twice those of a secure
-/// connection, and the channel. A message within the rest fits in one datagram.
+/// Bytes of a datagram that are no payload: the headers of IP, UDP, datagram and capsule, twice those of a secure
+/// connection, and the channel. A message within the rest travels in one datagram.
 const HEADERS: usize = 28 + 9 + 23 + 2 * 19 + 3;
 
-/// Returns the length of the longest payload that fits in one datagram.
-fn max_unsplit(stats: &ConnectionStats) -> usize {
-    usize::from(stats.mtu).saturating_sub(HEADERS)
+/// Returns the length of the longest payload that travels in one datagram.
+const fn max_unsplit(mtu: u16) -> usize {
+    (mtu as usize).saturating_sub(HEADERS)
 }
 
-/// Adapts the defaults to an endpoint that is called once a frame: acknowledgements of a frame leave together in any
-/// case, and a delay would move them to the next one.
-pub(crate) fn once_a_frame(mut options: Options) -> Options {
-    options.config.ack_delay = Duration::ZERO;
-    options
+/// An open connection, by the means of this target.
+pub(crate) trait Link {
+    /// Sends a message, and may take its bytes. Returns the receipt of one that has a receipt.
+    fn send(&mut self, message: &mut Vec<u8>, delivery: Delivery) -> Result<Option<Receipt>, SendError>;
+
+    /// Returns the counters and measurements, or `None` once the connection has ended.
+    fn stats(&mut self) -> Option<ConnectionStats>;
+
+    /// Starts to disconnect. Reliable messages sent before arrive first.
+    fn disconnect(&mut self);
 }
 
-/// Bytes of unreliable messages in parts that may be in flight at a time, if there are several.
+/// Bytes of unreliable messages in parts that may be on their way at a time, if there are several.
 ///
 /// RakNet retransmits the parts of such a message, and replicon sends a mutation in each tick until it is acknowledged.
 /// Without a bound, copies of a large component would fill the connection.
@@ -48,23 +51,21 @@ pub(crate) enum Overflow {
 /// The messages of one connection that wait for room.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    id: ConnectionId,
     /// Reliable messages with their prefix, in order.
     waiting: VecDeque<(Delivery, Vec<u8>)>,
     bytes: usize,
     limit: usize,
     /// Length of the longest payload in one datagram.
     unsplit: usize,
-    /// Unreliable messages in parts that are in flight, with their lengths.
+    /// Unreliable messages in parts that are on their way, with their lengths.
     in_parts: Vec<(Receipt, usize)>,
     /// Set if the connection is closed once nothing waits.
     is_closing: bool,
 }
 
 impl Outbox {
-    pub(crate) const fn new(id: ConnectionId, limit: usize) -> Self {
+    pub(crate) const fn new(limit: usize) -> Self {
         Self {
-            id,
             waiting: VecDeque::new(),
             bytes: 0,
             limit,
@@ -76,8 +77,8 @@ impl Outbox {
 
     /// Notes the sizes of the connection, once it is open and when its MTU has changed. Returns the length of the
     /// longest payload in one datagram.
-    pub(crate) fn measure(&mut self, endpoint: &polled::Endpoint<RakNet>) -> usize {
-        self.unsplit = endpoint.peer().connection_stats(self.id).map_or(0, |stats| max_unsplit(&stats));
+    pub(crate) fn measure(&mut self, link: &mut impl Link) -> usize {
+        self.unsplit = link.stats().map_or(0, |stats| max_unsplit(stats.mtu));
         self.unsplit
     }
 
@@ -86,15 +87,10 @@ impl Outbox {
         self.in_parts.retain(|(open, _)| *open != receipt);
     }
 
-    #[cfg(feature = "client")]
-    pub(crate) const fn id(&self) -> ConnectionId {
-        self.id
-    }
-
     /// Sends a message of a channel, or lets it wait.
     pub(crate) fn send(
         &mut self,
-        endpoint: &mut polled::Endpoint<RakNet>,
+        link: &mut impl Link,
         (channel, id): (Channel, ChannelId),
         payload: &[u8],
         dropped: &mut Dropped,
@@ -116,7 +112,7 @@ impl Outbox {
             }
             delivery.reliability = Reliability::UnreliableWithReceipt;
         }
-        match endpoint.send_vec(self.id, &mut message, delivery) {
+        match link.send(&mut message, delivery) {
             Ok(receipt) => {
                 self.in_parts.extend(receipt.map(|receipt| (receipt, length)));
                 Ok(())
@@ -143,14 +139,10 @@ impl Outbox {
     }
 
     /// Sends the waiting messages for which there is room now.
-    pub(crate) fn retry(
-        &mut self,
-        endpoint: &mut polled::Endpoint<RakNet>,
-        dropped: &mut Dropped,
-    ) -> Result<(), Overflow> {
+    pub(crate) fn retry(&mut self, link: &mut impl Link, dropped: &mut Dropped) -> Result<(), Overflow> {
         while let Some((delivery, mut message)) = self.waiting.pop_front() {
             let length = message.len();
-            match endpoint.send_vec(self.id, &mut message, delivery) {
+            match link.send(&mut message, delivery) {
                 Ok(_) => self.bytes -= length,
                 Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
                     self.waiting.push_front((delivery, message));
@@ -163,28 +155,28 @@ impl Outbox {
             }
         }
         if self.is_closing && self.waiting.is_empty() {
-            endpoint.disconnect(self.id);
+            link.disconnect();
         }
         Ok(())
     }
 
     /// Closes the connection when the messages that wait for room have been sent.
-    pub(crate) fn close(&mut self, endpoint: &mut polled::Endpoint<RakNet>) {
+    pub(crate) fn close(&mut self, link: &mut impl Link) {
         self.is_closing = true;
         if self.waiting.is_empty() {
-            endpoint.disconnect(self.id);
+            link.disconnect();
         }
     }
 
     /// Closes the connection without the messages that wait for room.
-    pub(crate) fn abort(&mut self, endpoint: &mut polled::Endpoint<RakNet>) {
+    pub(crate) fn abort(&mut self, link: &mut impl Link) {
         self.waiting.clear();
         self.bytes = 0;
-        endpoint.disconnect(self.id);
+        link.disconnect();
     }
 
     /// Returns true if reliable messages wait for room.
-    #[cfg(feature = "server")]
+    #[cfg(all(feature = "server", not(target_arch = "wasm32")))]
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -18,7 +18,8 @@ use rakwire_native::{BindError, ConnectionStats, Guid, Options, RakNet, polled};
 use crate::channels::{ChannelId, open};
 use crate::closing::{Closing, ClosingPlugin, Owned};
 use crate::counters::{Dropped, statistics};
-use crate::outbox::{DEFAULT_BACKLOG, Outbox, once_a_frame};
+use crate::endpoint::{Connection, once_a_frame};
+use crate::outbox::{DEFAULT_BACKLOG, Outbox};
 
 /// The settings of a [`RakwireServer`].
 ///
@@ -133,7 +134,7 @@ pub struct RakwireServer {
     /// Entities of connections that ended in a frame with messages, which replicon takes before they are despawned.
     ended: Vec<Entity>,
     /// Messages that wait for room in connections without an entity, which are closed after them.
-    leaving: Vec<Outbox>,
+    leaving: Vec<(ConnectionId, Outbox)>,
     backlog: usize,
     dropped: Dropped,
     session: u64,
@@ -201,7 +202,9 @@ impl RakwireServer {
     /// Starts to disconnect all clients. Their entities disappear when they have left.
     pub fn disconnect_all(&mut self) {
         let endpoint = self.endpoint.get();
-        self.clients.values_mut().for_each(|client| client.outbox.close(endpoint));
+        for (&id, client) in &mut self.clients {
+            client.outbox.close(&mut Connection { endpoint, id });
+        }
     }
 
     /// Handles received datagrams, and forwards the messages of the first `count` channels.
@@ -218,14 +221,14 @@ impl RakwireServer {
         while let Some(event) = endpoint.poll_event() {
             match event {
                 Event::Connected { id, remote, identity, .. } => {
-                    let mut outbox = Outbox::new(id, self.backlog);
-                    let max_size = outbox.measure(endpoint);
+                    let mut outbox = Outbox::new(self.backlog);
+                    let max_size = outbox.measure(&mut Connection { endpoint, id });
                     let entity = spawn(commands, ClientConnection { id, remote }, identity, max_size);
                     self.clients.insert(id, Client { entity, outbox, was_heard: false });
                 }
                 Event::MtuChanged { id, .. } => {
                     if let Some(client) = self.clients.get_mut(&id) {
-                        let max_size = client.outbox.measure(endpoint);
+                        let max_size = client.outbox.measure(&mut Connection { endpoint, id });
                         commands.entity(client.entity).try_insert(ConnectedClient { max_size });
                     }
                 }
@@ -258,14 +261,16 @@ impl RakwireServer {
                 _ => {}
             }
         }
-        let outboxes = self.clients.values_mut().map(|client| &mut client.outbox);
-        for outbox in outboxes.chain(&mut self.leaving) {
-            if let Err(overflow) = outbox.retry(endpoint, &mut self.dropped) {
+        let outboxes = self.clients.iter_mut().map(|(&id, client)| (id, &mut client.outbox));
+        let leaving = self.leaving.iter_mut().map(|(id, outbox)| (*id, outbox));
+        for (id, outbox) in outboxes.chain(leaving) {
+            let link = &mut Connection { endpoint, id };
+            if let Err(overflow) = outbox.retry(link, &mut self.dropped) {
                 log::error!("disconnecting a client: {overflow}");
-                outbox.abort(endpoint);
+                outbox.abort(link);
             }
         }
-        self.leaving.retain(Outbox::is_waiting);
+        self.leaving.retain(|(_, outbox)| outbox.is_waiting());
     }
 
     fn send(&mut self, id: ConnectionId, channel: (Channel, ChannelId), payload: &[u8]) {
@@ -274,9 +279,10 @@ impl RakwireServer {
             self.dropped.not_connected += 1;
             return;
         };
-        if let Err(overflow) = client.outbox.send(endpoint, channel, payload, &mut self.dropped) {
+        let link = &mut Connection { endpoint, id };
+        if let Err(overflow) = client.outbox.send(link, channel, payload, &mut self.dropped) {
             log::error!("disconnecting client `{}`: {overflow}", client.entity);
-            client.outbox.abort(endpoint);
+            client.outbox.abort(link);
         }
     }
 
@@ -287,8 +293,8 @@ impl RakwireServer {
             return;
         }
         if let Some(mut client) = self.clients.remove(&id) {
-            client.outbox.close(self.endpoint.get());
-            self.leaving.push(client.outbox);
+            client.outbox.close(&mut Connection { endpoint: self.endpoint.get(), id });
+            self.leaving.push((id, client.outbox));
         }
     }
 }

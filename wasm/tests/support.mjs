@@ -1,153 +1,15 @@
 // Real servers for the tests, each stopped at the end of its test; messages; checks.
 
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 
 import { RakwireError } from "rakwire";
 
-/** The time limit for something that must happen: much longer than it takes, even on a busy machine. */
-export const LIMIT_MS = 60_000;
-const START_MS = LIMIT_MS;
-const POLL_MS = 10;
+import { LIMIT_MS } from "./processes.mjs";
+
+export * from "./processes.mjs";
+
 /** The time after which unreliable data is resent. */
 const REPEAT_MS = 1_000;
-
-/** Waits until a condition, or a promise of it, holds, which must happen. */
-export async function until(condition, what) {
-  for (const end = Date.now() + LIMIT_MS; !(await condition()); await sleep(POLL_MS)) {
-    assert.ok(Date.now() < end, `it never happens: ${what}`);
-  }
-}
-
-/** Returns a program, or a folder of them, that an environment variable names. */
-export function program(variable, howTo) {
-  const path = process.env[variable];
-  if (!path || !existsSync(path)) {
-    throw new Error(`${variable} must name what exists (now: ${path ?? "unset"}). ${howTo}`);
-  }
-  return path;
-}
-
-function firstMatch(child, name, pattern, logged) {
-  return new Promise((resolve, reject) => {
-    let printed = "";
-    const timer = setTimeout(() => reject(new Error(`${name} did not announce its address: ${printed}`)), START_MS);
-    child.stdout.on("data", (chunk) => {
-      printed += chunk;
-      const found = pattern.exec(printed);
-      if (found) {
-        clearTimeout(timer);
-        resolve(found[1]);
-      }
-    });
-    child.on("error", reject);
-    child.on("close", (code, signal) => reject(new Error(`${name} ended at once (${signal ?? code}): ${printed}${logged()}`)));
-  });
-}
-
-/**
- * Starts a program and waits until its output matches `pattern`. At the end of the test it is ended with the signal
- * `end`; a program with child processes has to handle it.
- */
-export async function start(context, name, path, args, pattern, logs = false, end = "SIGKILL") {
-  // Standard input stays open, because the interop peers exit when it closes.
-  const child = spawn(path, args, { stdio: "pipe", env: { ...process.env, RUST_LOG: logs ? "info" : "error" } });
-  const ended = new Promise((resolve) => child.once("exit", resolve));
-  /** Resolves when it has ended. */
-  const stop = (signal = "SIGKILL") => {
-    child.kill(signal);
-    return ended;
-  };
-  context.after(() => void stop(end));
-  let text = "";
-  child.stdout.on("data", (chunk) => (text += chunk));
-  let logged = "";
-  child.stderr.on("data", (chunk) => {
-    logged += chunk;
-    if (!logs) process.stderr.write(chunk);
-  });
-  const tell = (line) => child.stdin.write(`${line}\n`);
-  return { address: await firstMatch(child, name, pattern, () => logged), tell, pid: child.pid, stop, printed: () => text, logged: () => logged };
-}
-
-/** Starts a program at its previous address, which something else may occupy for a moment. */
-export async function startAgain(start) {
-  for (const end = Date.now() + LIMIT_MS; ; await sleep(10 * POLL_MS)) {
-    try {
-      return await start();
-    } catch (error) {
-      if (!error.message.includes("in use") || Date.now() >= end) throw error;
-    }
-  }
-}
-
-/**
- * Starts our echo server, which echoes every message with its reliability and channel. It listens on 127.0.0.1 by
- * default.
- */
-export function startEcho(context, ...more) {
-  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
-  const listen = more.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"];
-  return start(context, "rakwire echo", path, ["echo", ...listen, ...more], /listening on (\S+)\n/);
-}
-
-/** Like `startEcho`, with a log of connections. */
-export function startLoggedEcho(context, ...more) {
-  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
-  return start(context, "rakwire echo", path, ["echo", "--listen", "127.0.0.1:0", ...more], /listening on (\S+)\n/, true);
-}
-
-/** Returns the output of the command-line tool, one JSON object. */
-export function printsJson(...args) {
-  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
-  return JSON.parse(execFileSync(path, args, { encoding: "utf8" }));
-}
-
-/** Starts a server of a plugin example, which cargo puts next to the command-line tool. */
-export function startPluginExample(context, example, ...args) {
-  const folder = dirname(program("RAKWIRE_BIN", "Build all with `cargo build --workspace --bins --examples`."));
-  return start(context, example, join(folder, "examples", example), args, /listening on (\S+)\n/);
-}
-
-/** Starts the command-line tool, and waits until it listens. */
-export function startListening(context, ...args) {
-  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
-  return start(context, `rakwire ${args[0]}`, path, [...args, "--listen", "127.0.0.1:0"], /listening on (\S+)\n/);
-}
-
-/** Starts the C++ RakNet server, which echoes every message reliable-ordered on channel 0. */
-export async function startCpp(context, ...more) {
-  const folder = program("INTEROP_BIN_DIR", "Make it with `interop/setup.sh cpp`, which prints what is in it.");
-  const path = `${folder}/cpp-peer`;
-  if (!existsSync(path)) throw new Error(`there is no ${path}. Make it with \`interop/setup.sh cpp\`.`);
-  const server = await start(context, "cpp-peer", path, ["server", "--port", "0", ...more], /ready (\d+)\n/);
-  return { ...server, address: `127.0.0.1:${server.address}` };
-}
-
-function runRelay(context, targets, more, logs) {
-  const path = program("RAKWIRE_RELAY_BIN", "Build it with `cargo build --release -p rakwire-relay`.");
-  const named = Object.entries(targets).flatMap(([name, address]) => ["--target", `${name}=${address}`]);
-  const listen = more.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"];
-  const args = [...listen, ...named, ...more];
-  return start(context, "rakwire-relay", path, args, /listening on https?:\/\/(\S+)\n/, logs);
-}
-
-/** Starts a relay with these targets by name. It listens on 127.0.0.1 by default. `address` is HOST:PORT. */
-export function startRelay(context, targets, ...more) {
-  return runRelay(context, targets, more, false);
-}
-
-/** Like `startRelay`, with the HOST:PORT of the metrics as `admin`. */
-export async function startMonitoredRelay(context, targets, ...more) {
-  const relay = await runRelay(context, targets, ["--admin-listen", "127.0.0.1:0", ...more], true);
-  // The log uses another pipe than the address.
-  const metrics = () => /\badmin=(\S+)\s/.exec(relay.logged());
-  await until(metrics, "the relay says where its metrics are");
-  return { ...relay, admin: metrics()[1] };
-}
 
 /** Returns a message of this length with a byte pattern. */
 export function pattern(length) {

@@ -203,7 +203,7 @@ fn secure_connections_need_the_key_of_the_server() {
 fn a_silent_server_is_reported_as_the_reason() {
     let silent = std::net::UdpSocket::bind(LOCAL).expect("a free port");
     let mut settings = ClientSettings::new().expect("entropy");
-    settings.connect_timeout = Some(Duration::from_millis(300));
+    settings.connect_timeout = Some(Duration::from_secs(3));
     let mut game = Game::with(ServerSettings::new(1).expect("entropy"));
     let mut client = app();
     let to = silent.local_addr().expect("a bound socket");

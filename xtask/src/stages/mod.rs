@@ -1,5 +1,6 @@
 //! All stages, with the purpose, needs and tier of each.
 
+mod bevy;
 mod boards;
 mod lints;
 mod packages;

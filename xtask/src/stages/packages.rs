@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::bevy;
 use crate::artifacts;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
@@ -62,8 +63,9 @@ pub(super) fn workspaces() -> [Stage; 7] {
         Stage::new("python", "the Python package: lints, types, wheel, source distribution, tests with the original, programs of the documents",
             &[Need::CppPeer], |shell| shell.cmd("python/check", [""; 0]).run())
             .tier(Tier::Nightly, "compiles the driver in release profile, twice"),
-        Stage::in_workspace("bevy", "the backend of bevy_replicon: lints, tests over loopback", &[])
-            .tier(Tier::Nightly, "a separate workspace that compiles Bevy"),
+        Stage::new("bevy", "the backend of bevy_replicon: lints, tests over loopback, a game with a page in Chromium",
+            &bevy::NEEDS, bevy::check)
+            .tier(Tier::Nightly, "a separate workspace that compiles Bevy, twice"),
     ]
 }
 

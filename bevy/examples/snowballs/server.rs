@@ -1,0 +1,96 @@
+//! The server: it decides by the rules of the game, and shows its things as entities.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::net::SocketAddr;
+
+use bevy::prelude::*;
+use bevy_replicon::prelude::*;
+use rakwire_bevy::{RakwireServer, ServerSettings};
+use snowfight::message::{EntityId, EntityKind, PlayerId};
+use snowfight::world::World as Rules;
+
+use crate::game::{self, Act, Body, Id, Welcome};
+
+/// The rules of the game, and the entity for each of theirs.
+#[derive(Resource)]
+struct Game {
+    rules: Box<Rules>,
+    entities: HashMap<EntityId, Entity>,
+}
+
+/// The player of a client, on its entity.
+#[derive(Clone, Component, Copy)]
+struct Seat(PlayerId);
+
+/// A server at an address, which it returns with the port that it has.
+pub(crate) fn app(address: SocketAddr) -> Result<(App, SocketAddr), Box<dyn Error>> {
+    let listening = RakwireServer::bind(address, ServerSettings::new(64)?)?;
+    let bound = listening.local_addr();
+    let mut app = game::app();
+    app.insert_resource(listening)
+        .insert_resource(Game { rules: Box::new(Rules::new(7)), entities: HashMap::new() })
+        .add_observer(join)
+        .add_observer(leave)
+        .add_observer(act)
+        .add_systems(FixedUpdate, tick);
+    Ok((app, bound))
+}
+
+fn join(client: On<Add, AuthorizedClient>, mut commands: Commands, mut game: ResMut<Game>) {
+    seat(client.entity, &mut commands, &mut game);
+}
+
+/// Gives a client a player, if there is room.
+fn seat(client: Entity, commands: &mut Commands, game: &mut Game) {
+    let Some(player) = game.rules.join() else { return };
+    commands.entity(client).insert(Seat(player));
+    let targets = SendTargets::Single(ClientId::Client(client));
+    commands.server_trigger(ToClients { targets, message: Welcome(player) });
+}
+
+fn leave(client: On<Remove, Seat>, seats: Query<&Seat>, mut game: ResMut<Game>) {
+    if let Ok(seat) = seats.get(client.entity) {
+        game.rules.leave(seat.0);
+    }
+}
+
+fn act(action: On<FromClient<Act>>, seats: Query<&Seat>, mut game: ResMut<Game>) {
+    if let ClientId::Client(client) = action.client_id
+        && let Ok(seat) = seats.get(client)
+    {
+        game.rules.act(seat.0, action.message.0);
+    }
+}
+
+fn tick(
+    mut game: ResMut<Game>,
+    mut commands: Commands,
+    mut bodies: Query<&mut Body>,
+    seats: Query<(Entity, &Seat)>,
+) {
+    let game = &mut *game;
+    for fallen in game.rules.tick() {
+        println!("player {} is out, and joins again", fallen.0);
+        if let Some((client, _)) = seats.iter().find(|(_, seat)| seat.0 == fallen) {
+            seat(client, &mut commands, game);
+        }
+    }
+    let mut gone = std::mem::take(&mut game.entities);
+    for thing in game.rules.entities() {
+        if thing.kind == EntityKind::Dead {
+            continue;
+        }
+        let entity = match gone.remove(&thing.id) {
+            Some(entity) => {
+                if let Ok(mut body) = bodies.get_mut(entity) {
+                    body.set_if_neq(Body(thing.kind));
+                }
+                entity
+            }
+            None => commands.spawn((Replicated, Id(thing.id), Body(thing.kind))).id(),
+        };
+        game.entities.insert(thing.id, entity);
+    }
+    gone.into_values().for_each(|entity| commands.entity(entity).despawn());
+}

@@ -1,0 +1,224 @@
+//! The connection of a page, through the relay.
+//!
+//! The browser calls `rakwire-wasm` when a datagram arrives or a timeout is due, also between frames. A frame takes what
+//! has happened meanwhile, so no task of an executor is woken.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use rakwire::endpoint::SendError;
+use rakwire::raknet::{ConnectionStats, Delivery, DisconnectReason, Receipt};
+#[cfg(feature = "secure")]
+use rakwire::secure::ServerTrust;
+use rakwire_wasm::web::{self, Memory, Transport};
+pub(super) use rakwire_wasm::web::{CloseReason as End, ConnectError as Failure};
+use wasm_bindgen_futures::spawn_local;
+
+use super::interface::{Driver, Happened};
+use crate::outbox::{DEFAULT_BACKLOG, Link};
+
+/// The protocol version of this crate's servers, if they do not change it.
+const PROTOCOL_VERSION: u8 = 6;
+
+/// The settings of a [`RakwireClient`](crate::RakwireClient) in a browser.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ClientSettings {
+    /// The password for the server, 0 to 255 bytes. Default: empty.
+    ///
+    /// It crosses the network from the relay to the server in the clear, except in a secure connection.
+    pub password: Vec<u8>,
+    /// The server to trust. The connection is then secure from page to server, or the attempt fails. Default: none, for
+    /// a plain connection.
+    #[cfg(feature = "secure")]
+    pub trust: Option<ServerTrust>,
+    /// The transport to the relay. Default: WebTransport, and a WebSocket if that is slow or impossible.
+    pub transport: Transport,
+    /// The time without a datagram of the server until the connection is lost. Default: 10 s.
+    pub timeout: Option<Duration>,
+    /// The memory of the connection. Default: [`Memory::RAKNET`].
+    pub memory: Memory,
+    /// True if the connection ends when its page is left. Default: true.
+    pub ends_with_page: bool,
+    /// The protocol version of the server; `None` finds it by a ping. Default: 6, which is that of a `RakwireServer`.
+    pub protocol_version: Option<u8>,
+    /// The bytes of reliable messages that may wait for room in the connection. Default: [`DEFAULT_BACKLOG`].
+    ///
+    /// The client disconnects when there are more.
+    pub backlog: usize,
+}
+
+impl ClientSettings {
+    /// Creates the default settings.
+    ///
+    /// # Errors
+    /// Never in a browser. The same function of other programs fails if their system provides no random bytes.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            password: Vec::new(),
+            #[cfg(feature = "secure")]
+            trust: None,
+            transport: Transport::Auto,
+            timeout: None,
+            memory: Memory::RAKNET,
+            ends_with_page: true,
+            protocol_version: Some(PROTOCOL_VERSION),
+            backlog: DEFAULT_BACKLOG,
+        })
+    }
+
+    fn options(&self) -> web::Options<'_> {
+        let mut options = web::Options::default();
+        options.password = &self.password;
+        #[cfg(feature = "secure")]
+        {
+            options.trust = self.trust;
+        }
+        options.transport = self.transport;
+        options.timeout = self.timeout;
+        options.memory = self.memory;
+        options.ends_with_page = self.ends_with_page;
+        options.protocol_version = self.protocol_version;
+        options
+    }
+}
+
+type Opening = Pin<Box<dyn Future<Output = Result<web::Connection, Failure>>>>;
+
+/// A connection that has not ended.
+enum State {
+    Opening(Opening),
+    Open(web::Connection),
+}
+
+thread_local! {
+    /// The connections that have not ended. They cannot leave their thread, but resources must be able to.
+    static CONNECTIONS: RefCell<HashMap<u64, State>> = RefCell::default();
+}
+
+/// The number of the next connection.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// The connection, by its number in this thread.
+#[derive(Debug)]
+pub(super) struct Connection(u64);
+
+impl Connection {
+    /// Starts to connect to a server of the relay.
+    pub(super) fn connect(url: String, target: String, settings: ClientSettings) -> Self {
+        let opening = async move { web::connect(&url, &target, settings.options()).await };
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        CONNECTIONS.with_borrow_mut(|all| all.insert(number, State::Opening(Box::pin(opening))));
+        Self(number)
+    }
+
+    pub(super) fn transport(&self) -> Option<Transport> {
+        self.open(web::Connection::transport)
+    }
+
+    /// Calls a function with the connection if it is open.
+    fn open<T>(&self, work: impl FnOnce(&web::Connection) -> T) -> Option<T> {
+        CONNECTIONS.with_borrow(|all| match all.get(&self.0) {
+            Some(State::Open(connection)) => Some(work(connection)),
+            Some(State::Opening(_)) | None => None,
+        })
+    }
+
+    fn take(&self) -> Option<State> {
+        CONNECTIONS.with_borrow_mut(|all| all.remove(&self.0))
+    }
+
+    /// Goes on with opening the connection. Returns `None` if it is open or over.
+    fn poll_open(&self) -> Option<Poll<Result<web::Connection, Failure>>> {
+        CONNECTIONS.with_borrow_mut(|all| match all.get_mut(&self.0) {
+            Some(State::Opening(opening)) => Some(once(opening.as_mut())),
+            Some(State::Open(_)) | None => None,
+        })
+    }
+}
+
+/// Polls a future once.
+fn once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Poll<T> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Takes the next thing that has happened to an open connection.
+fn next(connection: &web::Connection) -> Option<Happened<Failure, End>> {
+    // Messages that have arrived before the end are still to be taken when these return `None`.
+    if let Poll::Ready(Some((receipt, _))) = once(pin!(connection.recv_receipt())) {
+        return Some(Happened::Settled(receipt));
+    }
+    if let Poll::Ready(Some(_)) = once(pin!(connection.mtu_changed())) {
+        return Some(Happened::MtuChanged);
+    }
+    match once(pin!(connection.recv())) {
+        Poll::Ready(Some(message)) => Some(Happened::Message(message.bytes)),
+        Poll::Ready(None) => connection.closed_reason().map(Happened::Ended),
+        Poll::Pending => None,
+    }
+}
+
+impl Link for Connection {
+    fn send(&mut self, message: &mut Vec<u8>, delivery: Delivery) -> Result<Option<Receipt>, SendError> {
+        self.open(|connection| connection.send(message, delivery)).unwrap_or(Err(SendError::NotConnected))
+    }
+
+    fn stats(&mut self) -> Option<ConnectionStats> {
+        self.open(web::Connection::stats)
+    }
+
+    fn disconnect(&mut self) {
+        // Dropping what is being opened cancels it.
+        if let Some(State::Open(connection)) = self.take() {
+            spawn_local(connection.disconnect());
+        }
+    }
+}
+
+impl Driver for Connection {
+    type Failure = Failure;
+    type End = End;
+
+    const ENDED_HERE: End = End::Peer(DisconnectReason::Local);
+
+    fn update(&mut self) {}
+
+    fn poll(&mut self) -> Option<Happened<Failure, End>> {
+        match self.poll_open() {
+            Some(Poll::Ready(Ok(connection))) => {
+                CONNECTIONS.with_borrow_mut(|all| all.insert(self.0, State::Open(connection)));
+                return Some(Happened::Connected);
+            }
+            Some(Poll::Ready(Err(failure))) => {
+                self.take();
+                return Some(Happened::Failed(failure));
+            }
+            Some(Poll::Pending) => return None,
+            None => {}
+        }
+        let happened = self.open(next).flatten();
+        if let Some(Happened::Ended(_)) = happened {
+            self.take();
+        }
+        happened
+    }
+
+    fn max_message_len(&mut self) -> Option<usize> {
+        self.open(web::Connection::max_message_len).flatten()
+    }
+
+    /// Does nothing: the messages of a frame leave together when it is over.
+    fn flush(&mut self) {}
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.disconnect();
+    }
+}

@@ -1,0 +1,205 @@
+//! The connection of a program with a UDP socket.
+
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use rakwire::endpoint::{Event, SendError};
+use rakwire_native::raknet::ConnectionId;
+#[cfg(feature = "secure")]
+use rakwire_native::secure::ServerTrust;
+use rakwire_native::{
+    BindError, ConnectOptions, ConnectionStats, Delivery, Options, RakNet, Receipt, polled,
+};
+pub(super) use rakwire_native::{ConnectFailure as Failure, DisconnectReason as End};
+
+use super::interface::{Driver, Happened};
+use crate::closing::Owned;
+use crate::endpoint::{self, once_a_frame};
+use crate::outbox::{DEFAULT_BACKLOG, Link};
+
+/// The settings of a [`RakwireClient`](crate::RakwireClient).
+///
+/// ```
+/// use std::time::Duration;
+/// use rakwire_bevy::ClientSettings;
+///
+/// let mut settings = ClientSettings::new()?;
+/// settings.password = b"snow".to_vec();
+/// settings.connect_timeout = Some(Duration::from_secs(3));
+/// settings.options.config.timeout = Duration::from_secs(5);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ClientSettings {
+    /// The options of the endpoint: timeouts, memory, a simulated network.
+    ///
+    /// Only those apply that [`polled::Endpoint::bind`] names.
+    pub options: Options,
+    /// The password for the server, 0 to 255 bytes. Default: empty.
+    ///
+    /// It crosses the network in the clear, except in a secure connection.
+    pub password: Vec<u8>,
+    /// The server to trust. The connection is then secure, or the attempt fails. Default: none, for a plain connection.
+    #[cfg(feature = "secure")]
+    pub trust: Option<ServerTrust>,
+    /// The timeout of the attempt. Default: that of [`ConnectOptions::connect_timeout`], about 6 s.
+    pub connect_timeout: Option<Duration>,
+    /// The bytes of reliable messages that may wait for room in the connection. Default: [`DEFAULT_BACKLOG`].
+    ///
+    /// The client disconnects when there are more.
+    pub backlog: usize,
+}
+
+impl ClientSettings {
+    /// Creates the default settings.
+    ///
+    /// # Errors
+    /// Returns an error if the system provides no random bytes.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            options: once_a_frame(Options::client()?),
+            password: Vec::new(),
+            #[cfg(feature = "secure")]
+            trust: None,
+            connect_timeout: None,
+            backlog: DEFAULT_BACKLOG,
+        })
+    }
+}
+
+/// The error of [`RakwireClient::connect`](crate::RakwireClient::connect).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The name of the server could not be resolved, or it has no address.
+    #[error("the address of the server cannot be found")]
+    Resolve(#[source] Option<io::Error>),
+    /// No socket could be opened.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The system provides no random bytes for a secure connection.
+    #[error("the system provides no random bytes")]
+    Entropy(#[source] io::Error),
+    /// The attempt could not begin.
+    #[error(transparent)]
+    Attempt(#[from] rakwire_native::ConnectError),
+}
+
+/// The connection, with an endpoint of its own.
+pub(super) struct Connection {
+    endpoint: Owned,
+    local: SocketAddr,
+    id: ConnectionId,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("local", &self.local).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// Opens a socket and starts to connect to the first address of `server`.
+    pub(super) fn connect(
+        server: impl ToSocketAddrs,
+        settings: ClientSettings,
+    ) -> Result<Self, ConnectError> {
+        let (endpoint, id) = dial(server, settings)?;
+        Ok(Self { local: endpoint.local_addr(), endpoint: Owned::new(endpoint), id })
+    }
+
+    pub(super) const fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    pub(super) const fn endpoint(&mut self) -> &mut Owned {
+        &mut self.endpoint
+    }
+
+    fn link(&mut self) -> endpoint::Connection<'_> {
+        endpoint::Connection { endpoint: self.endpoint.get(), id: self.id }
+    }
+}
+
+impl Link for Connection {
+    fn send(&mut self, message: &mut Vec<u8>, delivery: Delivery) -> Result<Option<Receipt>, SendError> {
+        self.link().send(message, delivery)
+    }
+
+    fn stats(&mut self) -> Option<ConnectionStats> {
+        self.link().stats()
+    }
+
+    fn disconnect(&mut self) {
+        self.link().disconnect();
+    }
+}
+
+impl Driver for Connection {
+    type Failure = Failure;
+    type End = End;
+
+    const ENDED_HERE: End = End::Local;
+
+    fn update(&mut self) {
+        self.endpoint.get().update();
+    }
+
+    fn poll(&mut self) -> Option<Happened<Failure, End>> {
+        let endpoint = self.endpoint.get();
+        loop {
+            return Some(match endpoint.poll_event()? {
+                Event::Connected { .. } => Happened::Connected,
+                Event::ConnectFailed { reason, .. } => Happened::Failed(reason),
+                Event::Disconnected { reason, .. } => Happened::Ended(reason),
+                Event::MtuChanged { .. } => Happened::MtuChanged,
+                Event::Receipt { receipt, .. } => Happened::Settled(receipt),
+                Event::Message { .. } => Happened::Message(endpoint.take_event_data()),
+                _ => continue,
+            });
+        }
+    }
+
+    fn max_message_len(&mut self) -> Option<usize> {
+        self.endpoint.get().max_message_len(self.id)
+    }
+
+    fn flush(&mut self) {
+        self.endpoint.get().flush();
+    }
+}
+
+/// Opens a socket and starts to connect to the first address of `server`.
+fn dial(
+    server: impl ToSocketAddrs,
+    settings: ClientSettings,
+) -> Result<(polled::Endpoint<RakNet>, ConnectionId), ConnectError> {
+    let resolved = server.to_socket_addrs().map_err(|error| ConnectError::Resolve(Some(error)))?.next();
+    let remote = resolved.ok_or(ConnectError::Resolve(None))?;
+    #[cfg(feature = "secure")]
+    let ClientSettings { mut options, password, connect_timeout, trust, .. } = settings;
+    #[cfg(not(feature = "secure"))]
+    let ClientSettings { options, password, connect_timeout, .. } = settings;
+    let with = ConnectOptions {
+        password: &password,
+        connect_timeout,
+        #[cfg(feature = "secure")]
+        trust,
+        ..ConnectOptions::default()
+    };
+    #[cfg(feature = "secure")]
+    if trust.is_some() {
+        options.secure().map_err(ConnectError::Entropy)?;
+    }
+    let any = match remote {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let mut endpoint = polled::Endpoint::bind(any, options)?;
+    let id = endpoint.connect_with(remote, &with)?;
+    endpoint.flush();
+    Ok((endpoint, id))
+}

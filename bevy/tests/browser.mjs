@@ -1,0 +1,1 @@
+../../wasm/tests/browser.mjs

@@ -1,0 +1,83 @@
+// The snowball fight with Bevy in Chromium: a server and a watching client are programs, and a page plays through the relay.
+// `cargo xtask check --only bevy` builds all of them.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { openPage } from "./browser.mjs";
+import { program, start, startRelay, until } from "./processes.mjs";
+
+const LIMIT = { timeout: 600_000 };
+const HOW_TO = "Run `cargo xtask check --only bevy`.";
+/** The seconds after which the programs end by themselves. */
+const SECONDS = "600";
+
+function run(t, pattern, ...args) {
+  return start(t, "snowballs", program("SNOWBALLS_BIN", HOW_TO), args, pattern);
+}
+
+/** Starts a server, a relay with the page, a client that watches, and the page in Chromium. */
+async function play(t, ...options) {
+  const server = await run(t, /listening on (\S+)\n/, "server", "127.0.0.1:0", SECONDS);
+  const watcher = await run(t, /(connected)\n/, "watch", server.address, SECONDS);
+  const targets = { game: `${server.address},kind=raknet` };
+  const page = await openPage(t);
+  const relay = await startRelay(t, targets, "--serve", program("SNOWBALLS_PAGE", HOW_TO), "--drain-timeout", "0s", ...options);
+  const errors = [];
+  page.on("pageerror", (error) => errors.push(error));
+  await page.goto(`http://${relay.address}/`);
+  return { page, relay, watcher, errors, status: () => page.textContent("#status") };
+}
+
+/** Waits until the page plays; returns its player and its transport. */
+async function joined({ page, status }) {
+  const playing = /^player (\d+) by (\w+) sees (\d+) entities$/;
+  await until(async () => Number(playing.exec(await status())?.[3] ?? 0) > 300, "the page sees the world");
+  const [, player, transport] = playing.exec(await status());
+  // The middle of the picture is the player itself.
+  const pixel = await page.evaluate(() => [...document.querySelector("canvas").getContext("2d").getImageData(400, 250, 1, 1).data]);
+  assert.deepEqual(pixel, [0x12, 0x57, 0xc7, 0xff]);
+  return { player, transport };
+}
+
+/** Walks to the east and stops, and the other client has to see both. */
+async function walk({ page, watcher }, player) {
+  for (const [key, direction] of [["down", "EAST"], ["up", "(empty)"]]) {
+    await page.keyboard[key]("ArrowRight");
+    await until(() => watcher.printed().includes(`player ${player} walks ${direction}\n`), `the other client sees ${direction}`);
+  }
+}
+
+/** Stops the relay; returns the status of the page without its connection. */
+async function end({ relay, status }) {
+  await relay.stop("SIGTERM");
+  await until(async () => (await status()).startsWith("disconnected"), "the page notices");
+  return status();
+}
+
+const ENDED = "disconnected: relay closed: relay is shutting down (code 1001)";
+
+test("a page plays by WebTransport, another client sees it, and it reports the end of the relay", LIMIT, async (t) => {
+  const game = await play(t);
+  const { player, transport } = await joined(game);
+  assert.equal(transport, "WebTransport");
+  await walk(game, player);
+  assert.equal(await end(game), ENDED);
+  assert.deepEqual(game.errors, []);
+});
+
+test("a page plays by a WebSocket when the relay has no WebTransport", LIMIT, async (t) => {
+  const game = await play(t, "--webtransport", "off");
+  const { player, transport } = await joined(game);
+  assert.equal(transport, "WebSocket");
+  await walk(game, player);
+  assert.equal(await end(game), ENDED);
+  assert.deepEqual(game.errors, []);
+});
+
+test("a page reports why it cannot connect", LIMIT, async (t) => {
+  const { page, relay, status } = await play(t);
+  await page.goto(`http://${relay.address}/?target=missing`);
+  await until(async () => (await status()).startsWith("disconnected"), "the page reports it");
+  assert.match(await status(), /^disconnected: relay closed: unknown target 'missing'.* \(code 4404\)$/);
+});
