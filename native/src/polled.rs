@@ -207,6 +207,8 @@ impl<P: Protocol> Endpoint<P> {
     fn start(socket: UdpSocket, options: Options<P>, hook: BoxedHook<P>) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         allow_fragmentation(&socket);
+        // Discovery needs it. Without it, sending to broadcast addresses fails.
+        let _ = socket.set_broadcast(true);
         let local = socket.local_addr()?;
         let network = options.simulation().map(BothWays::new);
         let mut peer = Peer::with_capacity(options.capacity, config_of_one::<P>(options.config));

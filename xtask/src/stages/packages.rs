@@ -45,7 +45,7 @@ pub(super) fn packages() -> [Stage; 4] {
 
 /// Tests of products in separate workspaces.
 #[rustfmt::skip]
-pub(super) fn workspaces() -> [Stage; 7] {
+pub(super) fn workspaces() -> [Stage; 8] {
     [
         Stage::in_workspace("capi", "the C library and its C++ headers: lints, bad input, foreign peers, installation",
             &[Need::CppCompiler, Need::Cmake, Need::PkgConfig, Need::Valgrind, Need::CppPeer])
@@ -66,6 +66,9 @@ pub(super) fn workspaces() -> [Stage; 7] {
         Stage::new("bevy", "the backend of bevy_replicon: lints, tests over loopback, a game with a page in Chromium",
             &bevy::NEEDS, bevy::check)
             .tier(Tier::Nightly, "a separate workspace that compiles Bevy, twice"),
+        Stage::new("godot", "the extension for Godot 4: lints, tests over loopback, remote calls and wrong arguments in the engine, the example",
+            &[], |shell| shell.cmd("godot/check", [""; 0]).run())
+            .tier(Tier::Nightly, "a separate workspace that compiles the bindings of the engine, which it runs"),
     ]
 }
 

@@ -1,0 +1,411 @@
+//! The options of servers and clients, from the names and values that scripts pass.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rakwire_native::secure::{
+    ConnectToken, MAX_CONNECT_TOKEN, PublicKey, ServerIdentity, ServerTrust, StaticKey, TokenKey,
+    TokenVerifier,
+};
+use rakwire_native::{
+    ConnectOptions, Options, Simulation, UsedTokenTable, read_key_file, read_token_key_file,
+};
+
+use crate::error::Error;
+
+/// Default of the bytes of reliable packets that may wait for room in a connection: 16 MiB.
+pub const DEFAULT_BACKLOG: usize = 16 << 20;
+/// Default of the time for which closing a session waits for its peers.
+pub const DEFAULT_CLOSE_WAIT: Duration = Duration::from_millis(100);
+
+/// The value of an option.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A `bool`.
+    Flag(bool),
+    /// An `int`.
+    Whole(i64),
+    /// A `float`.
+    Number(f64),
+    /// A `String`.
+    Text(String),
+    /// A `PackedByteArray`.
+    Bytes(Vec<u8>),
+    /// Another type, by its name.
+    Other(String),
+}
+
+impl Value {
+    fn wrong(&self, name: &str, needed: &str) -> Error {
+        let found = match self {
+            Self::Flag(_) => "a bool",
+            Self::Whole(_) => "an int",
+            Self::Number(_) => "a float",
+            Self::Text(_) => "a String",
+            Self::Bytes(_) => "a PackedByteArray",
+            Self::Other(kind) => kind,
+        };
+        Error::option(name, format!("it must be {needed}, not {found}"))
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, Error> {
+        let Self::Flag(value) = self else { return Err(self.wrong(name, "a bool")) };
+        Ok(*value)
+    }
+
+    fn whole(&self, name: &str, most: i64) -> Result<i64, Error> {
+        let Self::Whole(value) = self else { return Err(self.wrong(name, "an int")) };
+        if (1..=most).contains(value) {
+            Ok(*value)
+        } else {
+            Err(Error::option(name, format!("it must be 1 to {most}, not {value}")))
+        }
+    }
+
+    fn seconds(&self, name: &str) -> Result<Duration, Error> {
+        let seconds = match self {
+            Self::Whole(value) => *value as f64,
+            Self::Number(value) => *value,
+            _ => return Err(self.wrong(name, "a number of seconds")),
+        };
+        if (0.0..=86_400.0).contains(&seconds) {
+            Ok(Duration::from_secs_f64(seconds))
+        } else {
+            Err(Error::option(name, format!("it must be 0 to 86400 seconds, not {seconds}")))
+        }
+    }
+
+    fn text(&self, name: &str) -> Result<&str, Error> {
+        let Self::Text(value) = self else { return Err(self.wrong(name, "a String")) };
+        Ok(value)
+    }
+
+    /// Text counts as its UTF-8.
+    fn bytes(&self, name: &str) -> Result<&[u8], Error> {
+        match self {
+            Self::Text(value) => Ok(value.as_bytes()),
+            Self::Bytes(value) => Ok(value),
+            _ => Err(self.wrong(name, "a String or a PackedByteArray")),
+        }
+    }
+
+    fn key(&self, name: &str) -> Result<[u8; 32], Error> {
+        let Self::Bytes(value) = self else { return Err(self.wrong(name, "a PackedByteArray")) };
+        key_bytes(value).map_err(|error| Error::option(name, error.to_string()))
+    }
+}
+
+/// Reads the bytes of a key.
+///
+/// # Errors
+/// Returns an error unless there are 32.
+pub fn key_bytes(bytes: &[u8]) -> Result<[u8; 32], Error> {
+    bytes.try_into().map_err(|_| Error::KeyLength(bytes.len()))
+}
+
+/// The options that servers and clients have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Common {
+    pub(crate) password: Vec<u8>,
+    pub(crate) bind_address: Option<String>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) backlog: usize,
+    pub(crate) simulation: Option<Simulation>,
+    pub(crate) close_wait: Duration,
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        Self {
+            password: Vec::new(),
+            bind_address: None,
+            timeout: None,
+            backlog: DEFAULT_BACKLOG,
+            simulation: None,
+            close_wait: DEFAULT_CLOSE_WAIT,
+        }
+    }
+}
+
+impl Common {
+    /// Sets an option. Returns false if it is not one of these.
+    fn set(&mut self, name: &str, value: &Value) -> Result<bool, Error> {
+        match name {
+            "password" => self.password = value.bytes(name)?.to_vec(),
+            "bind_address" => self.bind_address = Some(value.text(name)?.to_owned()),
+            "timeout" => self.timeout = Some(value.seconds(name)?),
+            "backlog" => self.backlog = value.whole(name, i64::from(u32::MAX))? as usize,
+            "close_wait" => self.close_wait = value.seconds(name)?,
+            "simulate" => self.simulation = Some(parsed(name, value.text(name)?)?),
+            _ => return Ok(false),
+        }
+        if self.password.len() > 255 {
+            return Err(Error::option(
+                name,
+                format!("it has at most 255 bytes, not {}", self.password.len()),
+            ));
+        }
+        Ok(true)
+    }
+
+    fn apply(&self, options: &mut Options) {
+        // A session works once a frame: a delay would move acknowledgements to the next one.
+        options.config.ack_delay = Duration::ZERO;
+        if let Some(timeout) = self.timeout {
+            options.config.timeout = timeout;
+        }
+        options.simulate = self.simulation;
+    }
+}
+
+fn parsed<T: std::str::FromStr<Err: Display>>(name: &str, text: &str) -> Result<T, Error> {
+    text.parse().map_err(|error: T::Err| Error::option(name, error.to_string()))
+}
+
+fn unknown(name: &str, known: &str) -> Error {
+    Error::option(
+        name,
+        format!(
+            "there is no such option; there are bind_address, password, timeout, backlog, close_wait, simulate, {known}"
+        ),
+    )
+}
+
+fn key_from_file(path: &str) -> Result<StaticKey, Error> {
+    read_key_file(path).map_err(|source| Error::KeyFile { path: path.to_owned(), source })
+}
+
+/// The options of a server.
+pub struct ServerSettings {
+    pub(crate) common: Common,
+    pub(crate) advertisement: Vec<u8>,
+    max_per_address: Option<u16>,
+    key: Option<StaticKey>,
+    token_key: Option<TokenKey>,
+    requires_security: bool,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            common: Common::default(),
+            advertisement: Vec::new(),
+            max_per_address: None,
+            key: None,
+            token_key: None,
+            requires_security: true,
+        }
+    }
+}
+
+impl ServerSettings {
+    /// Sets an option by its name.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such option, or if it cannot have this value.
+    pub fn set(&mut self, name: &str, value: &Value) -> Result<(), Error> {
+        match name {
+            "advertisement" => self.advertisement = value.bytes(name)?.to_vec(),
+            "max_per_address" => self.max_per_address = Some(value.whole(name, 65_534)? as u16),
+            "key" => self.key = Some(StaticKey::from_bytes(value.key(name)?)),
+            "key_file" => self.key = Some(key_from_file(value.text(name)?)?),
+            "token_key" => self.token_key = Some(TokenKey::from_bytes(value.key(name)?)),
+            "token_key_file" => {
+                let path = value.text(name)?;
+                let read = read_token_key_file(path);
+                self.token_key =
+                    Some(read.map_err(|source| Error::KeyFile { path: path.to_owned(), source })?);
+            }
+            "require_security" => self.requires_security = value.flag(name)?,
+            _ if self.common.set(name, value)? => {}
+            _ => {
+                let known = "advertisement, max_per_address, key, key_file, token_key, token_key_file, require_security";
+                return Err(unknown(name, known));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the options of the endpoint.
+    pub(crate) fn options(&mut self, max_clients: u16) -> Result<Options, Error> {
+        let mut options = Options::server(max_clients)?;
+        self.common.apply(&mut options);
+        options.config.max_per_address = self.max_per_address;
+        let Some(key) = self.key.take() else {
+            return match self.token_key {
+                Some(_) => Err(Error::option(
+                    "token_key",
+                    "tokens need the key of the server in \"key\" or \"key_file\"",
+                )),
+                None => Ok(options),
+            };
+        };
+        let mut identity = ServerIdentity::new(key);
+        identity.requires_security = self.requires_security;
+        if let Some(token_key) = self.token_key.take() {
+            let keys = [token_key].into_iter().collect();
+            identity.tokens = Some(TokenVerifier::shared(keys, Arc::new(UsedTokenTable::default())));
+        }
+        options.secure()?.server = Some(identity);
+        Ok(options)
+    }
+}
+
+/// The options of a client.
+#[derive(Debug, Default)]
+pub struct ClientSettings {
+    pub(crate) common: Common,
+    connect_timeout: Option<Duration>,
+    trust: Option<ServerTrust>,
+    identity: Option<StaticKey>,
+    token: Option<String>,
+}
+
+impl ClientSettings {
+    /// Sets an option by its name.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such option, or if it cannot have this value.
+    pub fn set(&mut self, name: &str, value: &Value) -> Result<(), Error> {
+        match name {
+            "connect_timeout" => self.connect_timeout = Some(value.seconds(name)?),
+            "server_key" => self.trust = Some(ServerTrust::Key(PublicKey(value.key(name)?))),
+            "trust_any_key" if value.flag(name)? => self.trust = Some(ServerTrust::Any),
+            "trust_any_key" => self.trust = self.trust.filter(|trust| *trust != ServerTrust::Any),
+            "identity_key" => self.identity = Some(StaticKey::from_bytes(value.key(name)?)),
+            "identity_file" => self.identity = Some(key_from_file(value.text(name)?)?),
+            "token" => self.token = Some(value.text(name)?.to_owned()),
+            _ if self.common.set(name, value)? => {}
+            _ => {
+                let known = "connect_timeout, server_key, trust_any_key, identity_key, identity_file, token";
+                return Err(unknown(name, known));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the options of the endpoint.
+    pub(crate) fn options(&self) -> Result<Options, Error> {
+        let mut options = Options::client()?;
+        self.common.apply(&mut options);
+        match (&self.token, &self.identity) {
+            (Some(_), None) => {
+                return Err(Error::option(
+                    "token",
+                    "it needs the key of the player in \"identity_key\" or \"identity_file\"",
+                ));
+            }
+            (None, Some(_)) if self.trust.is_none() => {
+                return Err(Error::option(
+                    "identity_key",
+                    "it needs a secure connection: set \"server_key\" or \"trust_any_key\"",
+                ));
+            }
+            _ => {}
+        }
+        if self.trust.is_some() || self.token.is_some() {
+            options.secure()?;
+        }
+        Ok(options)
+    }
+
+    /// Calls `connect` with the options of an attempt at `host`, a name with a port.
+    pub(crate) fn attempt<T>(
+        &self,
+        host: &str,
+        connect: impl FnOnce(&ConnectOptions<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let plain = ConnectOptions {
+            password: &self.common.password,
+            connect_timeout: self.connect_timeout,
+            trust: self.trust,
+            identity: self.identity.as_ref(),
+            ..ConnectOptions::default()
+        };
+        let (Some(token), Some(identity)) = (&self.token, &self.identity) else { return connect(&plain) };
+        let unreadable = |error: &dyn Display| Error::Token(error.to_string());
+        let mut buffer = [0; MAX_CONNECT_TOKEN];
+        let token = ConnectToken::from_text(token, &mut buffer).map_err(|error| unreadable(&error))?;
+        let named = token.servers.iter().find(|server| server.name == host);
+        let server =
+            named.or_else(|| token.servers.first()).ok_or_else(|| unreadable(&"it names no server"))?;
+        connect(&ConnectOptions {
+            connect_timeout: self.connect_timeout,
+            ..ConnectOptions::connect_token(&token, server, identity)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> Value {
+        Value::Text(value.to_owned())
+    }
+
+    fn refusal(result: Result<(), Error>) -> String {
+        result.expect_err("an error").to_string()
+    }
+
+    #[test]
+    fn options_of_servers_reach_the_endpoint() {
+        let mut settings = ServerSettings::default();
+        settings.set("max_per_address", &Value::Whole(4)).expect("an option");
+        settings.set("timeout", &Value::Number(2.5)).expect("an option");
+        settings.set("simulate", &text("loss=5%,latency=50ms")).expect("an option");
+        settings.set("key", &Value::Bytes(vec![7; 32])).expect("an option");
+        let mut options = settings.options(9).expect("options");
+        assert_eq!(options.config.max_incoming, 9);
+        assert_eq!(options.config.max_per_address, Some(4));
+        assert_eq!(options.config.timeout, Duration::from_millis(2_500));
+        assert!(options.simulate.is_some());
+        let identity = options.secure().expect("entropy").server.as_ref().expect("a key");
+        assert!(identity.requires_security);
+    }
+
+    #[test]
+    fn wrong_options_are_named_with_what_they_must_be() {
+        let mut server = ServerSettings::default();
+        assert_eq!(
+            refusal(server.set("timeout", &text("5"))),
+            "the option \"timeout\": it must be a number of seconds, not a String"
+        );
+        assert!(
+            refusal(server.set("timeout", &Value::Number(f64::NAN))).contains("0 to 86400 seconds, not NaN")
+        );
+        assert!(refusal(server.set("timeout", &Value::Whole(-1))).contains("0 to 86400 seconds, not -1"));
+        assert!(refusal(server.set("max_per_address", &Value::Whole(0))).contains("1 to 65534, not 0"));
+        assert!(
+            refusal(server.set("key", &Value::Bytes(vec![1; 31]))).contains("a key has 32 bytes, not 31")
+        );
+        assert!(refusal(server.set("password", &Value::Bytes(vec![1; 256]))).contains("at most 255 bytes"));
+        assert!(refusal(server.set("simulate", &text("loss=x"))).contains("\"simulate\""));
+        assert!(refusal(server.set("key_file", &text("/nowhere"))).contains("/nowhere"));
+        assert!(
+            refusal(server.set("server_key", &Value::Bytes(vec![1; 32])))
+                .contains("no such option; there are bind_address")
+        );
+        let mut client = ClientSettings::default();
+        assert!(refusal(client.set("trust_any_key", &Value::Whole(1))).contains("a bool, not an int"));
+        assert!(
+            refusal(client.set("token", &Value::Other("an Array".to_owned())))
+                .contains("a String, not an Array")
+        );
+        assert!(refusal(client.set("max_per_address", &Value::Whole(1))).contains("no such option"));
+    }
+
+    #[test]
+    fn options_that_need_others_are_refused_without_them() {
+        let mut server = ServerSettings::default();
+        server.set("token_key", &Value::Bytes(vec![1; 32])).expect("an option");
+        assert!(server.options(1).expect_err("no key").to_string().contains("\"key_file\""));
+        let mut client = ClientSettings::default();
+        client.set("token", &text("rakwire")).expect("an option");
+        assert!(client.options().expect_err("no identity").to_string().contains("\"identity_key\""));
+        let mut client = ClientSettings::default();
+        client.set("identity_key", &Value::Bytes(vec![1; 32])).expect("an option");
+        assert!(client.options().expect_err("no trust").to_string().contains("\"server_key\""));
+    }
+}

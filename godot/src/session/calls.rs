@@ -1,0 +1,261 @@
+//! The calls of a game between two polls.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use rakwire_native::rakwire::endpoint::SendError;
+use rakwire_native::{AddressPattern, PingScope, SecurePeer};
+
+use super::opening::resolve;
+use super::{Link, LinkState, Session, Status};
+use crate::error::Error;
+use crate::outbox::Sent;
+use crate::packet::Transfer;
+use crate::statistics::{self, Figures};
+
+/// What a secure connection has shown of the other peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Its public key.
+    pub key: Option<[u8; 32]>,
+    /// The user of its connect token.
+    pub user_id: Option<u64>,
+    /// The data of its connect token.
+    pub user_data: Vec<u8>,
+}
+
+impl Session {
+    /// Sends a packet to one peer, to all with 0, or to all but one with its negative id.
+    ///
+    /// # Errors
+    /// Returns an error if the session is not connected, if the packet is empty or too long, or if there is no such peer.
+    /// A peer is disconnected if its reliable packets would exceed the backlog, which is [`Error::Backlog`].
+    pub fn put(&mut self, target: i32, transfer: Transfer, payload: &[u8]) -> Result<(), Error> {
+        let (length, most) = (payload.len(), self.max_packet_size());
+        if self.status != Status::Connected {
+            return Err(Error::NotConnected);
+        } else if length == 0 {
+            return Err(Error::Empty);
+        } else if length > most {
+            return Err(Error::TooLong { length, most });
+        } else if target > 0 {
+            return self.send(target, transfer, Cow::Owned(transfer.message(payload)));
+        }
+        let excluded = target.checked_neg();
+        let all: Vec<i32> = self.links.keys().copied().filter(|id| Some(*id) != excluded).collect();
+        let message = transfer.message(payload);
+        // The packet goes to the others whatever happens at one of them.
+        let mut result = Ok(());
+        for id in all {
+            let sent = self.send(id, transfer, Cow::Borrowed(&message));
+            result = result.and(sent);
+        }
+        result
+    }
+
+    fn send(&mut self, id: i32, transfer: Transfer, message: Cow<'_, [u8]>) -> Result<(), Error> {
+        let link = self.links.get_mut(&id).ok_or(Error::NoPeer(id))?;
+        if link.state != LinkState::Open {
+            self.dropped.not_connected += 1;
+            return Ok(());
+        }
+        match link.outbox.send(&mut self.endpoint, message, transfer.delivery()) {
+            Ok(Sent::Queued) => Ok(()),
+            Ok(Sent::Dropped) => {
+                self.dropped.unreliable += 1;
+                Ok(())
+            }
+            Ok(Sent::Overflow) => {
+                link.outbox.abort(&mut self.endpoint);
+                link.state = LinkState::Leaving;
+                Err(Error::Backlog(id))
+            }
+            // The event of the end has not been handled yet.
+            Err(SendError::NotConnected) => {
+                self.dropped.not_connected += 1;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the maximum length of a packet for all peers, in bytes.
+    #[must_use]
+    pub fn max_packet_size(&self) -> usize {
+        let links = self.links.values().filter(|link| link.state == LinkState::Open);
+        let most = links.map(|link| link.max_len).min();
+        most.unwrap_or_else(|| self.endpoint.peer().config().max_message_len as usize).saturating_sub(1)
+    }
+
+    /// Disconnects a peer, after reliable packets that were put before. With `force` it is forgotten at once: its packets
+    /// are dropped, and no notice follows.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such peer.
+    pub fn disconnect(&mut self, id: i32, force: bool) -> Result<(), Error> {
+        let link = self.links.get_mut(&id).ok_or(Error::NoPeer(id))?;
+        if !force {
+            if link.state == LinkState::Open {
+                link.state = LinkState::Leaving;
+                link.outbox.close(&mut self.endpoint);
+            }
+            return Ok(());
+        }
+        link.outbox.abort(&mut self.endpoint);
+        self.ids.remove(&link.connection);
+        self.links.remove(&id);
+        let queued_bytes = &mut self.queued_bytes;
+        self.queue.retain(|packet| {
+            let stays = packet.from() != id;
+            *queued_bytes -= if stays { 0 } else { packet.payload().len() };
+            stays
+        });
+        if !self.is_server() {
+            self.status = Status::Disconnected;
+        }
+        self.endpoint.flush();
+        Ok(())
+    }
+
+    /// Refuses new clients, which are notified that the server is full, or lets them in again.
+    pub fn set_refusing(&self, refuses: bool) {
+        self.gate.set_closed(refuses);
+    }
+
+    /// Bans an address, a wildcard such as `192.0.2.*` or a prefix such as `2001:db8::/32` for a time, or for ever.
+    /// Connections that exist stay.
+    ///
+    /// # Errors
+    /// Returns an error if the session is no server, if the text is no address, and if there are 64 bans.
+    pub fn ban(&mut self, addresses: &str, time: Option<Duration>) -> Result<(), Error> {
+        let pattern = self.pattern(addresses)?;
+        let now = self.endpoint.now();
+        let bans = self.endpoint.peer_mut().bans_mut().ok_or(Error::BansFull)?;
+        bans.expire(now);
+        bans.add(pattern, time.map(|time| now + time)).map_err(|_| Error::BansFull)
+    }
+
+    /// Ends a ban. Returns true if there was one.
+    ///
+    /// # Errors
+    /// Returns an error if the session is no server, and if the text is no address.
+    pub fn unban(&mut self, addresses: &str) -> Result<bool, Error> {
+        let pattern = self.pattern(addresses)?;
+        Ok(self.endpoint.peer_mut().bans_mut().is_some_and(|bans| bans.remove(pattern)))
+    }
+
+    /// Returns true if an address is banned now.
+    ///
+    /// # Errors
+    /// Returns an error if the session is no server, and if the text is no address.
+    pub fn is_banned(&mut self, address: &str) -> Result<bool, Error> {
+        self.pattern(address)?;
+        let ip: IpAddr = address.parse().map_err(|_| Error::Addresses(address.to_owned()))?;
+        let now = self.endpoint.now();
+        Ok(self.endpoint.peer_mut().bans_mut().is_some_and(|bans| bans.is_banned(ip, now)))
+    }
+
+    fn pattern(&self, addresses: &str) -> Result<AddressPattern, Error> {
+        if !self.is_server() {
+            return Err(Error::NotServer);
+        }
+        addresses.parse().map_err(|_| Error::Addresses(addresses.to_owned()))
+    }
+
+    /// Pings a server without a connection. A lost ping is not repeated.
+    ///
+    /// # Errors
+    /// Returns an error for a wrong port, if the name has no address, and if eight pings wait for their answers.
+    pub fn ping(&mut self, host: &str, port: i64) -> Result<(), Error> {
+        let (host, addresses) = resolve(host, port)?;
+        let has_ipv6 = self.endpoint.local_addr().is_ipv6();
+        let address = addresses.into_iter().find(|address| has_ipv6 || address.is_ipv4());
+        let now = self.endpoint.now();
+        let to = address.ok_or(Error::NoAddress(host))?;
+        self.endpoint.peer_mut().ping(now, to).map_err(|_| Error::PingsFull)?;
+        self.endpoint.flush();
+        Ok(())
+    }
+
+    /// Pings all servers of the local network at a port. Those that answer within five seconds are notices.
+    ///
+    /// # Errors
+    /// Returns an error for a wrong port, and if eight pings wait for their answers.
+    pub fn discover(&mut self, port: i64) -> Result<(), Error> {
+        let port = u16::try_from(port).map_err(|_| Error::Port(port))?;
+        self.discover_at((Ipv4Addr::BROADCAST, port).into())
+    }
+
+    /// Pings like [`discover`](Self::discover), by another broadcast or multicast address.
+    ///
+    /// # Errors
+    /// Returns an error if eight pings wait for their answers.
+    pub fn discover_at(&mut self, to: SocketAddr) -> Result<(), Error> {
+        let now = self.endpoint.now();
+        self.endpoint.peer_mut().discover(now, to, PingScope::Any).map_err(|_| Error::PingsFull)?;
+        self.endpoint.flush();
+        Ok(())
+    }
+
+    /// Sets the data with which a server answers pings.
+    ///
+    /// # Errors
+    /// Returns an error if the session is no server, or if there are more than 399 bytes.
+    pub fn set_advertisement(&mut self, data: &[u8]) -> Result<(), Error> {
+        if !self.is_server() {
+            return Err(Error::NotServer);
+        }
+        Ok(self.endpoint.peer_mut().set_advertisement(data)?)
+    }
+
+    fn link(&self, id: i32) -> Result<&Link, Error> {
+        self.links.get(&id).ok_or(Error::NoPeer(id))
+    }
+
+    /// Returns the address of a peer.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such peer.
+    pub fn remote(&self, id: i32) -> Result<SocketAddr, Error> {
+        self.link(id).map(|link| link.remote)
+    }
+
+    /// Returns the address of the socket.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.endpoint.local_addr()
+    }
+
+    /// Returns the figures of the connection to a peer, or of the socket with 0.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such peer.
+    pub fn figures(&self, id: i32) -> Result<Figures, Error> {
+        if id == 0 {
+            return Ok(statistics::of_endpoint(&self.endpoint, self.dropped));
+        }
+        let stats = self.endpoint.peer().connection_stats(self.link(id)?.connection);
+        stats.map(|stats| statistics::of_connection(&stats)).ok_or(Error::NoPeer(id))
+    }
+
+    /// Returns what the connection to a peer has shown of it, or `None` if the connection is not secure.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such peer.
+    pub fn identity(&self, id: i32) -> Result<Option<Identity>, Error> {
+        let connection = self.link(id)?.connection;
+        let peer = self.endpoint.peer();
+        let key = match peer.secure_peer(connection) {
+            Some(SecurePeer::Server(server)) => Some(server.key.0),
+            Some(SecurePeer::Client(client)) => client.map(|client| client.key.0),
+            None => return Ok(None),
+        };
+        let token = peer.accepted_token(connection);
+        Ok(Some(Identity {
+            key,
+            user_id: token.map(|token| token.user_id),
+            user_data: token.map(|token| token.user_data().to_vec()).unwrap_or_default(),
+        }))
+    }
+}

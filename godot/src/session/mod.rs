@@ -1,0 +1,376 @@
+//! A server or a client, without the engine.
+
+mod calls;
+mod opening;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use std::vec::IntoIter;
+
+use rakwire_native::raknet::ConnectionId;
+use rakwire_native::rakwire::endpoint::{Event, Protocol};
+use rakwire_native::{ConnectFailure, Delivery, RakNet, polled};
+
+use crate::gate::Gate;
+use crate::options::ClientSettings;
+use crate::outbox::Outbox;
+use crate::packet::{Packet, Welcome, random_id, read_welcome, welcome};
+use crate::statistics::Dropped;
+
+pub use self::calls::Identity;
+
+/// The unique id of a server.
+pub(crate) const SERVER: i32 = 1;
+/// Bytes of received packets from which on further ones wait in the endpoint, which slows their senders down.
+const MOST_QUEUED: usize = 8 << 20;
+/// The time after which a server that has assigned no id is taken for another kind of server.
+const WELCOME_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The status of a session, as Godot has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// There is no connection.
+    Disconnected,
+    /// The client has no id yet.
+    Connecting,
+    /// The server is open, or the client has an id.
+    Connected,
+}
+
+/// A change that the game is notified of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// A peer has joined; for a client the server, once.
+    PeerConnected(i32),
+    /// A peer has left, and all packets from it have been taken.
+    PeerDisconnected(i32),
+    /// A server answered a ping.
+    Pong {
+        /// The address of the server.
+        from: SocketAddr,
+        /// The time from the ping to its answer.
+        latency: Duration,
+        /// The advertisement of the server.
+        advertisement: Vec<u8>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LinkState {
+    Open,
+    /// Being disconnected by this side.
+    Leaving,
+    /// The connection has ended, and packets of it have not been taken yet.
+    Ended,
+}
+
+/// The connection of another peer.
+#[derive(Debug)]
+struct Link {
+    connection: ConnectionId,
+    remote: SocketAddr,
+    outbox: Outbox,
+    state: LinkState,
+    /// Maximum length of a message.
+    max_len: usize,
+    /// Number of packets of it in the queue.
+    queued: usize,
+}
+
+/// The addresses that a client has left, and what it connects with.
+#[derive(Debug)]
+struct Attempt {
+    settings: ClientSettings,
+    host: String,
+    remaining: IntoIter<SocketAddr>,
+    /// When a connection without a welcome is given up.
+    welcome_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Role {
+    Server,
+    Client(Box<Attempt>),
+    /// Only pings servers.
+    Pinger,
+}
+
+/// A server, a client, or a socket for pings.
+///
+/// Dropping it notifies its peers of the end, and waits for their acknowledgements for the time of the option
+/// `close_wait`.
+#[derive(Debug)]
+pub struct Session {
+    endpoint: polled::Endpoint<RakNet>,
+    role: Role,
+    status: Status,
+    unique_id: i32,
+    links: BTreeMap<i32, Link>,
+    ids: HashMap<ConnectionId, i32>,
+    queue: VecDeque<Packet>,
+    queued_bytes: usize,
+    notices: Vec<Notice>,
+    gate: Gate,
+    backlog: usize,
+    close_wait: Duration,
+    dropped: Dropped,
+    end: Option<String>,
+}
+
+impl Session {
+    /// Handles what has arrived, sends what is due, and returns what has changed.
+    ///
+    /// A peer with packets in the queue leaves only once they have been taken.
+    pub fn poll(&mut self) -> Vec<Notice> {
+        self.endpoint.update();
+        while self.status != Status::Connected || self.queued_bytes < MOST_QUEUED {
+            if !self.next_event() {
+                break;
+            }
+        }
+        self.check_welcome();
+        self.links.values_mut().for_each(|link| link.outbox.retry(&mut self.endpoint));
+        self.release_ended();
+        self.endpoint.flush();
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Sends what was put since the last poll.
+    pub fn flush(&mut self) {
+        self.endpoint.flush();
+    }
+
+    /// Handles one event. Returns false if there is none.
+    fn next_event(&mut self) -> bool {
+        let Some(event) = self.endpoint.poll_event() else { return false };
+        match event {
+            Event::Connected { id, remote, .. } => self.open(id, remote),
+            Event::ConnectFailed { reason, .. } => self.try_next(reason),
+            Event::MtuChanged { id, .. } => self.measure(id),
+            Event::Message { id, delivery, .. } => {
+                let message = self.endpoint.take_event_data();
+                self.receive(id, delivery, message);
+            }
+            Event::Disconnected { id, reason, .. } => {
+                if let Some(link) = self.ids.remove(&id).and_then(|peer| self.links.get_mut(&peer)) {
+                    link.state = LinkState::Ended;
+                    self.end = Some(reason.to_string());
+                }
+            }
+            Event::Pong { from, latency, .. } => {
+                let advertisement = self.endpoint.take_event_data();
+                self.notices.push(Notice::Pong { from, latency, advertisement });
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn open(&mut self, connection: ConnectionId, remote: SocketAddr) {
+        let peer = match &mut self.role {
+            Role::Server => {
+                let Ok(id) = random_id(|id| self.links.contains_key(&id)) else {
+                    self.endpoint.disconnect(connection);
+                    return;
+                };
+                // A connection that has just been opened has room for it.
+                if self.endpoint.send(connection, &welcome(id), Delivery::RELIABLE_ORDERED).is_err() {
+                    self.endpoint.disconnect(connection);
+                    return;
+                }
+                self.notices.push(Notice::PeerConnected(id));
+                id
+            }
+            Role::Client(attempt) => {
+                attempt.welcome_until = Some(Instant::now() + WELCOME_TIMEOUT);
+                SERVER
+            }
+            Role::Pinger => return,
+        };
+        let outbox = Outbox::new(connection, self.backlog);
+        let link = Link { connection, remote, outbox, state: LinkState::Open, max_len: 0, queued: 0 };
+        self.ids.insert(connection, peer);
+        self.links.insert(peer, link);
+        self.measure(connection);
+    }
+
+    fn measure(&mut self, connection: ConnectionId) {
+        let max_len = self.endpoint.max_message_len(connection).unwrap_or_default();
+        if let Some(link) = self.ids.get(&connection).and_then(|peer| self.links.get_mut(peer)) {
+            link.max_len = max_len;
+        }
+    }
+
+    /// Tries the next address of the server after one that did not answer.
+    fn try_next(&mut self, reason: ConnectFailure) {
+        let Role::Client(attempt) = &mut self.role else { return };
+        while let Some(address) = attempt.remaining.next().filter(|_| RakNet::was_unanswered(&reason)) {
+            let endpoint = &mut self.endpoint;
+            let next =
+                attempt.settings.attempt(&attempt.host, |with| Ok(endpoint.connect_with(address, with)?));
+            if next.is_ok() {
+                return;
+            }
+        }
+        self.fail(reason.to_string());
+    }
+
+    /// Ends an attempt.
+    fn fail(&mut self, reason: String) {
+        self.status = Status::Disconnected;
+        self.end = Some(reason);
+    }
+
+    fn receive(&mut self, connection: ConnectionId, delivery: Delivery, message: Vec<u8>) {
+        let Some(&peer) = self.ids.get(&connection) else { return };
+        if let (Role::Client(attempt), Some(read)) = (&mut self.role, read_welcome(&message))
+            && self.status == Status::Connecting
+        {
+            match read {
+                Welcome::Id(id) => {
+                    attempt.welcome_until = None;
+                    self.unique_id = id;
+                    self.status = Status::Connected;
+                    self.notices.push(Notice::PeerConnected(SERVER));
+                }
+                Welcome::OtherVersion(version) => {
+                    self.endpoint.disconnect(connection);
+                    self.fail(format!(
+                        "the server has version {version} of RakwirePeer's messages; use the same build"
+                    ));
+                }
+            }
+            return;
+        }
+        match (Packet::open(peer, message, delivery), self.links.get_mut(&peer)) {
+            (Some(packet), Some(link)) => {
+                link.queued += 1;
+                self.queued_bytes += packet.payload().len();
+                self.queue.push_back(packet);
+            }
+            _ => self.dropped.unknown += 1,
+        }
+    }
+
+    /// Gives up a server that has assigned no id.
+    fn check_welcome(&mut self) {
+        let Role::Client(attempt) = &mut self.role else { return };
+        if attempt.welcome_until.is_some_and(|until| Instant::now() >= until) {
+            attempt.welcome_until = None;
+            self.links.values_mut().for_each(|link| link.outbox.abort(&mut self.endpoint));
+            self.fail("the server is no RakwirePeer: it has assigned no id".to_owned());
+        }
+    }
+
+    /// Removes the links that have ended and have no packets left.
+    fn release_ended(&mut self) {
+        let is_client = matches!(self.role, Role::Client(_));
+        if is_client && self.status != Status::Connected {
+            // Packets before the id of this client belong to no session.
+            self.links
+                .values_mut()
+                .filter(|link| link.state == LinkState::Ended)
+                .for_each(|link| link.queued = 0);
+        }
+        let notices = &mut self.notices;
+        let was_connected = self.status == Status::Connected;
+        let mut is_over = false;
+        self.links.retain(|id, link| {
+            let ends = link.state == LinkState::Ended && link.queued == 0;
+            if ends {
+                is_over |= is_client;
+                if was_connected {
+                    notices.push(Notice::PeerDisconnected(*id));
+                }
+            }
+            !ends
+        });
+        if is_over {
+            self.status = Status::Disconnected;
+            self.queue.clear();
+            self.queued_bytes = 0;
+        }
+    }
+
+    /// Takes the next packet.
+    pub fn take(&mut self) -> Option<Packet> {
+        if self.status != Status::Connected {
+            return None;
+        }
+        let packet = self.queue.pop_front()?;
+        self.queued_bytes -= packet.payload().len();
+        if let Some(link) = self.links.get_mut(&packet.from()) {
+            link.queued -= 1;
+        }
+        Some(packet)
+    }
+
+    /// Returns the next packet, which [`take`](Self::take) takes.
+    #[must_use]
+    pub fn front(&self) -> Option<&Packet> {
+        self.queue.front().filter(|_| self.status == Status::Connected)
+    }
+
+    /// Returns the number of packets that can be taken.
+    #[must_use]
+    pub fn available(&self) -> usize {
+        if self.status == Status::Connected { self.queue.len() } else { 0 }
+    }
+
+    /// Returns the status.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Returns true for a server.
+    #[must_use]
+    pub const fn is_server(&self) -> bool {
+        matches!(self.role, Role::Server)
+    }
+
+    /// Returns the unique id: 1 for a server, 0 for a client that has none yet.
+    #[must_use]
+    pub const fn unique_id(&self) -> i32 {
+        self.unique_id
+    }
+
+    /// Returns the reason why the last connection ended or could not be opened.
+    #[must_use]
+    pub fn end_reason(&self) -> Option<&str> {
+        self.end.as_deref()
+    }
+
+    /// Returns the numbers of dropped messages.
+    #[must_use]
+    pub const fn dropped(&self) -> Dropped {
+        self.dropped
+    }
+
+    /// Notifies all peers of the end, after reliable packets that were put before.
+    fn shut_down(&mut self) {
+        let until = Instant::now() + self.close_wait;
+        let Self { links, endpoint, .. } = self;
+        links.values_mut().for_each(|link| link.outbox.close(endpoint));
+        let linked: Vec<_> = links.values().map(|link| link.connection).collect();
+        let others: Vec<_> = endpoint.peer().connections().filter(|id| !linked.contains(id)).collect();
+        others.into_iter().for_each(|id| endpoint.disconnect(id));
+        loop {
+            endpoint.update();
+            while endpoint.poll_event().is_some() {}
+            links.values_mut().for_each(|link| link.outbox.retry(endpoint));
+            endpoint.flush();
+            if endpoint.connections() == 0 || Instant::now() >= until {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}

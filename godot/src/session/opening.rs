@@ -1,0 +1,151 @@
+//! Servers, clients and sockets for pings as they begin.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use rakwire_native::{ConnectError, Options, RakNet, lookup_blocking, polled};
+
+use super::{Attempt, Role, SERVER, Session, Status};
+use crate::error::Error;
+use crate::gate::Gate;
+use crate::options::{ClientSettings, Common, ServerSettings};
+use crate::statistics::Dropped;
+
+/// Returns a port.
+fn port_of(port: i64) -> Result<u16, Error> {
+    u16::try_from(port).map_err(|_| Error::Port(port))
+}
+
+/// Returns a name or an address with a port, as the resolver reads it: an IPv6 address gets its brackets.
+fn with_port(host: &str, port: u16) -> String {
+    if host.contains(':') && !host.starts_with('[') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
+}
+
+/// Returns an IPv4 address for one that is inside an IPv6 address.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => (ip, address.port()).into(),
+        IpAddr::V6(_) => address,
+    }
+}
+
+/// Returns a name with its port, and the addresses of it. It blocks.
+pub(super) fn resolve(host: &str, port: i64) -> Result<(String, Vec<SocketAddr>), Error> {
+    let host = with_port(host.trim(), port_of(port)?);
+    let found = lookup_blocking(&host).map_err(|source| Error::Resolve { host: host.clone(), source })?;
+    Ok((host, found.into_iter().map(canonical).collect()))
+}
+
+/// Binds a socket for IPv6 and IPv4, or for IPv4 alone where the system has no other, unless the options name an address.
+fn bind(common: &Common, port: u16, options: Options) -> Result<polled::Endpoint<RakNet>, Error> {
+    let addresses = match &common.bind_address {
+        Some(address) => resolve(address, port.into())?.1,
+        None => vec![(Ipv6Addr::UNSPECIFIED, port).into(), (Ipv4Addr::UNSPECIFIED, port).into()],
+    };
+    Ok(polled::Endpoint::bind(&addresses[..], options)?)
+}
+
+impl Session {
+    fn new(endpoint: polled::Endpoint<RakNet>, common: &Common, role: Role) -> Self {
+        let (status, unique_id) = match role {
+            Role::Server => (Status::Connected, SERVER),
+            Role::Client(_) => (Status::Connecting, 0),
+            Role::Pinger => (Status::Disconnected, 0),
+        };
+        Self {
+            endpoint,
+            role,
+            status,
+            unique_id,
+            links: BTreeMap::new(),
+            ids: HashMap::new(),
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            notices: Vec::new(),
+            gate: Gate::default(),
+            backlog: common.backlog,
+            close_wait: common.close_wait,
+            dropped: Dropped::default(),
+            end: None,
+        }
+    }
+
+    /// Opens a server at a port; 0 picks a free one.
+    ///
+    /// # Errors
+    /// Returns an error for a wrong port, number of clients or option, and if the socket cannot be opened.
+    pub fn server(port: i64, max_clients: i64, mut settings: ServerSettings) -> Result<Self, Error> {
+        let port = port_of(port)?;
+        let clients = u16::try_from(max_clients).ok().filter(|clients| (1..=65_534).contains(clients));
+        let options = settings.options(clients.ok_or(Error::MaxClients(max_clients))?)?;
+        let mut session = Self::new(bind(&settings.common, port, options)?, &settings.common, Role::Server);
+        let peer = session.endpoint.peer_mut();
+        peer.share_admission(Box::new(session.gate.clone()));
+        peer.set_password(&settings.common.password)?;
+        peer.set_advertisement(&settings.advertisement)?;
+        Ok(session)
+    }
+
+    /// Starts to connect to a server. A name blocks until it is resolved; each of its addresses is tried until one
+    /// answers.
+    ///
+    /// # Errors
+    /// Returns an error for a wrong port or option, if the name has no address, and if no socket can be opened. Failures
+    /// of the attempt itself are in [`status`](Self::status) and [`end_reason`](Self::end_reason).
+    pub fn client(host: &str, port: i64, settings: ClientSettings) -> Result<Self, Error> {
+        let options = settings.options()?;
+        let (host, addresses) = resolve(host, port)?;
+        let mut endpoint = bind(&settings.common, 0, options)?;
+        let mut remaining = addresses.into_iter();
+        loop {
+            let address = remaining.next().ok_or_else(|| Error::NoAddress(host.clone()))?;
+            match settings.attempt(&host, |with| Ok(endpoint.connect_with(address, with)?)) {
+                Ok(_) => break,
+                Err(Error::Connect(ConnectError::AddressFamily)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        endpoint.flush();
+        let common = settings.common.clone();
+        let attempt = Attempt { settings, host, remaining, welcome_until: None };
+        Ok(Self::new(endpoint, &common, Role::Client(Box::new(attempt))))
+    }
+
+    /// Opens a socket that only pings servers.
+    ///
+    /// # Errors
+    /// Returns an error if no socket can be opened.
+    pub fn pinger() -> Result<Self, Error> {
+        let common = Common::default();
+        Ok(Self::new(bind(&common, 0, Options::client()?)?, &common, Role::Pinger))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_both_families_get_a_port() {
+        assert_eq!(
+            resolve("127.0.0.1", 9).expect("an address").1,
+            ["127.0.0.1:9".parse().expect("an address")]
+        );
+        assert_eq!(resolve(" ::1 ", 9).expect("an address").1, ["[::1]:9".parse().expect("an address")]);
+        assert_eq!(resolve("[::1]", 9).expect("an address").1, ["[::1]:9".parse().expect("an address")]);
+        let mapped = resolve("::ffff:192.0.2.1", 9).expect("an address").1;
+        assert_eq!(mapped, ["192.0.2.1:9".parse().expect("an address")]);
+    }
+
+    #[test]
+    fn texts_that_are_no_hosts_are_refused() {
+        for host in ["", "::1::", "a b"] {
+            assert!(matches!(resolve(host, 9), Err(Error::Resolve { .. })), "{host:?}");
+        }
+        assert!(matches!(resolve("127.0.0.1", 65_536), Err(Error::Port(65_536))));
+    }
+}

@@ -1,0 +1,150 @@
+//! Values of the engine as values of the session, and back.
+
+use std::fmt::Display;
+
+use godot::builtin::{GString, PackedByteArray, VarDictionary, Variant, VariantType};
+use godot::classes::ProjectSettings;
+use godot::classes::multiplayer_peer::{ConnectionStatus, TransferMode};
+use godot::global;
+use godot::meta::ToGodot;
+use godot::obj::Singleton;
+
+use crate::error::Error;
+use crate::options::Value;
+use crate::packet::Mode;
+use crate::session::{Identity, Status};
+use crate::statistics::{Figure, Figures};
+
+/// Returns the code of the engine for an error.
+fn code(error: &Error) -> global::Error {
+    match error {
+        Error::Option { .. }
+        | Error::Port(_)
+        | Error::MaxClients(_)
+        | Error::Addresses(_)
+        | Error::Set(_)
+        | Error::Token(_)
+        | Error::NoPeer(_)
+        | Error::Channel(_)
+        | Error::Empty
+        | Error::TooLong { .. }
+        | Error::KeyLength(_) => global::Error::ERR_INVALID_PARAMETER,
+        Error::Resolve { .. } | Error::NoAddress(_) => global::Error::ERR_CANT_RESOLVE,
+        Error::Bind(_) | Error::Entropy(_) => global::Error::ERR_CANT_CREATE,
+        Error::Connect(_) => global::Error::ERR_CANT_CONNECT,
+        Error::KeyFile { .. } => global::Error::ERR_FILE_CANT_READ,
+        Error::AlreadyActive => global::Error::ERR_ALREADY_IN_USE,
+        Error::NotConnected | Error::NotServer => global::Error::ERR_UNCONFIGURED,
+        Error::Backlog(_) | Error::BansFull => global::Error::ERR_OUT_OF_MEMORY,
+        Error::PingsFull => global::Error::ERR_BUSY,
+        Error::Send(_) => global::Error::FAILED,
+    }
+}
+
+/// Shows an error to the developer.
+pub(crate) fn push(error: &dyn Display) {
+    global::push_error(&[format!("RakwirePeer: {error}").to_variant()]);
+}
+
+/// Returns the code of a result, and shows its error to the developer.
+pub(crate) fn checked(result: Result<(), Error>) -> global::Error {
+    match result {
+        Ok(()) => global::Error::OK,
+        Err(error) => {
+            push(&error);
+            code(&error)
+        }
+    }
+}
+
+/// Returns the value of a result, or the default after showing its error to the developer.
+pub(crate) fn shown<T: Default>(result: Result<T, Error>) -> T {
+    result.unwrap_or_else(|error| {
+        push(&error);
+        T::default()
+    })
+}
+
+/// Returns a value of a dictionary. `path` is true for paths, in which `res://` and `user://` are replaced.
+fn value(variant: &Variant, is_path: bool) -> Value {
+    match variant.get_type() {
+        VariantType::BOOL => Value::Flag(variant.to()),
+        VariantType::INT => Value::Whole(variant.to()),
+        VariantType::FLOAT => Value::Number(variant.to()),
+        VariantType::STRING | VariantType::STRING_NAME => {
+            let text = variant.stringify();
+            let text = if is_path { ProjectSettings::singleton().globalize_path(&text) } else { text };
+            Value::Text(text.to_string())
+        }
+        VariantType::PACKED_BYTE_ARRAY => Value::Bytes(variant.to::<PackedByteArray>().to_vec()),
+        other => Value::Other(format!("{other:?}")),
+    }
+}
+
+/// Passes each option of a dictionary to `set`.
+pub(crate) fn each_option(
+    options: &VarDictionary,
+    mut set: impl FnMut(&str, &Value) -> Result<(), Error>,
+) -> Result<(), Error> {
+    options.iter_shared().try_for_each(|(name, option)| {
+        let name = name.stringify().to_string();
+        set(&name, &value(&option, name.ends_with("_file")))
+    })
+}
+
+/// Returns figures by their names.
+pub(crate) fn dictionary(figures: Figures) -> VarDictionary {
+    let mut all = VarDictionary::new();
+    for (name, figure) in figures {
+        match figure {
+            Figure::Count(count) => all.set(name, i64::try_from(count).unwrap_or(i64::MAX)),
+            Figure::Number(number) => all.set(name, number),
+        }
+    }
+    all
+}
+
+/// Returns what is known of a peer by the names of its parts.
+pub(crate) fn identity(identity: Option<Identity>) -> VarDictionary {
+    let mut all = VarDictionary::new();
+    all.set("secure", identity.is_some());
+    let Identity { key, user_id, user_data } = identity.unwrap_or_default();
+    if let Some(key) = key {
+        all.set("key", &PackedByteArray::from(&key[..]));
+    }
+    if let Some(user_id) = user_id {
+        // An id is a pattern of 64 bits, of which scripts have the signed reading.
+        all.set("user_id", user_id.cast_signed());
+        all.set("user_data", &PackedByteArray::from(&user_data[..]));
+    }
+    all
+}
+
+pub(crate) const fn mode_of(mode: TransferMode) -> Mode {
+    match mode {
+        TransferMode::UNRELIABLE => Mode::Unreliable,
+        TransferMode::UNRELIABLE_ORDERED => Mode::UnreliableOrdered,
+        _ => Mode::Reliable,
+    }
+}
+
+pub(crate) const fn transfer_mode(mode: Mode) -> TransferMode {
+    match mode {
+        Mode::Unreliable => TransferMode::UNRELIABLE,
+        Mode::UnreliableOrdered => TransferMode::UNRELIABLE_ORDERED,
+        Mode::Reliable => TransferMode::RELIABLE,
+    }
+}
+
+pub(crate) const fn connection_status(status: Status) -> ConnectionStatus {
+    match status {
+        Status::Disconnected => ConnectionStatus::DISCONNECTED,
+        Status::Connecting => ConnectionStatus::CONNECTING,
+        Status::Connected => ConnectionStatus::CONNECTED,
+    }
+}
+
+/// Returns a text of the engine.
+pub(crate) fn text(from: impl Display) -> GString {
+    GString::from(&from.to_string())
+}

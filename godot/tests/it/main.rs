@@ -1,0 +1,5 @@
+//! Servers and clients without the engine, over loopback.
+
+mod connections;
+mod packets;
+mod support;

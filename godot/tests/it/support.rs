@@ -1,0 +1,139 @@
+//! A server and its clients, polled in turn.
+
+use std::time::{Duration, Instant};
+
+use rakwire_godot::{ClientSettings, Notice, Packet, ServerSettings, Session, Status, Value};
+
+/// The time after which a test gives up.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// One side, with what has happened to it.
+pub(crate) struct Side {
+    pub(crate) session: Session,
+    pub(crate) notices: Vec<Notice>,
+}
+
+impl Side {
+    fn new(session: Session) -> Self {
+        Self { session, notices: Vec::new() }
+    }
+
+    fn poll(&mut self) {
+        let notices = self.session.poll();
+        self.notices.extend(notices);
+    }
+
+    pub(crate) fn id(&self) -> i32 {
+        self.session.unique_id()
+    }
+
+    /// The peers that have joined, in order.
+    pub(crate) fn joined(&self) -> Vec<i32> {
+        self.notices
+            .iter()
+            .filter_map(|notice| if let Notice::PeerConnected(id) = notice { Some(*id) } else { None })
+            .collect()
+    }
+
+    /// The peers that have left, in order.
+    pub(crate) fn left(&self) -> Vec<i32> {
+        self.notices
+            .iter()
+            .filter_map(|notice| if let Notice::PeerDisconnected(id) = notice { Some(*id) } else { None })
+            .collect()
+    }
+
+    /// Takes all packets: their senders and payloads.
+    pub(crate) fn take_all(&mut self) -> Vec<(i32, Vec<u8>)> {
+        std::iter::from_fn(|| self.session.take())
+            .map(|packet| (packet.from(), packet.payload().to_vec()))
+            .collect()
+    }
+}
+
+/// A server on loopback and its clients.
+pub(crate) struct Game {
+    pub(crate) server: Side,
+    pub(crate) clients: Vec<Side>,
+}
+
+/// The options that all sessions of the tests have, and these.
+pub(crate) fn server_settings(options: &[(&str, Value)]) -> ServerSettings {
+    let mut settings = ServerSettings::default();
+    settings.set("bind_address", &text("127.0.0.1")).expect("an address");
+    options.iter().for_each(|(name, value)| settings.set(name, value).expect("an option"));
+    settings
+}
+
+pub(crate) fn client_settings(options: &[(&str, Value)]) -> ClientSettings {
+    let mut settings = ClientSettings::default();
+    options.iter().for_each(|(name, value)| settings.set(name, value).expect("an option"));
+    settings
+}
+
+pub(crate) fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+impl Game {
+    /// A server for so many clients, and no client.
+    pub(crate) fn with(max_clients: i64, options: &[(&str, Value)]) -> Self {
+        let server = Session::server(0, max_clients, server_settings(options)).expect("a server");
+        Self { server: Side::new(server), clients: Vec::new() }
+    }
+
+    /// A server and so many connected clients.
+    pub(crate) fn new(clients: usize) -> Self {
+        let mut game = Self::with(8, &[]);
+        for _ in 0..clients {
+            game.join(&[]);
+            game.until("the client is connected", |game| {
+                let client = game.clients.last().expect("a client");
+                client.session.status() == Status::Connected && game.server.joined().contains(&client.id())
+            });
+        }
+        game
+    }
+
+    pub(crate) fn port(&self) -> i64 {
+        self.server.session.local_addr().port().into()
+    }
+
+    /// Starts to connect a further client.
+    pub(crate) fn join(&mut self, options: &[(&str, Value)]) {
+        let session =
+            Session::client("127.0.0.1", self.port(), client_settings(options)).expect("an attempt");
+        self.clients.push(Side::new(session));
+    }
+
+    /// Polls all until `condition` holds.
+    pub(crate) fn until(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
+        let begin = Instant::now();
+        while !condition(self) {
+            assert!(begin.elapsed() < DEADLINE, "it never happened that {what}");
+            self.server.poll();
+            self.clients.iter_mut().for_each(Side::poll);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Polls all until this client has ended, and returns the reason.
+    pub(crate) fn end_of(&mut self, client: usize) -> String {
+        self.until("the client ends", |game| game.clients[client].session.status() == Status::Disconnected);
+        self.clients[client].session.end_reason().expect("a reason").to_owned()
+    }
+
+    /// Polls all until a client has so many packets, and takes them.
+    pub(crate) fn packets_of(&mut self, client: usize, count: usize) -> Vec<(i32, Vec<u8>)> {
+        self.until("the packets arrive at the client", |game| {
+            game.clients[client].session.available() >= count
+        });
+        self.clients[client].take_all()
+    }
+
+    /// Polls all until the server has so many packets, and takes them.
+    pub(crate) fn packets_of_server(&mut self, count: usize) -> Vec<Packet> {
+        self.until("the packets arrive at the server", |game| game.server.session.available() >= count);
+        std::iter::from_fn(|| self.server.session.take()).collect()
+    }
+}
