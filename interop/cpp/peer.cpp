@@ -33,6 +33,8 @@ struct Options {
     long count = 10, size = 100, window = 64, connections = MAX_CONNECTIONS;
     double timeout = 60;
     int attempts = 12;
+    // Seconds before the last message.
+    double pause = 0;
     bool timed = false;
     // RakNet's own security: of a server its key, of a client the key that it trusts, 64 times this byte; any if negative.
     bool secure = false;
@@ -43,7 +45,7 @@ struct Options {
     std::fprintf(stderr,
         "usage: peer server --port PORT [--protocol N] [--reliability NAME]\n"
         "       peer client HOST:PORT [--protocol N] [--reliability NAME] [--count N] [--size BYTES] [--window W]\n"
-        "                   [--timeout SECONDS] [--attempts N]\n"
+        "                   [--timeout SECONDS] [--pause SECONDS] [--attempts N]\n"
         "       either of them with RakNet's own security: --secure KEY, a byte, or any for a client\n"
         "       peer ping HOST:PORT [--timeout SECONDS]\n"
         "       peer echo|sink --port PORT | blast|pingpong HOST:PORT [--count N] [--size BYTES] [--timed] [--connections N]\n");
@@ -92,6 +94,7 @@ Options parse(int argc, char **argv) {
         else if (arg == "--window") o.window = (long)value;
         else if (arg == "--connections") o.connections = (long)value;
         else if (arg == "--timeout") o.timeout = value;
+        else if (arg == "--pause") o.pause = value;
         else if (arg == "--attempts") o.attempts = (int)value;
         else if (arg == "--secure") o.secure = true, o.key = std::strcmp(argv[i], "any") == 0 ? -1 : (int)value;
         else if (arg == "--reliability") o.reliability = reliability(argv[i]);
@@ -282,6 +285,8 @@ int client(const Options &o) {
             }
             // Counts unanswered messages: without an order the newest echo does not tell.
             while (connected && sent < o.count && sent - (may_lose(o.reliability) ? echoes.answered : echoes.count) < o.window) {
+                if (sent + 1 == o.count && o.pause > 0)
+                    std::this_thread::sleep_for(std::chrono::duration<double>(o.pause));
                 fill(message, (uint32_t)sent++);
                 peer->Send(message.data(), (int)message.size(), IMMEDIATE_PRIORITY, o.reliability, 0, server, false);
             }

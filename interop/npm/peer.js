@@ -5,13 +5,19 @@ const { createSocket } = require("node:dgram");
 
 const [role, ...rest] = process.argv.slice(2);
 const target = role === "server" ? undefined : rest.shift();
-const options = { port: "0", library: "", count: "10", size: "100", window: "16", timeout: "60" };
+const options = {
+  port: "0", library: "", count: "10", size: "100", window: "16", timeout: "60", pause: "0", protocol: "",
+  reliability: "reliable-ordered",
+};
 while (rest.length > 0) {
   const name = rest.shift().replace(/^--/, "");
   if (!(name in options) || rest.length === 0) usage(`unknown: --${name}`);
   options[name] = rest.shift();
 }
-const RELIABLE_ORDERED = 3;
+// Each library speaks its own protocol version, whatever `--protocol` says.
+const RELIABILITIES = ["unreliable", "unreliable-sequenced", "reliable", "reliable-ordered", "reliable-sequenced"];
+const reliability = RELIABILITIES.indexOf(options.reliability);
+if (reliability < 0) usage(`unknown: --reliability ${options.reliability}`);
 const ADVERTISEMENT = "MCPE;a game;800;1.21.80;0;10;1;sub;Survival;1;19132;19133;";
 
 function usage(problem) {
@@ -43,12 +49,12 @@ async function freePort() {
 
 const servers = {
   async "@serenityjs/raknet"(port) {
-    const { Server, Frame, Priority, Reliability } = require("@serenityjs/raknet");
+    const { Server, Frame, Priority } = require("@serenityjs/raknet");
     const server = new Server({ address: "127.0.0.1", port });
     server.on("error", (error) => console.log(`error ${error.message}`));
     server.on("encapsulated", (connection, bytes) => {
       const frame = new Frame();
-      frame.reliability = Reliability.ReliableOrdered;
+      frame.reliability = reliability;
       frame.orderChannel = 0;
       frame.payload = Buffer.from(bytes);
       connection.sendFrame(frame, Priority.Immediate);
@@ -64,7 +70,7 @@ const servers = {
     const listener = new Listener();
     listener.on("encapsulated", ({ buffer }, { address, port: from }) => {
       const packet = new Packet();
-      packet.reliability = RELIABLE_ORDERED;
+      packet.reliability = reliability;
       packet.orderChannel = 0;
       packet.buffer = Buffer.from(buffer);
       listener.connections.get(`${address}:${from}`).addEncapsulatedToQueue(packet, 1);
@@ -77,7 +83,7 @@ const servers = {
     const server = new Server("127.0.0.1", port, { toString: () => ADVERTISEMENT, serverId: "1" });
     server.on("encapsulated", ({ buffer }, { hash }) => {
       const packet = new Packet();
-      packet.reliability = RELIABLE_ORDERED;
+      packet.reliability = reliability;
       packet.orderChannel = 0;
       packet.buffer = Buffer.from(buffer);
       server.connections.get(hash)?.addEncapsulatedToQueue(packet, 1);
@@ -120,7 +126,7 @@ const clients = {
     return {
       send(buffer) {
         const packet = new Packet();
-        packet.reliability = RELIABLE_ORDERED;
+        packet.reliability = reliability;
         packet.orderChannel = 0;
         packet.buffer = buffer;
         const { connection } = client;
@@ -170,7 +176,10 @@ async function beClient(connect, host, port) {
   const start = process.hrtime.bigint();
   let sent = 0;
   for (let echoed = 0; echoed < count; echoed += 1) {
-    for (; sent < count && sent - echoed < window; sent += 1) await connection.send(message(sent, size));
+    for (; sent < count && sent - echoed < window; sent += 1) {
+      if (sent + 1 === count) await new Promise((passed) => setTimeout(passed, Number(options.pause) * 1_000));
+      await connection.send(message(sent, size));
+    }
     const echo = await connection.receive();
     if (!echo.equals(message(echoed, size))) fail(`message ${echoed} came back changed or out of order`);
   }

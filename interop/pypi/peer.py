@@ -93,6 +93,9 @@ def main():
     parser.add_argument("--library", required=True)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=10)
+    # Each library speaks its own protocol version and sends in its own way, whatever the rest says.
+    for name in ("protocol", "reliability", "count", "size", "window", "pause"):
+        parser.add_argument("--" + name)
     arguments = parser.parse_args()
     if arguments.role == "server":
         threading.Thread(target=end_with_input, daemon=True).start()

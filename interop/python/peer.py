@@ -176,6 +176,9 @@ def exchange(peer, options, state):
             elif data[0] >= MessageIdentifiers.ID_USER_PACKET_ENUM:
                 echoes.take(data)
         while server and sent < options.count and echoes.unanswered(sent) < options.window:
+            if sent + 1 == options.count:
+                # RakNet's own threads keep the connection.
+                time.sleep(options.pause)
             send(peer, echoes.messages.get(sent), options.reliability, server)
             sent += 1
     return time.monotonic() - began
@@ -248,6 +251,7 @@ def main():
     sub.add_argument("--count", type=whole(1), default=10)
     sub.add_argument("--size", type=whole(5), default=100, metavar="BYTES")
     sub.add_argument("--window", type=whole(1), default=64)
+    sub.add_argument("--pause", type=float, default=0, metavar="SECONDS")
     options = parser.parse_args()
     try:
         code = {"server": serve, "client": client, "ping": ping}[options.mode](options)

@@ -57,7 +57,7 @@ const OURS: [(&str, &[&str]); 20] = [
     ("rakwire-plugins", &["rakwire", "rakwire-native", "rakwire-udp"]),
     ("rakwire-relay", &["rakwire", "rakwire-udp"]),
     ("rakwire-udp", &["rakwire"]),
-    ("rakwire-interop", &[]),
+    ("rakwire-interop", &["rakwire-native"]),
     ("rakwire-bench", &["rakwire", "rakwire-native", "snowfight"]),
     ("rakwire-worlds", &["rakwire", "rakwire-udp"]),
     ("xtask", &[]),

@@ -34,6 +34,8 @@ pub enum Request {
     },
     /// Runs the demo.
     Demo(demo::Options),
+    /// Runs pairs of RakNet implementations, with these arguments of the runner.
+    Interop(Vec<String>),
     /// Lists the stages of all tiers.
     List,
     /// Runs or lists stages, as the command of a tier.
@@ -82,6 +84,9 @@ pub fn command() -> Command {
         .subcommands(plain.map(|(name, about)| Command::new(name).about(about)))
         .subcommand(site_command())
         .subcommand(demo_command())
+        .subcommand(
+            forwarded("interop").about("Run pairs of RakNet implementations, and judge their datagrams"),
+        )
         .subcommands(tiers.map(|(tier, about)| tier_command(tier).about(about)))
         .subcommands(OF_TOOLS.map(|(name, about)| forwarded(name).about(about)))
 }
@@ -167,11 +172,14 @@ fn request(matches: &ArgMatches) -> Request {
         "site" => Request::Site { only_book: of_command.get_flag("book") },
         "demo" => Request::Demo(demo_options(of_command)),
         "setup" => Request::Setup,
-        of_tools => {
-            let arguments = of_command.get_many::<String>("arguments").into_iter().flatten();
-            Request::Tools([of_tools.to_owned()].into_iter().chain(arguments.cloned()).collect())
-        }
+        "interop" => Request::Interop(arguments(of_command).collect()),
+        of_tools => Request::Tools([of_tools.to_owned()].into_iter().chain(arguments(of_command)).collect()),
     }
+}
+
+/// Returns the arguments of a command that forwards them.
+fn arguments(matches: &ArgMatches) -> impl Iterator<Item = String> {
+    matches.get_many::<String>("arguments").into_iter().flatten().cloned()
 }
 
 fn selection(matches: &ArgMatches) -> Selection {
@@ -236,6 +244,13 @@ mod tests {
         let Request::Tools(args) = parsed("bench -h") else { panic!("not of the tools") };
         assert_eq!(args, ["bench", "-h"]);
         assert!(matches!(parsed("fuzz"), Request::Tools(args) if args == ["fuzz"]));
+    }
+
+    #[test]
+    fn the_runner_of_pairs_receives_all_its_arguments() {
+        let Request::Interop(args) = parsed("interop --only loss --json") else { panic!("no pairs") };
+        assert_eq!(args, ["--only", "loss", "--json"]);
+        assert!(matches!(parsed("interop"), Request::Interop(args) if args.is_empty()));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The tests with other RakNet implementations, and the page of their results.
+//! The tests with other RakNet implementations, their runner, and the pages of the results.
 
 use std::env;
 use std::fs;
@@ -7,9 +7,15 @@ use anyhow::{Context, Result, bail};
 
 use crate::artifacts::target_dir;
 use crate::files;
+use crate::process::Cmd;
 use crate::shell::Shell;
+use crate::workspaces;
 
 const PAGE: &str = "docs/interop.md";
+const MATRIX_PAGE: &str = "docs/interop-matrix.md";
+/// The page as the runner writes it.
+const FOUND_MATRIX: &str = "target/interop-matrix.md";
+const RUNNER: &str = "interop/runner";
 /// Rewrites the page instead of comparing it.
 const UPDATE: &str = "UPDATE_INTEROP";
 
@@ -22,11 +28,41 @@ pub fn stage(shell: &Shell) -> Result<()> {
     shell.cmd("cargo", ["test", "--workspace", "--test", "interop"]).run()?;
     let found = fs::read_to_string(&found)
         .with_context(|| format!("the tests did not produce {}", found.display()))?;
+    publish(shell, PAGE, found)
+}
+
+/// The stage of `cargo xtask nightly` for the runner.
+pub fn matrix(shell: &Shell) -> Result<()> {
+    workspaces::check(shell, RUNNER)?;
+    let found = shell.path(FOUND_MATRIX);
+    files::remove_file(&found)?;
+    build_peer(shell)?;
+    pairs(shell, &["--page", files::text(&found)?])?.run()?;
+    let found = fs::read_to_string(&found).with_context(|| format!("the runner wrote no {FOUND_MATRIX}"))?;
+    publish(shell, MATRIX_PAGE, found)
+}
+
+/// Builds our own peer, within the whole workspace, so that nothing is rebuilt with fewer features.
+pub fn build_peer(shell: &Shell) -> Result<()> {
+    shell.cmd("cargo", ["build", "--workspace", "--bin", "rakwire-peer"]).run()
+}
+
+/// Creates the command of the runner with these arguments.
+pub fn pairs(shell: &Shell, arguments: &[&str]) -> Result<Cmd> {
+    let program = target_dir(shell)?.join("debug/rakwire-peer");
+    let run = ["run", "--quiet", "--locked", "--manifest-path", "interop/runner/Cargo.toml", "--"];
+    let command = shell.cmd("cargo", run.into_iter().chain(arguments.iter().copied()));
+    let target = shell.path(&workspaces::target_dir(RUNNER));
+    Ok(command.env("CARGO_TARGET_DIR", target).env("RAKWIRE_PEER", program))
+}
+
+/// Compares a page with the results, or rewrites it.
+fn publish(shell: &Shell, page: &str, found: String) -> Result<()> {
     if env::var_os(UPDATE).is_some() {
-        return files::write(&shell.path(PAGE), found);
+        return files::write(&shell.path(page), found);
     }
-    compare(&shell.read(PAGE)?, &found)?;
-    shell.print(format_args!("{PAGE} matches the results"));
+    compare(page, &shell.read(page)?, &found)?;
+    shell.print(format_args!("{page} matches the results"));
     Ok(())
 }
 
@@ -36,7 +72,7 @@ pub fn smoke(shell: &Shell) -> Result<()> {
     shell.cmd("cargo", args).run()
 }
 
-fn compare(committed: &str, found: &str) -> Result<()> {
+fn compare(page: &str, committed: &str, found: &str) -> Result<()> {
     if committed == found {
         return Ok(());
     }
@@ -45,7 +81,7 @@ fn compare(committed: &str, found: &str) -> Result<()> {
         || "one of them is longer".to_owned(),
         |(old, new)| format!("first difference:\n  committed: {old}\n  found:     {new}"),
     );
-    bail!("{PAGE} differs from the results, {where_to}\nset {UPDATE}=1 to rewrite it")
+    bail!("{page} differs from the results, {where_to}\nset {UPDATE}=1 to rewrite it")
 }
 
 #[cfg(test)]
@@ -54,9 +90,9 @@ mod tests {
 
     #[test]
     fn a_differing_page_is_an_error_that_shows_the_line() {
-        compare("a\nb\n", "a\nb\n").unwrap();
-        let error = compare("a\nb\n", "a\nc\n").unwrap_err().to_string();
+        compare("a.md", "a\nb\n", "a\nb\n").unwrap();
+        let error = compare("a.md", "a\nb\n", "a\nc\n").unwrap_err().to_string();
         assert!(error.contains("committed: b\n  found:     c"), "{error}");
-        assert!(compare("a\n", "a\nb\n").unwrap_err().to_string().contains("longer"));
+        assert!(compare("a.md", "a\n", "a\nb\n").unwrap_err().to_string().contains("longer"));
     }
 }

@@ -84,6 +84,17 @@ fn run(request: Request) -> Result<ExitCode> {
             site::build(&shell)?;
         }
         Request::Tier(tier, selection) => run_stages(&shell, tier, &selection)?,
+        Request::Interop(args) => {
+            // The standard output is reserved for the results.
+            let quiet = shell.with_free_stdout();
+            tasks::set_up(&quiet, &[Need::Peers])?;
+            interop::build_peer(&quiet)?;
+            let args: Vec<_> = args.iter().map(String::as_str).collect();
+            // The runner reports failures itself.
+            if !interop::pairs(&shell, &args)?.spawn()?.wait(None)?.success() {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
         Request::Tools(args) => {
             // The standard output is reserved for the result of the command.
             tasks::set_up(&shell.with_free_stdout(), &[Need::Tools])?;

@@ -26,6 +26,8 @@ struct Options {
     size: usize,
     window: u32,
     timeout: Duration,
+    /// The time before the last message.
+    pause: Duration,
     reliability: Option<Reliability>,
 }
 
@@ -47,7 +49,7 @@ fn usage() -> ! {
     eprintln!(
         "usage: peer server --port PORT [--protocol N] [--reliability NAME]\n       \
          peer client HOST:PORT [--protocol N] [--reliability NAME] [--count N] [--size BYTES] [--window W] \
-         [--timeout SECONDS]\n       \
+         [--timeout SECONDS] [--pause SECONDS]\n       \
          peer ping HOST:PORT [--timeout SECONDS]"
     );
     exit(2)
@@ -82,6 +84,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> (String, Options) {
             "--count" => o.count = number(args.next()),
             "--size" => o.size = number(args.next()),
             "--window" => o.window = number(args.next()),
+            "--pause" => o.pause = Duration::from_secs_f64(number(args.next())),
             "--timeout" => o.timeout = Duration::from_secs_f64(number(args.next())),
             _ if arg.starts_with("--") => usage(),
             _ => o.address = Some(number(Some(arg))),
@@ -210,9 +213,12 @@ impl<'o> Echoes<'o> {
 async fn exchange(socket: &RaknetSocket, o: &Options, echoed: &mut u32) -> Result<(), String> {
     let echoes = Echoes::new(o);
     let send = async {
-        for _ in 0..o.count {
+        for number in 0..o.count {
             while !echoes.has_room() {
                 let _ = timeout(Duration::from_millis(50), echoes.progress.notified()).await;
+            }
+            if number + 1 == o.count {
+                sleep(o.pause).await;
             }
             socket.send(&message(echoes.sent(), o.size), o.reliability()).await.map_err(|e| e.to_string())?;
         }

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::bevy;
 use crate::artifacts;
+use crate::interop;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -45,7 +46,7 @@ pub(super) fn packages() -> [Stage; 4] {
 
 /// Tests of products in separate workspaces.
 #[rustfmt::skip]
-pub(super) fn workspaces() -> [Stage; 8] {
+pub(super) fn workspaces() -> [Stage; 9] {
     [
         Stage::in_workspace("capi", "the C library and its C++ headers: lints, bad input, foreign peers, installation",
             &[Need::CppCompiler, Need::Cmake, Need::PkgConfig, Need::Valgrind, Need::CppPeer])
@@ -55,6 +56,9 @@ pub(super) fn workspaces() -> [Stage; 8] {
         Stage::in_workspace("differential", "scripts of calls show applications the same on the original and on rakwire, or what is documented",
             &[Need::CppCompiler, Need::CppPeer])
             .tier(Tier::Nightly, "a separate workspace, and the original runs in real time"),
+        Stage::new("interop-matrix", "every RakNet server with every client, judged by their datagrams: the runner's tests, and the page",
+            &[Need::HostTests, Need::Peers], interop::matrix)
+            .uses(Resource::DevProfile).tier(Tier::Nightly, "takes a quarter of an hour, mostly of waiting"),
         Stage::in_workspace("locks", "the locks of the driver keep their promises in many orders of steps", &[])
             .tier(Tier::Nightly, "a separate workspace, which few changes affect"),
         Stage::new("csharp", "the C# binding and its transports, by Mono and .NET: header, events, errors, garbage, examples",

@@ -44,6 +44,8 @@ seed. \"server\" is the other implementation with our client, \"client\" the oth
 A limit is one of the other implementation, see [`interop/README.md`](../interop/README.md). The test checks that such a
 cell fails in the described way.
 
+[interop-matrix.md](interop-matrix.md) has every server with every client, also foreign ones with each other, as judged by their datagrams.
+
 Secure connections are ours alone. What becomes of a C++ peer at one end, with and without its own security, is in
 [secure.md](secure.md#compatibility), and run by `interop/tests/it/secure_cpp.rs`. C++ RakNet's own cryptography is in no
 package that could be fetched: a stand-in with the same sizes takes its place, around RakNet's own handshake.

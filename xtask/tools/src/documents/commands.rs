@@ -21,7 +21,7 @@ pub(super) struct Known {
     stages: BTreeSet<String>,
     /// The packages and targets, and the folders of packages.
     names: BTreeSet<String>,
-    /// The words in the sources of the program `rakwire`, which include the names of its options.
+    /// The words in the sources of `rakwire` and of the interop runner, which include the names of their options.
     words: BTreeSet<String>,
 }
 
@@ -29,7 +29,9 @@ impl Known {
     pub(super) fn new(shell: &Shell, files: &[String], stages: &[&str]) -> Result<Self> {
         let (mut names, mut words) = (BTreeSet::new(), BTreeSet::new());
         for file in files {
-            if file.starts_with("cli/src/") && file.ends_with(".rs") {
+            let has_options =
+                ["cli/src/", "interop/runner/src/"].iter().any(|folder| file.starts_with(folder));
+            if has_options && file.ends_with(".rs") {
                 let text = shell.read(file)?.replace('-', "_");
                 words.extend(text.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned));
             }
@@ -76,16 +78,20 @@ impl Known {
 
     /// Returns the first unknown option of a `rakwire` command.
     fn problem_of_rakwire(&self, code: &str) -> Option<String> {
-        let options = code.strip_prefix("rakwire ")?.split(" #").next()?.split_whitespace();
-        let mut options = options
+        let words = code.strip_prefix("rakwire ")?.split(" #").next()?.split_whitespace();
+        self.unknown_option(words).map(|option| format!("`{code}`: the program has no option --{option}"))
+    }
+
+    /// Returns the first option that no program has.
+    fn unknown_option<'c>(&self, words: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+        let mut options = words
             .filter_map(|word| word.strip_prefix("--"))
             .map(|word| word.split('=').next().unwrap_or(word));
-        let unknown = options.find(|option| {
+        options.find(|option| {
             !option.is_empty()
                 && !["help", "version"].contains(option)
                 && !self.words.contains(&option.replace('-', "_"))
-        });
-        unknown.map(|option| format!("`{code}`: the program has no option --{option}"))
+        })
     }
 
     fn problem_of_xtask(&self, arguments: &[&str]) -> Option<String> {
@@ -106,6 +112,11 @@ impl Known {
                 }
             } else if let Some(inner) = command.find_subcommand(argument) {
                 command = inner;
+                // Its options are those of the runner, which is in another workspace.
+                if command.get_name() == "interop" {
+                    let unknown = self.unknown_option(rest.copied());
+                    return unknown.map(|option| format!("the runner has no option --{option}"));
+                }
             } else if std::ptr::eq(command, &raw const self.cli) && argument != &argument.to_uppercase() {
                 return Some(format!("there is no command {argument}"));
             }
@@ -189,14 +200,17 @@ mod tests {
 
     #[test]
     fn commands_of_xtask_must_exist() {
-        let good = "`cargo xtask` `cargo xtask COMMAND` `cargo xtask test --only docs,docs` `cargo xtask fuzz --seconds N` `cargo xtask size mcu --update` `cargo xtask bench --only bulk_10mb`";
+        let good = "`cargo xtask` `cargo xtask COMMAND` `cargo xtask test --only docs,docs` `cargo xtask fuzz --seconds N` `cargo xtask size mcu --update` `cargo xtask bench --only bulk_10mb` `cargo xtask interop --no-cookies`";
         assert_eq!(problems(good), [""; 0]);
         assert_eq!(
-            problems("`cargo xtask gone` `cargo xtask test --only docs,gone` `cargo xtask fuzz --gone`"),
+            problems(
+                "`cargo xtask gone` `cargo xtask test --only docs,gone` `cargo xtask fuzz --gone` `cargo xtask interop --gone`"
+            ),
             [
                 "1 `xtask gone`: there is no command gone",
                 "1 `xtask test --only docs,gone`: there is no stage gone",
-                "1 `xtask fuzz --gone`: there is no option --gone"
+                "1 `xtask fuzz --gone`: there is no option --gone",
+                "1 `xtask interop --gone`: the runner has no option --gone"
             ]
         );
     }

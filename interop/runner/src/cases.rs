@@ -1,0 +1,162 @@
+//! The test cases, and the task of a peer in each of them.
+
+use crate::path::Kind;
+use std::time::Duration;
+
+/// The eight reliabilities by name, each with the one that its messages have on the wire.
+pub const RELIABILITIES: [(&str, u8); 8] = [
+    ("unreliable", 0),
+    ("unreliable-sequenced", 1),
+    ("reliable", 2),
+    ("reliable-ordered", 3),
+    ("reliable-sequenced", 4),
+    ("unreliable-with-receipt", 0),
+    ("reliable-with-receipt", 2),
+    ("reliable-ordered-with-receipt", 3),
+];
+
+/// A test case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The value of `TESTCASE`.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// The name of the reliability of all messages.
+    pub reliability: &'static str,
+    /// That reliability on the wire.
+    pub wire: u8,
+    /// The number of messages.
+    pub count: u32,
+    /// The bytes of each message.
+    pub size: usize,
+    /// The most unanswered messages.
+    pub window: u32,
+    /// The seconds before the last message.
+    pub pause: u64,
+    /// The path between the peers.
+    pub path: Kind,
+    /// The seconds until a client is stopped.
+    pub limit: u64,
+}
+
+const BASE: Case = Case {
+    name: "handshake",
+    about: "a connection opens, and one message comes back",
+    reliability: "reliable-ordered",
+    wire: 3,
+    count: 1,
+    size: 50,
+    window: 8,
+    pause: 0,
+    path: Kind::Clean,
+    limit: 20,
+};
+
+const fn on(path: Kind, name: &'static str, about: &'static str) -> Case {
+    Case { name, about, count: 100, size: 400, window: 16, path, limit: 25, ..BASE }
+}
+
+const fn transfer(index: usize, name: &'static str) -> Case {
+    let (reliability, wire) = RELIABILITIES[index];
+    Case {
+        name,
+        about: "50 messages come back with this reliability",
+        reliability,
+        wire,
+        count: 50,
+        size: 100,
+        ..BASE
+    }
+}
+
+/// Every case, in the order of the page.
+pub const ALL: [Case; 17] = [
+    BASE,
+    Case { name: "ping", about: "a pong without a connection, with an advertisement", count: 0, ..BASE },
+    transfer(0, "transfer-unreliable"),
+    transfer(1, "transfer-unreliable-sequenced"),
+    transfer(2, "transfer-reliable"),
+    transfer(3, "transfer-reliable-ordered"),
+    transfer(4, "transfer-reliable-sequenced"),
+    transfer(5, "transfer-unreliable-with-receipt"),
+    transfer(6, "transfer-reliable-with-receipt"),
+    transfer(7, "transfer-reliable-ordered-with-receipt"),
+    Case {
+        name: "split",
+        about: "a message of 100,000 bytes comes back",
+        size: 100_000,
+        window: 1,
+        limit: 30,
+        ..BASE
+    },
+    on(Kind::Loss, "loss", "100 messages come back although a tenth of the datagrams is dropped"),
+    on(
+        Kind::Reorder,
+        "reorder",
+        "100 messages come back once and in order although datagrams overtake others",
+    ),
+    on(Kind::Duplicate, "duplicate", "100 messages come back once although datagrams arrive twice"),
+    Case {
+        count: 20,
+        size: 3_000,
+        window: 4,
+        ..on(Kind::Narrow, "mtu", "messages of 3,000 bytes come back over a path that carries 1,200 bytes")
+    },
+    Case { name: "goodbye", about: "the end of the client is seen, acknowledged and final", ..BASE },
+    Case {
+        name: "idle",
+        about: "a connection without messages for 12 seconds stays open",
+        count: 2,
+        window: 1,
+        pause: 12,
+        limit: 40,
+        ..BASE
+    },
+];
+
+impl Case {
+    /// Returns whether the case judges the end of a connection, which takes a second of silence.
+    #[must_use]
+    pub fn is_about_the_end(&self) -> bool {
+        self.name == "goodbye"
+    }
+
+    /// Returns whether the case judges the details of the handshake, which are the same in all cases.
+    #[must_use]
+    pub fn is_about_the_handshake(&self) -> bool {
+        self.name == "handshake"
+    }
+
+    /// Returns whether the case needs no connection.
+    #[must_use]
+    pub fn is_offline(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Returns whether the reliability of echoes is judged.
+    #[must_use]
+    pub fn is_transfer(&self) -> bool {
+        self.name.starts_with("transfer-")
+    }
+
+    /// Returns the variables of the environment that are the same for both peers.
+    #[must_use]
+    pub fn variables(&self) -> [(&'static str, String); 7] {
+        [
+            ("TESTCASE", self.name.to_owned()),
+            ("RELIABILITY", self.reliability.to_owned()),
+            ("COUNT", self.count.to_string()),
+            ("SIZE", self.size.to_string()),
+            ("WINDOW", self.window.to_string()),
+            ("PAUSE", self.pause.to_string()),
+            ("TIMEOUT", (self.limit - 3).to_string()),
+        ]
+    }
+
+    /// Returns the time after which a client is stopped.
+    #[must_use]
+    pub fn time_limit(&self) -> Duration {
+        Duration::from_secs(self.limit)
+    }
+}

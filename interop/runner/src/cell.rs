@@ -1,0 +1,84 @@
+//! Runs one cell of the matrix: a server, a client and a case.
+
+use crate::capture::Capture;
+use crate::finding::Broken;
+use crate::judge::{Task, judge};
+use crate::peers::{self, Peer, Start, Started, UNSUPPORTED};
+use crate::proxy::Proxy;
+use crate::rules;
+use std::io;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+/// The time for what is under way when the client has ended.
+const REST: Duration = Duration::from_millis(200);
+/// The time in which a server that knows the end of its client must be silent.
+const SILENCE: Duration = Duration::from_millis(1_500);
+
+/// The result of a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The capture keeps every rule.
+    Pass,
+    /// The capture breaks a rule.
+    Fail(Broken),
+    /// A peer does not support the case.
+    Unsupported(String),
+    /// The case did not run, because no message comes back in the simplest one.
+    Skipped,
+}
+
+/// The result of a cell with its capture.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The result.
+    pub verdict: Verdict,
+    /// The datagrams.
+    pub capture: Capture,
+    /// The exit status of the client, if it ended by itself. It decides nothing.
+    pub client_status: Option<i32>,
+    /// The duration.
+    pub took: Duration,
+}
+
+impl Outcome {
+    fn without_capture(verdict: Verdict, began: Instant) -> Self {
+        Self { verdict, capture: Capture::default(), client_status: None, took: began.elapsed() }
+    }
+}
+
+/// Runs a cell; the programs print into the log.
+///
+/// # Errors
+///
+/// When the system has no sockets, or does not start a program.
+pub fn run(server: &Peer, client: &Peer, task: &Task, seed: u64, log: Option<&Path>) -> io::Result<Outcome> {
+    let began = Instant::now();
+    let start = Start { case: &task.case, protocol: task.protocol, seed, log };
+    let running = match peers::serve(server, &start)? {
+        Started::Ready(running) => running,
+        Started::Unsupported => {
+            let verdict = Verdict::Unsupported(format!("the server {} does not support it", server.name));
+            return Ok(Outcome::without_capture(verdict, began));
+        }
+        Started::Failed(why) => {
+            let verdict = Verdict::Fail(Broken::missing(rules::STARTED, why));
+            return Ok(Outcome::without_capture(verdict, began));
+        }
+    };
+    let proxy = Proxy::start(running.address, task.case.path, seed)?;
+    let status = peers::dial(client, &start, proxy.address)?;
+    let is_unsupported = status.and_then(|status| status.code()) == Some(UNSUPPORTED);
+    if !is_unsupported {
+        std::thread::sleep(if task.case.is_about_the_end() { SILENCE } else { REST });
+    }
+    let capture = proxy.finish();
+    let verdict = if is_unsupported {
+        Verdict::Unsupported(format!("the client {} does not support it", client.name))
+    } else {
+        judge(task, &capture).map_or_else(Verdict::Fail, |()| Verdict::Pass)
+    };
+    let client_status = status.as_ref().and_then(ExitStatus::code);
+    Ok(Outcome { verdict, capture, client_status, took: began.elapsed() })
+}

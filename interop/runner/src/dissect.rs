@@ -1,0 +1,233 @@
+//! Datagrams and messages of a capture.
+
+use crate::capture::{Capture, End};
+use crate::finding::Broken;
+use crate::rules::{self, Rule};
+use rakwire_conformance::wire::{self, Capsule, Datagram, id};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A capsule and its place in the datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The offset of its first byte.
+    pub offset: usize,
+    /// The capsule.
+    pub capsule: Capsule,
+}
+
+impl Placed {
+    /// Returns whether it holds a message of an application, or a part of one.
+    #[must_use]
+    pub fn is_of_an_application(&self) -> bool {
+        self.capsule.split.is_some() || self.capsule.payload.first().is_some_and(|&id| id >= id::USER)
+    }
+}
+
+/// The content of a datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// Two bytes or fewer, which every peer ignores.
+    Ignored,
+    /// An offline message by its id.
+    Offline(u8),
+    /// Capsules.
+    Data {
+        /// The datagram number.
+        number: u32,
+        /// The capsules that can be read.
+        capsules: Vec<Placed>,
+        /// The offset of the first byte that cannot be read.
+        broken: Option<usize>,
+    },
+    /// An acknowledgement.
+    Ack(Vec<(u32, u32)>),
+    /// A negative acknowledgement.
+    Nak(Vec<(u32, u32)>),
+    /// Anything else.
+    Unreadable,
+}
+
+/// Reads a datagram.
+#[must_use]
+pub fn dissect(bytes: &[u8]) -> Packet {
+    if bytes.len() <= 2 {
+        return Packet::Ignored;
+    }
+    if let Some(id) = wire::offline_id(bytes) {
+        return Packet::Offline(id);
+    }
+    match Datagram::read(bytes) {
+        None => Packet::Unreadable,
+        Some(Datagram::Ack(records)) => Packet::Ack(records),
+        Some(Datagram::Nak(records)) => Packet::Nak(records),
+        Some(Datagram::Data { number, capsules, .. }) => {
+            let mut offset = 4;
+            let capsules = capsules.into_iter().map(|capsule| {
+                let placed = Placed { offset, capsule };
+                let mut written = Vec::new();
+                placed.capsule.write(&mut written);
+                offset += written.len();
+                placed
+            });
+            let capsules: Vec<_> = capsules.collect();
+            // Fewer than four bytes are no capsule, and zeros at the end do no harm.
+            let rest = bytes.get(offset..).unwrap_or_default();
+            let is_harmless = rest.len() < 4 || rest.iter().all(|&byte| byte == 0);
+            Packet::Data { number, capsules, broken: (!is_harmless).then_some(offset) }
+        }
+    }
+}
+
+/// A message of a connection, put together from its parts.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// The place of its first datagram in the capture.
+    pub record: usize,
+    /// The offset of its capsule in that datagram.
+    pub offset: usize,
+    /// The time at which it was sent first.
+    pub at: Duration,
+    /// Its header; the payload of a whole message is in it.
+    pub capsule: Capsule,
+    /// The number of parts, 1 for a message that is not split.
+    pub parts: u32,
+    /// Set unless parts were never sent.
+    pub is_complete: bool,
+    /// The time at which all of it had arrived.
+    pub arrived: Option<Duration>,
+    /// The places of all datagrams that carried it or a part of it.
+    pub carriers: Vec<usize>,
+}
+
+impl Message {
+    /// Returns its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.capsule.payload
+    }
+
+    /// Returns its id.
+    #[must_use]
+    pub fn id(&self) -> Option<u8> {
+        self.bytes().first().copied()
+    }
+
+    /// Returns the number of a message of the case.
+    #[must_use]
+    pub fn number(&self) -> Option<u32> {
+        Some(u32::from_be_bytes(self.bytes().get(1..5)?.try_into().ok()?))
+    }
+
+    /// Returns the finding that it breaks a rule.
+    #[must_use]
+    pub fn breaks(&self, rule: Rule, why: impl Into<String>) -> Broken {
+        Broken::at(rule, self.record, self.offset, why)
+    }
+
+    /// Returns whether it is one of an application.
+    #[must_use]
+    pub fn is_of_an_application(&self) -> bool {
+        self.id().is_some_and(|id| id >= id::USER)
+    }
+}
+
+/// A capsule that was sent, perhaps several times.
+#[derive(Debug)]
+struct Piece {
+    record: usize,
+    placed: Placed,
+    arrived: Option<Duration>,
+    carriers: Vec<usize>,
+}
+
+/// Puts the messages of one end together, in the order in which they were sent first.
+///
+/// # Errors
+///
+/// When a reliable message number returns with other content, or parts of a message contradict each other.
+pub fn messages(capture: &Capture, from: End) -> Result<Vec<Message>, Broken> {
+    let mut groups: Vec<Vec<Piece>> = Vec::new();
+    let mut open: BTreeMap<(u8, u16, u32), usize> = BTreeMap::new();
+    for piece in pieces(capture, from)? {
+        let Some(split) = piece.placed.capsule.split else {
+            groups.push(vec![piece]);
+            continue;
+        };
+        // An id is used again once its message is whole.
+        let key = (piece.placed.capsule.channel, split.id, piece.placed.capsule.order);
+        let index = *open.entry(key).or_insert_with(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        let Some(group) = groups.get_mut(index) else { continue };
+        let conflict = group.iter().find_map(|other| {
+            let before = other.placed.capsule.split?;
+            (before.count != split.count)
+                .then(|| format!("a part of {} and one of {}", before.count, split.count))
+                .or_else(|| {
+                    (before.index == split.index)
+                        .then(|| format!("part {} comes under two numbers", split.index))
+                })
+        });
+        if let Some(why) = conflict {
+            return Err(Broken::at(rules::PARTS, piece.record, piece.placed.offset, why));
+        }
+        group.push(piece);
+        if group.len() as u64 == u64::from(split.count) {
+            open.remove(&key);
+        }
+    }
+    Ok(groups.into_iter().filter_map(|pieces| joined(capture, pieces)).collect())
+}
+
+/// Returns each capsule of one end once; resends are noted in the first.
+fn pieces(capture: &Capture, from: End) -> Result<Vec<Piece>, Broken> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut by_number: BTreeMap<u32, usize> = BTreeMap::new();
+    for (record, sent) in capture.of(from) {
+        let Packet::Data { capsules, .. } = dissect(&sent.bytes) else { continue };
+        for placed in capsules {
+            let is_reliable = placed.capsule.is_reliable();
+            let known = by_number.get(&placed.capsule.number).filter(|_| is_reliable);
+            if let Some(first) = known.and_then(|&index| pieces.get_mut(index)) {
+                if first.placed.capsule != placed.capsule {
+                    let why = format!("message number {} had other content before", placed.capsule.number);
+                    return Err(Broken::at(rules::SAME_RESEND, record, placed.offset, why));
+                }
+                first.arrived = first.arrived.into_iter().chain(sent.arrived()).min();
+                first.carriers.push(record);
+                continue;
+            }
+            if is_reliable {
+                by_number.insert(placed.capsule.number, pieces.len());
+            }
+            pieces.push(Piece { record, placed, arrived: sent.arrived(), carriers: vec![record] });
+        }
+    }
+    Ok(pieces)
+}
+
+/// Joins the parts of a message.
+fn joined(capture: &Capture, mut pieces: Vec<Piece>) -> Option<Message> {
+    let index = |piece: &Piece| piece.placed.capsule.split.map_or(0, |split| split.index);
+    let (record, offset) = pieces.first().map(|piece| (piece.record, piece.placed.offset))?;
+    pieces.sort_by_key(index);
+    let mut capsule = pieces.first()?.placed.capsule.clone();
+    let parts = capsule.split.map_or(1, |split| split.count);
+    capsule.payload = pieces.iter().flat_map(|piece| piece.placed.capsule.payload.iter().copied()).collect();
+    let is_complete = pieces.len() as u64 == u64::from(parts);
+    let arrived: Option<Vec<Duration>> = pieces.iter().map(|piece| piece.arrived).collect();
+    let mut carriers: Vec<usize> = pieces.iter().flat_map(|piece| piece.carriers.iter().copied()).collect();
+    carriers.sort_unstable();
+    Some(Message {
+        record,
+        offset,
+        at: capture.records.get(record)?.at,
+        capsule,
+        parts,
+        is_complete,
+        arrived: arrived.filter(|_| is_complete).and_then(|times| times.into_iter().max()),
+        carriers,
+    })
+}

@@ -1,0 +1,138 @@
+//! Messages of the case and their echoes.
+
+use super::talk::Talk;
+use super::transport;
+use crate::capture::End;
+use crate::cases::Case;
+use crate::dissect::Message;
+use crate::finding::Broken;
+use crate::path::Kind;
+use crate::rules;
+use std::collections::BTreeMap;
+
+/// Checks the messages that the client sent.
+pub(super) fn sent(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
+    let mut numbers = BTreeMap::new();
+    for message in talk.user(End::Client) {
+        let number = message.number().filter(|&number| number < case.count);
+        let Some(number) = number else {
+            return Err(
+                message.breaks(rules::SENT, format!("no message of the case: {:?}", message.number()))
+            );
+        };
+        if !message.is_complete {
+            return Err(
+                message.breaks(rules::PARTS, format!("not all of its {} parts were sent", message.parts))
+            );
+        }
+        if message.bytes().len() != case.size {
+            let why = format!("{} bytes instead of {}", message.bytes().len(), case.size);
+            return Err(message.breaks(rules::SENT, why));
+        }
+        if message.capsule.reliability != case.wire {
+            let why = format!("reliability {} instead of {}", message.capsule.reliability, case.wire);
+            return Err(message.breaks(rules::KIND, why));
+        }
+        if numbers.insert(number, ()).is_some() {
+            return Err(message.breaks(rules::SENT, format!("message {number} was sent twice")));
+        }
+    }
+    if case.size > usize::from(talk.mtu) || case.path == Kind::Narrow {
+        transport::fits(talk)?;
+    }
+    Ok(())
+}
+
+/// Checks that the client sent all messages of the case.
+pub(super) fn all_sent(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
+    let sent = talk.user(End::Client).count();
+    if sent < case.count as usize {
+        return Err(Broken::missing(rules::SENT, format!("{sent} of {} messages were sent", case.count)));
+    }
+    Ok(())
+}
+
+/// Checks that the messages of the client arrived.
+pub(super) fn arrived(talk: &Talk<'_>) -> Result<(), Broken> {
+    match talk.user(End::Client).find(|message| message.arrived.is_none()) {
+        Some(message) => Err(message.breaks(rules::ARRIVED, "it never arrived")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that messages come back once, with their bytes.
+pub(super) fn echoed(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
+    let sent: BTreeMap<u32, &Message> =
+        talk.user(End::Client).filter_map(|message| Some((message.number()?, message))).collect();
+    let mut echoes = BTreeMap::new();
+    for echo in talk.user(End::Server) {
+        let original = echo.number().and_then(|number| sent.get(&number));
+        let Some(original) = original else {
+            return Err(echo.breaks(rules::ECHO_SAME, "it is the echo of no message"));
+        };
+        if !echo.is_complete {
+            return Err(echo.breaks(rules::PARTS, format!("not all of its {} parts were sent", echo.parts)));
+        }
+        if let Some(at) = difference(original.bytes(), echo.bytes()) {
+            return Err(echo.breaks(rules::ECHO_SAME, format!("it differs from byte {at} on")));
+        }
+        if case.is_transfer() && echo.capsule.reliability != case.wire {
+            let why = format!("reliability {} instead of {}", echo.capsule.reliability, case.wire);
+            return Err(echo.breaks(rules::ECHO_KIND, why));
+        }
+        if echoes.insert(echo.number(), ()).is_some() {
+            return Err(echo.breaks(rules::ECHO_ONCE, "this message came back before"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that every message came back.
+pub(super) fn all_echoed(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
+    let arrived = talk.user(End::Server).filter(|echo| echo.arrived.is_some()).count();
+    if arrived < case.count as usize {
+        return Err(Broken::missing(
+            rules::ECHOED,
+            format!("{arrived} of {} messages came back", case.count),
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the first place at which two messages differ.
+fn difference(one: &[u8], other: &[u8]) -> Option<usize> {
+    let same = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+    (same < one.len().max(other.len())).then_some(same)
+}
+
+/// Checks ordering and sequencing indices of messages and echoes against their numbers.
+pub(super) fn indices(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
+    for end in [End::Client, End::Server] {
+        let mut messages: Vec<&Message> = talk.user(end).collect();
+        messages.sort_by_key(|message| message.number());
+        for pair in messages.windows(2) {
+            let [before, message] = pair else { continue };
+            let both = [before, message].map(|message| &message.capsule);
+            if both.iter().any(|capsule| capsule.reliability != case.wire) {
+                continue;
+            }
+            let [one, other] = both;
+            if case.wire == 3 && one.order >= other.order {
+                let why = format!(
+                    "the {} gave message {} index {} and the one before it {}",
+                    end.name(),
+                    message.number().unwrap_or_default(),
+                    other.order,
+                    one.order
+                );
+                return Err(message.breaks(rules::ORDER, why));
+            }
+            if one.is_sequenced() && (one.order, one.sequence) >= (other.order, other.sequence) {
+                let why =
+                    format!("the {} gave it index {} after {}", end.name(), other.sequence, one.sequence);
+                return Err(message.breaks(rules::SEQUENCE, why));
+            }
+        }
+    }
+    Ok(())
+}

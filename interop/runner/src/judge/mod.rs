@@ -1,0 +1,55 @@
+//! Judges captures by the rules.
+
+mod closing;
+mod handshake;
+mod messages;
+mod offline;
+mod talk;
+mod transport;
+
+pub use talk::Task;
+
+use crate::capture::{Capture, End};
+use crate::dissect;
+use crate::finding::Broken;
+use talk::Talk;
+
+/// Judges the capture of a case.
+///
+/// # Errors
+///
+/// The first rule that it breaks.
+pub fn judge(task: &Task, capture: &Capture) -> Result<(), Broken> {
+    let case = &task.case;
+    if case.is_offline() {
+        return offline::ping(capture);
+    }
+    let handshake = handshake::check(task, capture)?;
+    let client = dissect::messages(capture, End::Client)?;
+    let server = dissect::messages(capture, End::Server)?;
+    let talk = Talk { capture, mtu: handshake.mtu(), client, server };
+    transport::mtu_of_path(case, &talk)?;
+    // What peers sent comes before what is missing, which may be its consequence.
+    messages::sent(case, &talk)?;
+    messages::echoed(case, &talk)?;
+    messages::indices(case, &talk)?;
+    transport::recovered(case, &talk)?;
+    messages::arrived(&talk)?;
+    messages::all_sent(case, &talk)?;
+    if case.pause > 0 {
+        closing::idle(case, &talk)?;
+    }
+    messages::all_echoed(case, &talk)?;
+    transport::path(case, &talk)?;
+    transport::acknowledged(&talk)?;
+    if case.is_about_the_end() {
+        closing::goodbye(&talk)?;
+    }
+    transport::readable(capture)?;
+    if case.is_about_the_handshake() {
+        handshake.formal()?;
+        transport::fresh_numbers(capture)?;
+        transport::acknowledgements_of_sent(capture)?;
+    }
+    Ok(())
+}

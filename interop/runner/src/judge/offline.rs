@@ -1,0 +1,45 @@
+//! Pings without a connection.
+
+use crate::capture::{Capture, End};
+use crate::finding::Broken;
+use crate::rules;
+use rakwire_conformance::wire::{self, id};
+
+/// The data of a pong have fewer bytes than this.
+const DATA_LIMIT: usize = 400;
+/// The offset of the data in a pong.
+const DATA: usize = 33;
+
+/// Checks that a ping of the client was answered.
+pub(super) fn ping(capture: &Capture) -> Result<(), Broken> {
+    let times: Vec<(u64, std::time::Duration)> = capture
+        .of(End::Client)
+        .filter(|(_, sent)| matches!(wire::offline_id(&sent.bytes), Some(id::PING | id::PING_OPEN)))
+        .filter_map(|(_, sent)| {
+            let time = sent.bytes.get(1..9)?.try_into().ok()?;
+            Some((u64::from_be_bytes(time), sent.arrived()?))
+        })
+        .collect();
+    if times.is_empty() {
+        return Err(Broken::missing(rules::PONG, "the client sent no ping"));
+    }
+    let mut found = None;
+    for (record, sent) in capture.of(End::Server) {
+        let Some(pong) = wire::read_pong(&sent.bytes) else { continue };
+        if !times.iter().any(|&(time, at)| time == pong.time && at <= sent.at) {
+            return Err(Broken::at(
+                rules::PONG,
+                record,
+                1,
+                format!("no ping before it has the time {}", pong.time),
+            ));
+        }
+        found = found.or(Some((record, pong)));
+    }
+    let (record, pong) = found.ok_or_else(|| Broken::missing(rules::PONG, "the server sent no pong"))?;
+    if !(1..DATA_LIMIT).contains(&pong.data.len()) {
+        let why = format!("{} bytes of data", pong.data.len());
+        return Err(Broken::at(rules::ADVERTISEMENT, record, DATA, why));
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! The task of a judge, and the messages of a connection.
+
+use crate::capture::{Capture, End};
+use crate::cases::Case;
+use crate::dissect::Message;
+
+/// A case with the protocol version of the pair.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// The case.
+    pub case: Case,
+    /// The protocol version.
+    pub protocol: u8,
+}
+
+/// The messages of a connection, by sender.
+#[derive(Debug)]
+pub(super) struct Talk<'a> {
+    pub(super) capture: &'a Capture,
+    /// The MTU that the two agreed on.
+    pub(super) mtu: u16,
+    pub(super) client: Vec<Message>,
+    pub(super) server: Vec<Message>,
+}
+
+impl Talk<'_> {
+    /// Returns the messages of one end.
+    pub(super) fn of(&self, end: End) -> &[Message] {
+        match end {
+            End::Client => &self.client,
+            End::Server => &self.server,
+        }
+    }
+
+    /// Returns the messages of applications.
+    pub(super) fn user(&self, end: End) -> impl Iterator<Item = &Message> {
+        self.of(end).iter().filter(|message| message.is_of_an_application())
+    }
+}

@@ -1,0 +1,193 @@
+//! Datagrams, their numbers, acknowledgements, resends and the path.
+
+use super::talk::Talk;
+use crate::capture::{Capture, End, Fate, Record};
+use crate::cases::Case;
+use crate::dissect::{Message, Packet, dissect};
+use crate::finding::Broken;
+use crate::path::{self, Kind, NARROW_MTU};
+use crate::rules;
+use rakwire_conformance::wire::{UDP_OVERHEAD, id};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A receiver may take this long to acknowledge; what arrives later is not judged. Some delay their first one by 1.5 s.
+const ACKNOWLEDGEMENT_TIME: Duration = Duration::from_millis(2_500);
+
+/// Checks that every datagram can be read.
+pub(super) fn readable(capture: &Capture) -> Result<(), Broken> {
+    for (record, sent) in capture.records.iter().enumerate() {
+        let (offset, why) = match dissect(&sent.bytes) {
+            Packet::Unreadable => (0, "neither an offline message nor a datagram of a connection"),
+            Packet::Data { broken: Some(offset), .. } => (offset, "no capsule begins here"),
+            _ => continue,
+        };
+        return Err(Broken::at(
+            rules::READABLE,
+            record,
+            offset,
+            format!("{why}, sent by the {}", sent.from.name()),
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that no datagram number is used twice.
+pub(super) fn fresh_numbers(capture: &Capture) -> Result<(), Broken> {
+    for end in [End::Client, End::Server] {
+        let mut used = BTreeMap::new();
+        for (record, sent) in capture.of(end) {
+            let Packet::Data { number, .. } = dissect(&sent.bytes) else { continue };
+            if let Some(before) = used.insert(number, record) {
+                let why = format!("the {} numbered datagram {before} {number} too", end.name());
+                return Err(Broken::at(rules::FRESH_NUMBER, record, 1, why));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that acknowledgements name only datagrams that had been sent.
+pub(super) fn acknowledgements_of_sent(capture: &Capture) -> Result<(), Broken> {
+    let mut newest: [Option<u32>; 2] = [None, None];
+    for (record, sent) in capture.records.iter().enumerate() {
+        let (own, other) = (sent.from as usize, sent.from.other() as usize);
+        match dissect(&sent.bytes) {
+            Packet::Data { number, .. } => newest[own] = newest[own].max(Some(number)),
+            Packet::Ack(ranges) => {
+                let last = ranges.iter().map(|range| range.1).max();
+                if last > newest[other] {
+                    let why = format!(
+                        "the {} acknowledges {} when {} was the newest",
+                        sent.from.name(),
+                        last.unwrap_or_default(),
+                        newest[other].map_or_else(|| "none".to_owned(), |number| number.to_string())
+                    );
+                    return Err(Broken::at(rules::ACK_OF_SENT, record, 3, why));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns the acknowledgements that reached an end: time, first and last number.
+fn acknowledged_ranges(capture: &Capture, of: End) -> Vec<(Duration, u32, u32)> {
+    let arrived = capture.of(of.other()).filter_map(|(_, sent)| Some((sent.at, sent.arrived()?, sent)));
+    arrived
+        .flat_map(|(at, _, sent)| match dissect(&sent.bytes) {
+            Packet::Ack(ranges) => ranges.into_iter().map(|(first, last)| (at, first, last)).collect(),
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+/// Returns the time of the acknowledgement of one of the datagrams that carried a message.
+pub(super) fn acknowledgement_of(capture: &Capture, of: End, message: &Message) -> Option<Duration> {
+    let ranges = acknowledged_ranges(capture, of);
+    time_in(capture, &ranges, message)
+}
+
+fn time_in(capture: &Capture, ranges: &[(Duration, u32, u32)], message: &Message) -> Option<Duration> {
+    let numbers =
+        message.carriers.iter().filter_map(|&record| capture.records.get(record)).filter_map(number_of);
+    numbers
+        .flat_map(|number| ranges.iter().filter(move |range| (range.1..=range.2).contains(&number)))
+        .map(|range| range.0)
+        .min()
+}
+
+fn number_of(record: &Record) -> Option<u32> {
+    match dissect(&record.bytes) {
+        Packet::Data { number, .. } => Some(number),
+        _ => None,
+    }
+}
+
+/// Checks that reliable messages are acknowledged which arrived while there was time for it.
+pub(super) fn acknowledged(talk: &Talk<'_>) -> Result<(), Broken> {
+    for end in [End::Client, End::Server] {
+        let last = talk.capture.of(end.other()).last().map_or(Duration::ZERO, |(_, sent)| sent.at);
+        // A receiver that has ended the connection may no longer acknowledge.
+        let goodbye = talk.of(end.other()).iter().find(|message| message.id() == Some(id::DISCONNECTION));
+        let receiver_left = goodbye.map_or(last, |goodbye| goodbye.at);
+        let deadline = receiver_left.saturating_sub(ACKNOWLEDGEMENT_TIME);
+        let ranges = acknowledged_ranges(talk.capture, end);
+        for message in talk.of(end).iter().filter(|message| message.capsule.is_reliable()) {
+            let is_due = message.arrived.is_some_and(|arrived| arrived < deadline);
+            if is_due && time_in(talk.capture, &ranges, message).is_none() {
+                let why = format!("the {} acknowledged no datagram of this message", end.other().name());
+                return Err(message.breaks(rules::ACKED, why));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the path met a message of each end.
+pub(super) fn path(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
+    let wanted = match case.path {
+        Kind::Clean | Kind::Narrow => return Ok(()),
+        Kind::Loss => Fate::Dropped,
+        Kind::Reorder => Fate::Held,
+        Kind::Duplicate => Fate::Doubled,
+    };
+    for end in [End::Client, End::Server] {
+        let met = talk.capture.of(end).any(|(record, sent)| {
+            let took_effect = wanted != Fate::Held || was_overtaken(talk.capture, record, sent);
+            sent.fate == wanted && took_effect && path::carries_a_message(&sent.bytes)
+        });
+        if !met {
+            let why = format!("no message of the {} met the fault of the path", end.name());
+            return Err(Broken::missing(rules::TOUCHED, why));
+        }
+    }
+    Ok(())
+}
+
+fn was_overtaken(capture: &Capture, record: usize, held: &Record) -> bool {
+    let mut later = capture.of(held.from).skip_while(|(other, _)| *other <= record);
+    later.any(|(_, other)| other.arrived().is_some_and(|at| held.arrived().is_some_and(|held| at < held)))
+}
+
+/// Checks that the connection fits the path.
+pub(super) fn mtu_of_path(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
+    if case.path != Kind::Narrow || usize::from(talk.mtu) <= NARROW_MTU {
+        return Ok(());
+    }
+    Err(Broken::missing(rules::PATH_MTU, format!("an MTU of {} on a path of {NARROW_MTU}", talk.mtu)))
+}
+
+/// Checks that no datagram of a connection is longer than its MTU allows.
+pub(super) fn fits(talk: &Talk<'_>) -> Result<(), Broken> {
+    for (record, sent) in talk.capture.records.iter().enumerate() {
+        let len = sent.bytes.len() + UDP_OVERHEAD;
+        if matches!(dissect(&sent.bytes), Packet::Data { .. }) && len > usize::from(talk.mtu) {
+            let why = format!(
+                "{len} bytes with headers, sent by the {} at an MTU of {}",
+                sent.from.name(),
+                talk.mtu
+            );
+            return Err(Broken::at(rules::FITS, record, usize::from(talk.mtu) - UDP_OVERHEAD, why));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that reliable messages in dropped datagrams arrived later.
+pub(super) fn recovered(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
+    if case.path != Kind::Loss {
+        return Ok(());
+    }
+    for end in [End::Client, End::Server] {
+        for message in talk.user(end).filter(|message| message.capsule.is_reliable()) {
+            if message.arrived.is_none() {
+                let why =
+                    format!("the {} sent it {} times, each in vain", end.name(), message.carriers.len());
+                return Err(message.breaks(rules::RECOVERED, why));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! The command line of the runner.
+
+use clap::Parser;
+use rakwire_interop_runner::cases::{self, Case};
+use rakwire_interop_runner::cell::{self, Outcome, Verdict};
+use rakwire_interop_runner::judge::Task;
+use rakwire_interop_runner::peers::{self, Peer, Role};
+use rakwire_interop_runner::report::{self, Cell, Document};
+use rakwire_interop_runner::{limits, page, rules};
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Runs RakNet servers and clients against each other, and judges the captures of their datagrams.
+///
+/// The exit status is 0 if every cell passes, is not supported or fails as limits.json says, 1 if another one fails or a
+/// limit shows no more, and 2 if the runner could not run.
+#[derive(Debug, Parser)]
+#[command(name = "rakwire-interop-runner", version, max_term_width = 100)]
+struct Arguments {
+    /// List the peers and the cases and end.
+    #[arg(long)]
+    list: bool,
+    /// Run only the cases with these texts in their names.
+    #[arg(long, value_name = "TEXT", num_args = 1..)]
+    only: Vec<String>,
+    /// Run only these servers.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    server: Vec<String>,
+    /// Run only these clients.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    client: Vec<String>,
+    /// Run nothing, and take the cells of these JSON documents of earlier runs. Of two results of a cell the later counts.
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "only")]
+    from: Vec<PathBuf>,
+    /// Print one JSON document; lines about the cells go to standard error.
+    #[arg(long)]
+    json: bool,
+    /// Write the page of results.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+    /// Write the captures of failed cells as pcap files, and the output of all programs, into this folder.
+    #[arg(long, value_name = "DIR")]
+    captures: Option<PathBuf>,
+    /// The seed of the paths.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// The number of pairs that run at the same time.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..))]
+    jobs: u8,
+    /// The list of peers.
+    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/peers.json"))]
+    peers: PathBuf,
+    /// The list of known limits.
+    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/limits.json"))]
+    limits: PathBuf,
+}
+
+/// A server and a client that run all cases, one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Pair<'a> {
+    server: &'a Peer,
+    client: &'a Peer,
+}
+
+/// Prints a line to standard error, or to standard output if no document goes there.
+fn say(arguments: &Arguments, text: &str) {
+    // A reader that has seen enough closes the pipe.
+    let _ = if arguments.json { writeln!(io::stderr(), "{text}") } else { writeln!(io::stdout(), "{text}") };
+}
+
+fn is_named(names: &[String], peer: &Peer) -> bool {
+    names.is_empty() || names.contains(&peer.name)
+}
+
+fn pairs<'a>(arguments: &Arguments, peers: &'a [Peer]) -> VecDeque<Pair<'a>> {
+    let servers = peers.iter().filter(|peer| peer.plays(Role::Server) && is_named(&arguments.server, peer));
+    let clients =
+        || peers.iter().filter(|peer| peer.plays(Role::Client) && is_named(&arguments.client, peer));
+    servers.flat_map(|server| clients().map(move |client| Pair { server, client })).collect()
+}
+
+fn selected_cases(arguments: &Arguments) -> Vec<Case> {
+    let is_selected = |case: &&Case| {
+        arguments.only.is_empty() || arguments.only.iter().any(|text| case.name.contains(&text[..]))
+    };
+    cases::ALL.iter().filter(is_selected).copied().collect()
+}
+
+/// A cell that needs no run.
+fn without_run(verdict: Verdict) -> Outcome {
+    Outcome { verdict, capture: Default::default(), client_status: None, took: Duration::ZERO }
+}
+
+/// Runs the cases of a pair. If no message comes back in the first one, others with a connection do not run.
+fn run_pair(arguments: &Arguments, pair: Pair<'_>, cases: &[Case]) -> Result<Vec<Cell>, String> {
+    let protocol = pair.client.protocol_with(pair.server);
+    let mut is_broken = false;
+    let mut cells = Vec::new();
+    for case in cases {
+        let outcome = match protocol {
+            None => without_run(Verdict::Unsupported("no common version".to_owned())),
+            Some(_) if is_broken && !case.is_offline() => without_run(Verdict::Skipped),
+            Some(protocol) => run_cell(arguments, pair, &Task { case: *case, protocol })?,
+        };
+        let fails = matches!(&outcome.verdict, Verdict::Fail(broken) if !broken.rule.is_formal());
+        is_broken |= case.is_about_the_handshake() && fails;
+        let cell = Cell::new(pair.server, pair.client, case.name, &outcome);
+        say(arguments, &cell.line());
+        if let Some(record) = cell.datagram {
+            say(arguments, outcome.capture.excerpt(record, 3).trim_end());
+        }
+        cells.push(cell);
+    }
+    Ok(cells)
+}
+
+fn run_cell(arguments: &Arguments, pair: Pair<'_>, task: &Task) -> Result<Outcome, String> {
+    let name = format!("{}-{}-{}", pair.server.name, pair.client.name, task.case.name);
+    let file = |end: &str| arguments.captures.as_ref().map(|folder| folder.join(format!("{name}.{end}")));
+    let explain =
+        |error: io::Error| format!("server {}, client {}: {error}", pair.server.name, pair.client.name);
+    let log = file("log");
+    let outcome =
+        cell::run(pair.server, pair.client, task, arguments.seed, log.as_deref()).map_err(explain)?;
+    if let (Verdict::Fail(_), Some(path)) = (&outcome.verdict, file("pcap")) {
+        let mut file = io::BufWriter::new(File::create(path).map_err(explain)?);
+        outcome.capture.write_pcap(&mut file).and_then(|()| file.flush()).map_err(explain)?;
+    }
+    Ok(outcome)
+}
+
+/// Runs all pairs, several at the same time, and returns their cells in the order of the pairs.
+fn run_all(arguments: &Arguments, pairs: VecDeque<Pair<'_>>, cases: &[Case]) -> Result<Vec<Cell>, String> {
+    let waiting = Mutex::new(pairs.into_iter().enumerate().collect::<VecDeque<_>>());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((index, pair)) = next() {
+            done.push((index, run_pair(arguments, pair, cases)));
+        }
+        done
+    };
+    let mut done = Vec::new();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..arguments.jobs).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            done.extend(worker.join().unwrap_or_default());
+        }
+    });
+    done.sort_by_key(|(index, _)| *index);
+    let cells: Result<Vec<_>, String> = done.into_iter().map(|(_, cells)| cells).collect();
+    Ok(cells?.into_iter().flatten().collect())
+}
+
+fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, String> {
+    result.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn list(peers: &[Peer]) {
+    let mut out = io::stdout().lock();
+    for peer in peers {
+        let roles: Vec<&str> = peer.roles.iter().map(|role| role.name()).collect();
+        // A reader that has seen enough closes the pipe.
+        let _ = writeln!(out, "peer {:22} {:14} {}", peer.name, roles.join(", "), peer.about);
+    }
+    for case in &cases::ALL {
+        let _ = writeln!(out, "case {:39} {}", case.name, case.about);
+    }
+    for rule in rules::ALL {
+        let _ = writeln!(out, "rule {:14} {}", rule.name, rule.text);
+    }
+}
+
+/// Runs the pairs and cases that the command line selects.
+fn run_selected(arguments: &Arguments, peers: &[Peer], cases: &[Case]) -> Result<Vec<Cell>, String> {
+    let pairs = pairs(arguments, peers);
+    if pairs.is_empty() || cases.is_empty() {
+        return Err("no peer or no case has such a name; see --list".to_owned());
+    }
+    if let Some(folder) = &arguments.captures {
+        at(folder, fs::create_dir_all(folder))?;
+    }
+    run_all(arguments, pairs, cases)
+}
+
+fn read_all(files: &[PathBuf]) -> Result<Vec<Document>, String> {
+    let read = |path: &PathBuf| {
+        let text = at(path, fs::read_to_string(path))?;
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    files.iter().map(read).collect()
+}
+
+fn run(arguments: &Arguments) -> Result<bool, String> {
+    let peers = at(&arguments.peers, peers::read(&arguments.peers))?;
+    if arguments.list {
+        list(&peers);
+        return Ok(true);
+    }
+    let limits = at(&arguments.limits, limits::read(&arguments.limits))?;
+    let cases = selected_cases(arguments);
+    let mut cells = match arguments.from.as_slice() {
+        [] => run_selected(arguments, &peers, &cases)?,
+        files => report::merged(&read_all(files)?, &peers),
+    };
+    let stale = limits::apply(&limits, &mut cells);
+    let document = Document::new(arguments.seed, &cases, &peers, cells);
+    if let Some(path) = &arguments.page {
+        at(path, fs::write(path, page::markdown(&document, &limits)))?;
+    }
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?;
+        at(Path::new("standard output"), writeln!(io::stdout(), "{text}"))?;
+    }
+    let failed = document.count("fail");
+    let counts = ["pass", "limit", "unsupported", "skipped"].map(|verdict| document.count(verdict));
+    let [passed, limited, unsupported, skipped] = counts;
+    say(
+        arguments,
+        &format!(
+            "{passed} passed, {failed} failed, {limited} known limits, {unsupported} not supported, {skipped} skipped"
+        ),
+    );
+    document.cells.iter().filter(|cell| cell.verdict == "fail").for_each(|cell| say(arguments, &cell.line()));
+    stale.iter().for_each(|line| say(arguments, line));
+    Ok(failed == 0 && stale.is_empty())
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(reason) => {
+            // Standard error may be closed, which changes nothing.
+            let _ = writeln!(io::stderr(), "rakwire-interop-runner: {reason}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Peers: the list of them, and their programs.
+
+use crate::cases::Case;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// The exit status of a program that does not support its task.
+pub const UNSUPPORTED: i32 = 127;
+/// The time in which a server must print its line.
+const READY_TIME: Duration = Duration::from_secs(30);
+/// The time in which a server ends after its standard input.
+const END_TIME: Duration = Duration::from_millis(300);
+/// The interval at which a running program is polled.
+const POLL: Duration = Duration::from_millis(10);
+
+/// A role of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It listens.
+    Server,
+    /// It dials.
+    Client,
+}
+
+impl Role {
+    /// Returns the value of `ROLE`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// A peer of the matrix.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Peer {
+    /// Its name.
+    pub name: String,
+    /// The implementation.
+    pub about: String,
+    /// The package and its version.
+    #[serde(default)]
+    pub package: String,
+    /// The program, relative to the list of peers.
+    #[serde(skip_serializing)]
+    pub run: PathBuf,
+    /// The roles that it plays.
+    pub roles: Vec<Role>,
+    /// The protocol versions that it speaks.
+    pub protocols: Vec<u8>,
+    /// Those that its client speaks, if they are others.
+    #[serde(default, skip_serializing)]
+    pub client_protocols: Option<Vec<u8>>,
+}
+
+impl Peer {
+    /// Returns whether it plays a role.
+    #[must_use]
+    pub fn plays(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+
+    /// Returns the newest protocol version that this client and a server speak.
+    #[must_use]
+    pub fn protocol_with(&self, server: &Self) -> Option<u8> {
+        let own = self.client_protocols.as_ref().unwrap_or(&self.protocols);
+        own.iter().copied().filter(|version| server.protocols.contains(version)).max()
+    }
+}
+
+/// Reads a list of peers.
+///
+/// # Errors
+///
+/// When the file cannot be read.
+pub fn read(list: &Path) -> io::Result<Vec<Peer>> {
+    let folder = list.parent().unwrap_or_else(|| Path::new(".")).canonicalize()?;
+    let mut peers: Vec<Peer> = serde_json::from_reader(File::open(list)?)?;
+    for peer in &mut peers {
+        peer.run = folder.join(&peer.run);
+    }
+    Ok(peers)
+}
+
+/// The task of a program, besides the case.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// The case.
+    pub case: &'a Case,
+    /// The protocol version.
+    pub protocol: u8,
+    /// The seed of the cell.
+    pub seed: u64,
+    /// The file for what the program prints.
+    pub log: Option<&'a Path>,
+}
+
+impl Start<'_> {
+    fn command(&self, peer: &Peer, role: Role, address: SocketAddr) -> io::Result<Command> {
+        let mut command = Command::new(&peer.run);
+        command.envs(self.case.variables()).env("ROLE", role.name());
+        command.env("ADDRESS", address.ip().to_string()).env("PORT", address.port().to_string());
+        command.env("PROTOCOL", self.protocol.to_string()).env("SEED", self.seed.to_string());
+        let [output, errors] = match self.log {
+            Some(path) => {
+                let file = File::options().create(true).append(true).open(path)?;
+                [Stdio::from(file.try_clone()?), Stdio::from(file)]
+            }
+            None => [Stdio::null(), Stdio::null()],
+        };
+        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        Ok(command)
+    }
+}
+
+/// The outcome of starting a server.
+#[derive(Debug)]
+pub enum Started {
+    /// It listens.
+    Ready(Server),
+    /// It does not support the case.
+    Unsupported,
+    /// It ended, or printed nothing.
+    Failed(String),
+}
+
+/// A running server. Its standard input closes when this is dropped, which ends it; otherwise it is killed.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    /// Its address.
+    pub address: SocketAddr,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let began = Instant::now();
+        while began.elapsed() < END_TIME {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(POLL);
+        }
+        // It may have ended in the meantime.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts a server on a free port and waits for the line that it prints when it listens.
+///
+/// # Errors
+///
+/// When the system has no port or does not start the program.
+pub fn serve(peer: &Peer, start: &Start<'_>) -> io::Result<Started> {
+    let address = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+    let mut command = start.command(peer, Role::Server, address)?;
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let lines = first_line(&mut child);
+    let mut server = Server { child, address };
+    Ok(match lines.recv_timeout(READY_TIME) {
+        Ok(()) => {
+            wait_for_pong(address)?;
+            Started::Ready(server)
+        }
+        Err(RecvTimeoutError::Timeout) => Started::Failed("the server printed no line".to_owned()),
+        Err(RecvTimeoutError::Disconnected) => match server.child.wait()?.code() {
+            Some(UNSUPPORTED) => Started::Unsupported,
+            code => {
+                Started::Failed(format!("the server ended with status {code:?} before it printed a line"))
+            }
+        },
+    })
+}
+
+/// Reports the first line of a program, and reads all others, since a full pipe would block it.
+fn first_line(child: &mut Child) -> Receiver<()> {
+    let (ready, lines) = mpsc::channel();
+    let output = child.stdout.take();
+    std::thread::spawn(move || {
+        for line in output.map(BufReader::new).into_iter().flat_map(BufReader::lines) {
+            if line.is_err() {
+                break;
+            }
+            // Only the first line is waited for.
+            let _ = ready.send(());
+        }
+    });
+    lines
+}
+
+/// Waits until a server answers a ping, since some print their line before they listen. Some never answer.
+fn wait_for_pong(server: SocketAddr) -> io::Result<()> {
+    rakwire_conformance::start::wait_for_pong(server, Duration::from_secs(1))
+}
+
+/// Runs a client to its end, or stops it after the time limit of its case.
+///
+/// # Errors
+///
+/// When the system does not start the program.
+pub fn dial(peer: &Peer, start: &Start<'_>, address: SocketAddr) -> io::Result<Option<ExitStatus>> {
+    let mut child = start.command(peer, Role::Client, address)?.spawn()?;
+    let began = Instant::now();
+    while began.elapsed() < start.case.time_limit() {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        std::thread::sleep(POLL);
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(protocols: &[u8]) -> Peer {
+        Peer {
+            name: String::new(),
+            about: String::new(),
+            package: String::new(),
+            run: PathBuf::new(),
+            roles: vec![Role::Server],
+            protocols: protocols.to_vec(),
+            client_protocols: None,
+        }
+    }
+
+    #[test]
+    fn pairs_speak_the_newest_common_version() {
+        assert_eq!(peer(&[6, 10, 11]).protocol_with(&peer(&[10, 6])), Some(10));
+        assert_eq!(peer(&[11]).protocol_with(&peer(&[10, 6])), None);
+        let client = Peer { client_protocols: Some(vec![10]), ..peer(&[10, 11]) };
+        assert_eq!(client.protocol_with(&peer(&[10, 11])), Some(10));
+        assert!(peer(&[]).plays(Role::Server) && !peer(&[]).plays(Role::Client));
+    }
+}

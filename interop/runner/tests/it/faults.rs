@@ -1,0 +1,95 @@
+//! Every judge passes flawless peers, and each rule is broken by a fault.
+
+use crate::tape::{Fault, PROTOCOL, capture};
+use rakwire_interop_runner::cases::{ALL, Case};
+use rakwire_interop_runner::judge::{Task, judge};
+use rakwire_interop_runner::rules::{self, Rule};
+
+fn case(name: &str) -> Case {
+    *ALL.iter().find(|case| case.name == name).expect("a case")
+}
+
+/// The faults, each with a case that shows it and the rule that it breaks.
+const FAULTS: [(Fault, &str, Rule); 41] = [
+    (Fault::Garbage, "handshake", rules::READABLE),
+    (Fault::BytesBehindCapsules, "handshake", rules::READABLE),
+    (Fault::OtherVersion, "handshake", rules::VERSION),
+    (Fault::NoReply2, "handshake", rules::HANDSHAKE),
+    (Fault::Refusal, "handshake", rules::HANDSHAKE),
+    (Fault::NoMessage13, "handshake", rules::HANDSHAKE),
+    (Fault::OtherCookie, "handshake", rules::COOKIE),
+    (Fault::Reply1RaisesMtu, "handshake", rules::MTU),
+    (Fault::Reply2RaisesMtu, "handshake", rules::MTU),
+    (Fault::NumberTwice, "handshake", rules::FRESH_NUMBER),
+    (Fault::ChangedResend, "loss", rules::SAME_RESEND),
+    (Fault::AckOfUnsent, "handshake", rules::ACK_OF_SENT),
+    (Fault::PathWithoutFaults, "loss", rules::TOUCHED),
+    (Fault::PathWithoutFaults, "reorder", rules::TOUCHED),
+    (Fault::PathWithoutFaults, "duplicate", rules::TOUCHED),
+    (Fault::WideMtu, "mtu", rules::PATH_MTU),
+    (Fault::MessageMissing, "transfer-reliable", rules::SENT),
+    (Fault::MessageTooShort, "transfer-reliable", rules::SENT),
+    (Fault::OtherKind, "transfer-reliable", rules::KIND),
+    (Fault::PartMissing, "split", rules::PARTS),
+    (Fault::PartsDisagree, "split", rules::PARTS),
+    (Fault::LongDatagram, "split", rules::FITS),
+    (Fault::NoResend, "loss", rules::RECOVERED),
+    (Fault::Lost, "transfer-unreliable", rules::ARRIVED),
+    (Fault::EchoMissing, "transfer-reliable", rules::ECHOED),
+    (Fault::EchoChanged, "split", rules::ECHO_SAME),
+    (Fault::EchoTwice, "duplicate", rules::ECHO_ONCE),
+    (Fault::EchoOfOtherKind, "transfer-reliable", rules::ECHO_KIND),
+    (Fault::EchoesOutOfOrder, "reorder", rules::ORDER),
+    (Fault::SequenceRepeated, "transfer-unreliable-sequenced", rules::SEQUENCE),
+    (Fault::NoAck, "idle", rules::ACKED),
+    (Fault::NoGoodbye, "goodbye", rules::GOODBYE),
+    (Fault::GoodbyeNotAcked, "goodbye", rules::GOODBYE_ACKED),
+    (Fault::MessageAfterGoodbye, "goodbye", rules::SILENCE),
+    (Fault::NoPong, "ping", rules::PONG),
+    (Fault::PongOfOtherTime, "ping", rules::PONG),
+    (Fault::LongAdvertisement, "ping", rules::ADVERTISEMENT),
+    (Fault::NoPause, "idle", rules::PAUSE),
+    (Fault::ClosedInPause, "idle", rules::KEPT_OPEN),
+    (Fault::SilentInPause, "idle", rules::KEPT_ALIVE),
+    (Fault::PingIgnored, "idle", rules::PING_ANSWERED),
+];
+
+#[test]
+fn flawless_peers_pass_every_case() {
+    for case in ALL {
+        let task = Task { case, protocol: PROTOCOL };
+        assert_eq!(judge(&task, &capture(case, Fault::None)), Ok(()), "{}", case.name);
+    }
+}
+
+#[test]
+fn each_fault_breaks_its_rule() {
+    for (fault, name, rule) in FAULTS {
+        let task = Task { case: case(name), protocol: PROTOCOL };
+        let broken = judge(&task, &capture(task.case, fault)).expect_err(&format!("{fault:?}"));
+        assert_eq!(broken.rule, rule, "{fault:?}: {broken}");
+    }
+    let task = Task { case: case("ping"), protocol: PROTOCOL };
+    let broken = judge(&task, &capture(task.case, Fault::NoAdvertisement)).unwrap_err();
+    assert_eq!(broken.rule, rules::ADVERTISEMENT, "{broken}");
+}
+
+/// The rule about starting programs has its tests in `programs`.
+#[test]
+fn a_fault_exists_for_each_rule() {
+    for rule in rules::ALL.iter().filter(|&&rule| rule != rules::STARTED) {
+        assert!(FAULTS.iter().any(|(_, _, broken)| broken == rule), "no fault breaks {}", rule.name);
+    }
+}
+
+#[test]
+fn a_finding_names_the_datagram_and_the_offset() {
+    let task = Task { case: case("handshake"), protocol: PROTOCOL };
+    let taken = capture(task.case, Fault::BytesBehindCapsules);
+    let broken = judge(&task, &taken).unwrap_err();
+    let record = broken.record.expect("a datagram");
+    // The bytes behind the capsules claim a length that the datagram does not have.
+    assert_eq!(taken.records[record].bytes[broken.offset..], [0, 0, 80, 1, 2, 3]);
+    assert!(taken.excerpt(record, 0).starts_with("> "));
+    assert!(broken.to_string().contains(&format!("datagram {record}, offset {:#x}", broken.offset)));
+}

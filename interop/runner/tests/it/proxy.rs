@@ -1,0 +1,85 @@
+//! The proxy between two sockets.
+
+use rakwire_conformance::wire::{self, Capsule};
+use rakwire_interop_runner::capture::{Capture, End, Fate, Record};
+use rakwire_interop_runner::path::Kind;
+use rakwire_interop_runner::proxy::Proxy;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+/// Longer than a datagram takes on a busy machine, unless it was dropped.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+fn message(number: u32) -> Vec<u8> {
+    wire::data(0x84, number, &[Capsule::reliable(number, vec![0xfe, number as u8])])
+}
+
+/// Sends messages through a proxy, and returns those that arrived with the capture.
+fn carried(kind: Kind, count: u32) -> (Vec<Vec<u8>>, Capture) {
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    server.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let proxy = Proxy::start(server.local_addr().expect("a socket"), kind, 5).expect("a socket");
+    if cfg!(target_os = "linux") {
+        assert_eq!(proxy.address.port(), server.local_addr().expect("a socket").port());
+    }
+    let client = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    client.connect(proxy.address).expect("a socket");
+    (0..count).for_each(|number| assert!(client.send(&message(number)).is_ok()));
+    let mut arrived = Vec::new();
+    let mut buffer = [0; 2048];
+    while let Ok((len, _)) = server.recv_from(&mut buffer) {
+        arrived.push(buffer[..len].to_vec());
+    }
+    (arrived, proxy.finish())
+}
+
+fn count(capture: &Capture, fate: Fate) -> usize {
+    capture.of(End::Client).filter(|(_, record)| record.fate == fate).count()
+}
+
+#[test]
+fn a_clean_path_passes_everything_in_order_and_answers_reach_the_client() {
+    let (arrived, capture) = carried(Kind::Clean, 50);
+    assert_eq!(arrived, (0..50).map(message).collect::<Vec<_>>());
+    assert!(capture.records.iter().all(|record| record.arrivals.len() == 1));
+
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let proxy = Proxy::start(server.local_addr().expect("a socket"), Kind::Clean, 5).expect("a socket");
+    let client = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    client.send_to(b"question", proxy.address).expect("a socket");
+    let mut buffer = [0; 64];
+    let (len, front) = server.recv_from(&mut buffer).expect("a socket");
+    server.send_to(&buffer[..len], front).expect("a socket");
+    assert_eq!(client.recv_from(&mut buffer).expect("a socket"), (len, proxy.address));
+    let ends: Vec<End> = proxy.finish().records.iter().map(|record| record.from).collect();
+    assert_eq!(ends, [End::Client, End::Server]);
+}
+
+#[test]
+fn a_lossy_path_drops_what_the_capture_says() {
+    let (arrived, capture) = carried(Kind::Loss, 100);
+    let has_passed = |record: &&Record| record.fate == Fate::Passed;
+    let passed: Vec<_> =
+        capture.records.iter().filter(has_passed).map(|record| record.bytes.clone()).collect();
+    assert!(count(&capture, Fate::Dropped) > 0);
+    assert_eq!(arrived, passed);
+}
+
+#[test]
+fn a_doubling_path_delivers_some_twice() {
+    let (arrived, capture) = carried(Kind::Duplicate, 100);
+    assert!(count(&capture, Fate::Doubled) > 0);
+    assert_eq!(arrived.len(), 100 + count(&capture, Fate::Doubled));
+}
+
+#[test]
+fn a_reordering_path_delivers_everything_once_in_another_order() {
+    let (mut arrived, capture) = carried(Kind::Reorder, 100);
+    assert!(count(&capture, Fate::Held) > 0);
+    let in_order: Vec<_> = (0..100).map(message).collect();
+    assert_ne!(arrived, in_order);
+    arrived.sort_unstable();
+    let mut sorted = in_order;
+    sorted.sort_unstable();
+    assert_eq!(arrived, sorted);
+}
