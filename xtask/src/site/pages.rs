@@ -104,6 +104,11 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
+/// Returns a text with empty lines in place of fenced blocks.
+pub fn prose(text: &str) -> String {
+    lines(text).flat_map(|(line, is_code)| [if is_code { "" } else { line }, "\n"]).collect()
+}
+
 /// Returns the level and the text of a heading.
 fn heading(line: &str) -> Option<(usize, &str)> {
     let title = line.trim_start_matches('#');

@@ -21,13 +21,13 @@ pub(super) fn checks_of_texts() -> [Stage; 7] {
             .tier(Tier::Check, "a second"),
         Stage::new("edges", "the parts have no forbidden dependencies", &[], checks::edges)
             .tier(Tier::Check, "a second"),
-        Stage::in_tools("modules", "modules have no cycles and no uses of higher layers; no folder has too many files", &[])
+        Stage::in_tools("modules", "modules have no cycles and no uses of higher layers; folders, files and xtask keep to their sizes", &[])
             .tier(Tier::Check, "seconds"),
         Stage::in_tools("english", "comments and documents are in plain English", &[])
             .tier(Tier::Check, "a second"),
         Stage::in_tools("citations", "citations of docs/ in comments are valid", &[])
             .tier(Tier::Check, "a second"),
-        Stage::in_tools("docs", "names in documents exist: tests, files, commands; the stage table is current", &[])
+        Stage::in_tools("docs", "names in documents exist: tests, files; their programs and the stage table are current", &[])
             .tier(Tier::Check, "seconds"),
         Stage::new("own-files", "no test reads files outside of its package", &[], own_files::check)
             .tier(Tier::Check, "a second"),
