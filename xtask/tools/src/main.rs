@@ -5,7 +5,6 @@ mod bench;
 mod boards;
 mod citations;
 mod cli;
-mod corpus;
 mod documents;
 mod english;
 mod fuzz;

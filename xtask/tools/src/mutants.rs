@@ -1,0 +1,297 @@
+//! Mutation testing: faults are inserted into a copy of the core. The models must find each of them, and nothing
+//! without one.
+//!
+//! All mutants of `fuzz/mutants.toml` are compiled into one program, which takes minutes less than a build for each of
+//! them by cargo-mutants, and an environment variable selects the active one. Other builds contain none of them.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use regex::Regex;
+use serde::Deserialize;
+use xtask::files;
+use xtask::process::describe;
+use xtask::setup::Need;
+use xtask::shell::Shell;
+use xtask::tasks;
+use xtask::tracked;
+
+use crate::fuzz;
+
+const LIST: &str = "fuzz/mutants.toml";
+const TREE: &str = "target/mutants/tree";
+const TARGET_DIR: &str = "target/mutants/build";
+/// The program that runs the models, and its exit status after a finding.
+const PROGRAM: &str = "models";
+const FOUND: i32 = 1;
+/// The models take seconds, and stop a case that does not end by itself.
+const LIMIT: Duration = Duration::from_secs(900);
+/// The output folder of cargo-mutants.
+const REPORT: &str = "target/mutants/all";
+/// Maximum length of a finding in the table.
+const FINDING: usize = 110;
+
+/// The environment variable that selects the active mutant by its number; 0 selects none.
+const VARIABLE: &str = "RAKWIRE_MUTANT";
+/// The module of the copy that reads the active mutant, with a placeholder for the name of the variable.
+const SWITCH: &str = r#"
+mod mutants {
+    extern crate std;
+
+    use std::sync::LazyLock;
+
+    static NUMBER: LazyLock<usize> = LazyLock::new(|| {
+        let number = std::env::var("VARIABLE").expect("the number of a mutant, or 0");
+        number.parse().expect("a number")
+    });
+
+    pub(crate) fn is_on(number: usize) -> bool {
+        *NUMBER == number
+    }
+}
+"#;
+
+/// The selection of mutants.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Try only the mutants of the list with this in their names.
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    only: Option<String>,
+    /// Let cargo-mutants change every function of the protocols and run all tests of the core: minutes to hours per
+    /// file, days in total.
+    #[arg(long)]
+    all: bool,
+    /// The part of all mutants to try, from 0/N to N-1/N.
+    #[arg(long, value_name = "K/N", requires = "all")]
+    shard: Option<String>,
+    /// Try only the mutants in matching files.
+    #[arg(long, value_name = "GLOB", requires = "all")]
+    file: Option<String>,
+}
+
+/// A fault to insert into a copy of the core.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mutant {
+    name: String,
+    breaks: String,
+    file: String,
+    /// The text directly before `from`, if `from` alone occurs more than once.
+    #[serde(default)]
+    after: String,
+    from: String,
+    to: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    mutant: Vec<Mutant>,
+}
+
+impl Mutant {
+    /// Returns the only position of its text in a source. Layout is ignored, and names must match as a whole.
+    fn locate(&self, source: &str) -> Result<Range<usize>> {
+        let loose = |text: &str| {
+            let solid = text.chars().filter(|c| !c.is_whitespace());
+            solid.map(|c| regex::escape(&c.to_string()) + r"\s*").collect::<String>()
+        };
+        let from = loose(&self.from);
+        let is_name = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        let whole = |c| if is_name(c) { r"\b" } else { "" };
+        let text = format!("{}{}", self.after.trim(), self.from.trim());
+        let (start, end) = (whole(text.chars().next()), whole(text.chars().next_back()));
+        let from = from.strip_suffix(r"\s*").context("it replaces nothing")?;
+        let pattern = Regex::new(&format!("{start}{}({from}){end}", loose(&self.after)))?;
+        let places: Vec<_> =
+            pattern.captures_iter(source).filter_map(|found| Some(found.get(1)?.range())).collect();
+        match &places[..] {
+            [place] => Ok(place.clone()),
+            [] => bail!("{} does not contain `{}`", self.file, self.from.trim()),
+            several => bail!("its text occurs {} times: select one by `after`", several.len()),
+        }
+    }
+
+    /// Returns the replacement of `original` in the copy: the fault while mutant `number` is active, otherwise the
+    /// original.
+    fn switched(&self, number: usize, original: &str) -> String {
+        let choice =
+            format!("if crate::mutants::is_on({number}) {{ {} }} else {{ {original} }}", self.to.trim_end());
+        // A statement may be left out, but an expression needs a value.
+        if self.from.trim_end().ends_with(';') { choice } else { format!("({choice})") }
+    }
+}
+
+/// `cargo xtask mutants`.
+pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
+    if options.all {
+        cargo_mutants(shell, options)
+    } else {
+        run(shell, options.only.as_deref().unwrap_or_default())
+    }
+}
+
+/// The stage of `cargo xtask nightly`.
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
+    run(shell, "")
+}
+
+/// Parses the list. The number of a mutant is its position, from 1.
+fn list(shell: &Shell) -> Result<Vec<Mutant>> {
+    Ok(toml::from_str::<List>(&shell.read(LIST)?).with_context(|| format!("{LIST} is malformed"))?.mutant)
+}
+
+/// Runs the models against each mutant with `only` in its name.
+fn run(shell: &Shell, only: &str) -> Result<()> {
+    let mutants = list(shell)?;
+    let chosen: Vec<_> = (1..).zip(&mutants).filter(|(_, mutant)| mutant.name.contains(only)).collect();
+    if chosen.is_empty() {
+        bail!("no name of a mutant in {LIST} contains {only:?}");
+    }
+    copy_core(shell, &mutants)?;
+    let args = ["build", "--quiet", "-p", "rakwire", "--example", PROGRAM];
+    let build = shell.cmd_in(TREE, "cargo", args).env("CARGO_TARGET_DIR", shell.path(TARGET_DIR));
+    // The inserted faults cause warnings.
+    build.env("RUSTFLAGS", "--cap-lints=allow").run().with_context(|| {
+        format!(
+            "the core does not build with the mutants; if one is in a `const fn`, move it elsewhere in {LIST}"
+        )
+    })?;
+    let inputs = fuzz::input_folders(shell)?;
+    if let Some(finding) = killed_by(shell, &inputs, 0)? {
+        bail!("the models report a finding without any mutant: {finding}");
+    }
+    let mut survivors = Vec::new();
+    for (number, mutant) in &chosen {
+        let started = Instant::now();
+        let killer = killed_by(shell, &inputs, *number)?;
+        let seconds = started.elapsed().as_secs_f64();
+        shell.print(format_args!(
+            "{seconds:>6.1} s  {}: killed by {}",
+            mutant.name,
+            killer.as_deref().unwrap_or("NOTHING")
+        ));
+        if killer.is_none() {
+            survivors.push(format!("\n  \"{}\": {}", mutant.name, mutant.breaks));
+        }
+    }
+    if !survivors.is_empty() {
+        bail!("{} of {} mutants survived:{}", survivors.len(), chosen.len(), survivors.concat());
+    }
+    shell.print(format_args!(
+        "{0} of {0} mutants were killed, and nothing is found without them",
+        chosen.len()
+    ));
+    Ok(())
+}
+
+/// Copies the core with all mutants compiled in. Only changed files are written, which cargo rebuilds.
+fn copy_core(shell: &Shell, mutants: &[Mutant]) -> Result<()> {
+    let mut manifest: toml::Table = shell.read("Cargo.toml")?.parse()?;
+    let workspace = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut);
+    let workspace = workspace.context("the manifest is not that of a workspace")?;
+    workspace.insert("members".to_owned(), vec!["core", "core/derive"].into());
+    workspace.remove("exclude");
+    let mut sources = vec![("Cargo.toml".to_owned(), manifest.to_string())];
+    let is_source = |path: &&String| {
+        path.starts_with("core/") && (path.ends_with(".rs") || path.ends_with(".toml"))
+            || *path == "Cargo.lock"
+    };
+    for path in tracked::files(shell)?.iter().filter(is_source) {
+        let mut text = with_mutants(path, &shell.read(path)?, mutants)?;
+        if path == "core/src/lib.rs" {
+            text += &SWITCH.replace("VARIABLE", VARIABLE);
+        }
+        sources.push((path.clone(), text));
+    }
+    let tree = shell.path(TREE);
+    for (name, text) in sources {
+        let path = tree.join(name);
+        if !fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            files::write(&path, text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns a source with the mutants of its file.
+fn with_mutants(path: &str, source: &str, mutants: &[Mutant]) -> Result<String> {
+    let mut edits = Vec::new();
+    for (number, mutant) in (1..).zip(mutants).filter(|(_, mutant)| mutant.file == path) {
+        let place = mutant.locate(source).with_context(|| format!("{LIST}: \"{}\"", mutant.name))?;
+        edits.push((place, number, mutant));
+    }
+    // Edits start at the end of the file, so that earlier positions stay valid.
+    edits.sort_by_key(|(place, ..)| usize::MAX - place.start);
+    if let Some(pair) = edits.windows(2).find(|pair| pair[1].0.end > pair[0].0.start) {
+        bail!("{LIST}: \"{}\" overlaps \"{}\"", pair[0].2.name, pair[1].2.name);
+    }
+    let mut text = source.to_owned();
+    for (place, number, mutant) in edits {
+        text.replace_range(place.clone(), &mutant.switched(number, &source[place]));
+    }
+    Ok(text)
+}
+
+/// Runs the models with mutant `number` active, among others over the inputs in the folders of `inputs`. Returns the
+/// finding that kills it.
+fn killed_by(shell: &Shell, inputs: &Path, number: usize) -> Result<Option<String>> {
+    let program = shell.path(TARGET_DIR).join("debug/examples").join(PROGRAM);
+    let command = shell.cmd(files::text(&program)?, [files::text(inputs)?]).limit(LIMIT);
+    let output = command.env(VARIABLE, number.to_string()).output()?;
+    match output.status.code() {
+        Some(0) => Ok(None),
+        Some(FOUND) => Ok(Some(output.stdout.trim().chars().take(FINDING).collect())),
+        Some(_) => bail!("the models could not be run: {}", describe(output.status)),
+        None => Ok(Some(describe(output.status))),
+    }
+}
+
+/// Runs cargo-mutants, which reads `.cargo/mutants.toml`, over its own copy.
+fn cargo_mutants(shell: &Shell, options: &Options) -> Result<()> {
+    tasks::set_up(shell, &[Need::CargoMutants])?;
+    let report = shell.path(REPORT);
+    let mut args = vec!["mutants", "--package", "rakwire", "--jobs", "1", "--output", files::text(&report)?];
+    for (option, value) in [("--shard", &options.shard), ("--file", &options.file)] {
+        args.extend(value.iter().flat_map(|value| [option, value.as_str()]));
+    }
+    let ran = shell.cmd("cargo", args).run();
+    ran.with_context(|| format!("the survivors are listed in {REPORT}/mutants.out/missed.txt"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_matches_the_sources() {
+        let shell = Shell::new().unwrap();
+        for mutant in list(&shell).unwrap() {
+            mutant.locate(&shell.read(&mutant.file).unwrap()).unwrap();
+        }
+    }
+
+    #[test]
+    fn faults_are_inserted_in_any_layout() {
+        let mutant = |name: &str, after: &str, from: &str| {
+            let [name, after, from] = [name, after, from].map(str::to_owned);
+            Mutant { name, breaks: String::new(), file: "a.rs".to_owned(), after, from, to: "two".to_owned() }
+        };
+        let source = "let a = pool\n    .count;\nlet b = pool.count;\nis_older(a);\n";
+        let inserted =
+            |mutants: &[Mutant]| with_mutants("a.rs", source, mutants).map_err(|error| format!("{error:#}"));
+        assert_eq!(
+            inserted(&[mutant("a", "let a =", "pool.count"), mutant("b", "", "is_older(a);")]).unwrap(),
+            "let a = (if crate::mutants::is_on(1) { two } else { pool\n    .count });\nlet b = pool.count;\n\
+             if crate::mutants::is_on(2) { two } else { is_older(a); }\n"
+        );
+        let problem = |mutants: &[Mutant]| inserted(mutants).unwrap_err();
+        assert!(problem(&[mutant("a", "", "pool.count")]).ends_with("occurs 2 times: select one by `after`"));
+        assert!(problem(&[mutant("a", "", "is_old")]).ends_with("does not contain `is_old`"));
+        assert!(problem(&[mutant("a", "", "is_older(a)"), mutant("b", "", "(a);")]).contains("overlaps"));
+    }
+}
