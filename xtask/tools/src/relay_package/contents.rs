@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use xtask::artifacts;
 use xtask::files::{self, text};
 use xtask::shell::Shell;
 
@@ -69,7 +70,7 @@ fn control(shell: &Shell, tree: &Path, program: &Path) -> Result<()> {
         ("@VERSION@", version(shell)?),
         ("@ARCHITECTURE@", architecture(shell)?),
         ("@DEPENDS@", depends(&fs::read(program)?)?),
-        ("@MAINTAINER@", maintainer(shell)?),
+        ("@MAINTAINER@", setting(shell, "/authors/0")?),
         ("@SIZE@", size),
     ];
     let filled = values.iter().fold(template, |text, (name, value)| text.replace(name, value));
@@ -93,23 +94,17 @@ fn pack(shell: &Shell, folder: &str, tree: &Path) -> Result<PathBuf> {
     Ok(package)
 }
 
+/// Returns a setting of the relay's manifest, as cargo reports it.
+fn setting(shell: &Shell, pointer: &str) -> Result<String> {
+    let metadata = artifacts::metadata(shell)?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let relay = packages.into_iter().find(|package| package["name"] == "rakwire-relay");
+    let value = relay.and_then(|relay| relay.pointer(pointer)?.as_str());
+    value.map(str::to_owned).with_context(|| format!("the relay has no {pointer} in its manifest"))
+}
+
 fn version(shell: &Shell) -> Result<String> {
-    let package = workspace_package(shell)?;
-    let version = package.get("version").and_then(toml::Value::as_str);
-    version.map(str::to_owned).context("Cargo.toml has no version of the workspace")
-}
-
-fn maintainer(shell: &Shell) -> Result<String> {
-    let package = workspace_package(shell)?;
-    let author = package.get("authors").and_then(|authors| authors.get(0)?.as_str());
-    author.map(str::to_owned).context("Cargo.toml has no authors of the workspace")
-}
-
-/// Returns the settings that all packages of the workspace inherit.
-fn workspace_package(shell: &Shell) -> Result<toml::Table> {
-    let manifest: toml::Table = shell.read("Cargo.toml")?.parse().context("Cargo.toml cannot be parsed")?;
-    let package = manifest.get("workspace").and_then(|workspace| workspace.get("package")?.as_table());
-    package.cloned().context("Cargo.toml has no package of the workspace")
+    setting(shell, "/version")
 }
 
 fn architecture(shell: &Shell) -> Result<String> {
@@ -155,37 +150,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_package_depends_on_the_needs_of_its_scripts_and_acme() {
-        let depends = depends(b"\0GLIBC_2.34\0").unwrap();
-        assert!(depends.starts_with("libc6 (>= 2.34), "), "{depends}");
-        assert!(depends.contains("ca-certificates"), "{depends}");
+    fn the_package_depends_on_the_newest_c_library_and_the_needs_of_its_scripts() {
+        let program = b"\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0GLIBC_PRIVATE\0";
+        let depends = depends(program).unwrap();
+        assert!(depends.starts_with("libc6 (>= 2.34), ") && depends.contains("ca-certificates"), "{depends}");
+        assert_eq!(newest_glibc(b"no library"), None);
         let script = include_str!("../../../../relay/packaging/debian/postinst");
         // From the package passwd; adduser is a separate package.
         assert!(depends.contains("passwd") && script.contains("useradd") && !script.contains("adduser"));
     }
 
-    /// A relay that ends while a name does not resolve must be restarted for as long as necessary.
+    /// A relay that ends while a name does not resolve must be restarted for as long as necessary, and its memory
+    /// contains keys, tokens and the traffic of players.
     #[test]
-    fn the_unit_restarts_forever() {
+    fn the_unit_restarts_forever_and_writes_no_core_dump() {
         let unit = include_str!("../../../../relay/packaging/rakwire-relay.service");
         let (of_unit, of_service) = unit.split_once("[Service]").unwrap();
         assert!(of_unit.lines().any(|line| line == "StartLimitIntervalSec=0"));
-        assert!(of_service.lines().any(|line| line == "Restart=on-failure"));
+        assert!(
+            ["Restart=on-failure", "LimitCORE=0"]
+                .iter()
+                .all(|line| of_service.lines().any(|own| own == *line))
+        );
         assert!(!of_service.contains("RestartPreventExitStatus"));
-    }
-
-    /// Its memory contains keys, tokens and the traffic of players.
-    #[test]
-    fn the_unit_writes_no_core_dump() {
-        let unit = include_str!("../../../../relay/packaging/rakwire-relay.service");
-        let (_, of_service) = unit.split_once("[Service]").unwrap();
-        assert!(of_service.lines().any(|line| line == "LimitCORE=0"));
-    }
-
-    #[test]
-    fn the_newest_required_version_of_the_c_library_is_used() {
-        let program = b"\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0GLIBC_PRIVATE\0";
-        assert_eq!(newest_glibc(program), Some((2, 34)));
-        assert_eq!(newest_glibc(b"no library"), None);
     }
 }

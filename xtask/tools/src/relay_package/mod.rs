@@ -1,14 +1,14 @@
 //! Builds the Debian package of the relay, and tests it in its own root.
 
 mod contents;
-mod debian;
-mod dockerfile;
 mod guide;
 mod installed;
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 
 use self::contents::FOLDER;
@@ -16,6 +16,12 @@ use xtask::artifacts;
 use xtask::setup::Need;
 use xtask::shell::Shell;
 use xtask::tasks;
+
+const DOCKERFILE: &str = "relay/packaging/Dockerfile";
+const IMAGE: &str = "rakwire-relay-check";
+const DEBIAN_SCRIPT: &str = include_str!("debian.sh");
+/// The download of Debian, the boot, and the guide, which alone may take ten minutes.
+const DEBIAN_LIMIT: Duration = Duration::from_secs(1_800);
 
 /// Options of `cargo xtask package-relay`.
 #[derive(Args)]
@@ -40,14 +46,14 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
         installed::check(shell, &package)?;
     }
     if options.debian {
-        debian::check(shell, &package)?;
+        follow_guide(shell, &package)?;
     }
     Ok(())
 }
 
 /// The stage of `cargo xtask nightly`. The packaged programs need no optimisation.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
-    dockerfile::check(shell)?;
+    check_dockerfile(shell)?;
     let programs = artifacts::built_programs(shell)?;
     let package = build(shell, FOLDER, &programs.relay)?;
     installed::check(shell, &package)
@@ -56,7 +62,38 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
 /// Packs a built relay in a folder of the repository, and returns the path of the package.
 pub(crate) fn build(shell: &Shell, folder: &str, relay: &Path) -> Result<PathBuf> {
     let package = contents::build(shell, folder, relay)?;
-    let size = std::fs::metadata(&package)?.len();
+    let size = fs::metadata(&package)?.len();
     shell.print(format_args!("{}: {size} bytes", package.display()));
     Ok(package)
+}
+
+/// Lints the Dockerfile with hadolint, and builds it with docker or podman. A machine may have none of them.
+fn check_dockerfile(shell: &Shell) -> Result<()> {
+    if shell.find_program("hadolint").is_some() {
+        shell.cmd("hadolint", [DOCKERFILE]).run()?;
+    }
+    let works = |builder: &&str| shell.cmd(builder, ["info"]).probe().is_ok_and(|said| said.is_some());
+    let Some(builder) = ["docker", "podman"].into_iter().find(works) else {
+        shell.print(format_args!("{DOCKERFILE} is not built: neither docker nor podman works here"));
+        return Ok(());
+    };
+    shell.cmd(builder, ["build", "--file", DOCKERFILE, "--tag", IMAGE, "."]).run()?;
+    let said = shell.cmd(builder, ["run", "--rm", "--read-only", IMAGE, "--version"]).probe()?;
+    if !said.as_deref().is_some_and(|said| said.starts_with("rakwire-relay ")) {
+        bail!("the image prints {said:?} for --version");
+    }
+    shell.cmd(builder, ["rmi", IMAGE]).run()
+}
+
+/// Follows the guide for operators on a bare Debian with systemd.
+fn follow_guide(shell: &Shell, package: &Path) -> Result<()> {
+    let root = shell.path(FOLDER).join("debian");
+    let [config, steps, socket] =
+        ["toml", "steps.sh", "socket.sh"].map(|extension| root.with_extension(extension));
+    fs::write(&config, guide::config_with_files(shell)?)?;
+    fs::write(&steps, guide::commands(shell)?)?;
+    fs::write(&socket, guide::socket_commands(shell)?)?;
+    let paths = [package, &root, &config, &steps, &socket].map(|path| path.display().to_string());
+    let line = ["-c", DEBIAN_SCRIPT, "sh"].into_iter().chain(paths.iter().map(String::as_str));
+    shell.cmd("sh", line).limit(DEBIAN_LIMIT).run()
 }

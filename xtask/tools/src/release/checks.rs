@@ -98,20 +98,6 @@ mod tests {
     }
 
     #[test]
-    fn a_npm_package_with_another_version_is_refused() {
-        let workspace =
-            |version: &str| Workspace { version: version.to_owned(), repository: "https://x/y".to_owned() };
-        let read = |_: &str| {
-            Ok(r#"{"version": "0.1.0", "repository": {"url": "git+https://x/y.git"},
-                "packages": {"": {"version": "0.1.0"}}, "dependencies": {"rakwire": "^0.1.0"}}"#
-                .to_owned())
-        };
-        workspace("0.1.0").check_npm(read).unwrap();
-        let error = workspace("0.2.0").check_npm(read).unwrap_err().to_string();
-        assert_eq!(error, "/version in wasm/package.json is 0.1.0, not 0.2.0");
-    }
-
-    #[test]
     fn the_newest_section_must_be_that_of_the_version() {
         let changelog =
             "# Changelog\n\n## 0.2.0 - 2030-01-31\n\n### Added\n\n- More.\n\n## 0.1.0 - 2029-01-01\n";

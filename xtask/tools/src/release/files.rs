@@ -26,8 +26,6 @@ const CHECKSUMS: &str = "SHA256SUMS";
 const BESIDES: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"];
 /// The program run by a project with the npm package.
 const PLAYER: &str = include_str!("hear.mjs");
-/// Files of a project of `create-rakwire` in addition to its manifest.
-const PROJECT: [&str; 4] = ["index.html", "tsconfig.json", "src/main.ts", "src/net.ts"];
 /// The WebSocket module that such a project needs on Node 20.
 const WEB_SOCKET: &str = "wasm/node_modules/ws";
 /// Time limit of each step of the trial.
@@ -44,32 +42,18 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
 /// Creates all files, and tests them.
 pub(super) fn make(shell: &Shell, version: &str) -> Result<()> {
     let folder = shell.path(FOLDER);
-    files::create_folder(&folder)?;
-    remove_earlier(&folder)?;
+    files::empty_folder(&folder)?;
     for package in NPM {
         shell.cmd_in(package, "npm", ["pack", "--silent", "--pack-destination", text(&folder)?]).run()?;
     }
     let debian = relay_package::build(shell, DEBIAN_TREE, &artifacts::fast_programs(shell)?.relay)?;
     fs::copy(&debian, folder.join(debian.file_name().context("the Debian package has no name")?))?;
     let name = archive(shell, &folder, version)?;
-    let mut made = files::names(&folder)?;
-    made.retain(|name| folder.join(name).is_file());
+    let made = files::names(&folder)?;
     let sums = shell.cmd_in(FOLDER, "sha256sum", made.iter().map(String::as_str)).output()?;
     fs::write(folder.join(CHECKSUMS), sums.stdout)?;
     try_out(shell, &folder, &name, version)?;
     shell.print(format_args!("{FOLDER}: {} and {CHECKSUMS}", made.join(", ")));
-    Ok(())
-}
-
-/// Removes the files of an earlier call, and no others.
-fn remove_earlier(folder: &Path) -> Result<()> {
-    for name in files::names(folder)? {
-        let is_ours = ["rakwire-", "create-rakwire-"].iter().any(|prefix| name.starts_with(prefix));
-        let is_made = name == CHECKSUMS || is_ours && name.contains('.');
-        if is_made && folder.join(&name).is_file() {
-            fs::remove_file(folder.join(name))?;
-        }
-    }
     Ok(())
 }
 
@@ -124,7 +108,10 @@ fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()
     for script in [script, create] {
         shell.cmd("sh", ["-euc", &script]).limit(LIMIT).folder(&trial.0).run()?;
     }
-    is_project(&trial.0.join("my-game"), version)?;
+    let manifest = fs::read_to_string(trial.0.join("my-game/package.json"))?;
+    if !manifest.contains(&format!("rakwire-{version}.tgz")) {
+        bail!("a project of `create-rakwire` does not use the rakwire of the release:\n{manifest}");
+    }
     let said = shell.cmd(text(&trial.0.join("rakwire"))?, ["--version"]).output()?;
     if !said.stdout.contains(version) {
         bail!("the program `rakwire` of {version} prints the version {:?}", said.stdout);
@@ -140,20 +127,6 @@ fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()
     relay.check()?;
     if received.stdout.trim() != "echo of 4 bytes" {
         bail!("a player with the files of the release received {:?}", received.stdout);
-    }
-    Ok(())
-}
-
-/// Fails if a folder is not a project with the packed npm package.
-fn is_project(folder: &Path, version: &str) -> Result<()> {
-    for file in PROJECT {
-        if !folder.join(file).is_file() {
-            bail!("a project of `create-rakwire` lacks {file}");
-        }
-    }
-    let manifest = fs::read_to_string(folder.join("package.json"))?;
-    if !manifest.contains(&format!("rakwire-{version}.tgz")) {
-        bail!("a project of `create-rakwire` does not use the rakwire of the release:\n{manifest}");
     }
     Ok(())
 }
