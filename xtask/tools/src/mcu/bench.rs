@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::scenarios::echo;
+use super::scenarios::parrot;
 use crate::measurements::Measurements;
 use xtask::artifacts;
 use xtask::files;
@@ -85,7 +85,7 @@ fn throughput(shell: &Shell) -> Result<()> {
     let folder = firmware::build(shell, EMULATED, THUMB_M4, &["--bin", "throughput"])?;
     let firmware = firmware::built(&folder, THUMB_M4, "throughput")?;
     let rakwire = artifacts::fast_programs(shell)?.rakwire;
-    let raw = echo()?;
+    let raw = parrot()?;
     let raw_port = raw.local_addr()?.port().to_string();
     let server = Service::start(shell, "the server", &rakwire, &["echo", "--listen", "127.0.0.1:0"])?;
     let port = server.address.rsplit(':').next().unwrap_or_default();

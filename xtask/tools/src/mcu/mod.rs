@@ -2,16 +2,13 @@
 
 pub(crate) mod bench;
 mod games;
-mod link;
 mod scenarios;
-mod server_key;
 
 use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
-use self::games::Games;
-use self::scenarios::{FOREIGN, Scenarios};
+use self::scenarios::{FOREIGN, Host};
 use xtask::artifacts;
 use xtask::firmware::{self, EMULATED};
 use xtask::setup::{Need, PEERS};
@@ -58,32 +55,19 @@ fn run(result: &Shell, options: &Options) -> Result<()> {
     let shell = &result.with_free_stdout();
     let programs = artifacts::built_programs(shell)?;
     let folder = firmware::build(shell, EMULATED, THUMB_M4, &[])?;
-    let built = |name| firmware::built(&folder, THUMB_M4, name);
     firmware::build(shell, EMULATED, THUMB_M4, &SECURE_SCENARIOS)?;
     let peers = shell.path(PEERS);
-    let scenarios = Scenarios {
-        shell,
-        firmware: built("scenarios")?,
-        secure: built("secure-scenarios")?,
-        quickstart: built("quickstart")?,
-        rakwire: programs.rakwire,
-        peers,
-    };
-    let games = Games {
-        shell,
-        firmware: built("player")?,
-        replication: built("replication")?,
-        server: programs.snowfight,
-    };
+    let host =
+        Host { shell, firmware: folder, rakwire: programs.rakwire, snowfight: programs.snowfight, peers };
     for run in 0..options.repeat {
-        let line = smoke(&scenarios, &games)?;
+        let line = smoke(&host)?;
         shell.note(format_args!("mcu: run {} of {} passed", run + 1, options.repeat));
         if run + 1 == options.repeat && options.soak.is_none() {
             result.print(line);
         }
     }
     if let Some(minutes) = options.soak {
-        let soak = scenarios.soak(minutes)?;
+        let soak = host.soak(minutes)?;
         result.print(json!({
             "ok": true,
             "minutes": minutes,
@@ -102,36 +86,31 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
 }
 
 /// Runs every scenario, and returns the result as a line of JSON.
-fn smoke(scenarios: &Scenarios<'_>, games: &Games<'_>) -> Result<String> {
-    let clean = scenarios.clean()?;
+fn smoke(host: &Host<'_>) -> Result<String> {
+    let clean = host.clean()?;
     if clean.round_trips < 2_000.0 {
         bail!("there were only {} round trips", clean.round_trips);
     }
-    let lossy = scenarios.lossy()?;
-    let secure = scenarios.secure()?;
-    let fixed = scenarios.fixed_address()?;
-    let other_version = scenarios.other_version()?;
+    let lossy = host.lossy()?;
+    let secure = host.secure()?;
+    let fixed = host.fixed_address()?;
+    let other_version = host.other_version()?;
     let own = [&clean, &lossy, &secure, &fixed, &other_version];
     let mut round_trips: f64 = own.iter().map(|exchange| exchange.round_trips).sum();
     let mut foreign = Vec::new();
     for peer in FOREIGN {
-        let exchange = scenarios.foreign(peer)?;
+        let exchange = host.foreign(peer)?;
         round_trips += exchange.round_trips;
         foreign.push(peer.0);
     }
-    let stack = clean.stack.max(lossy.stack).max(games.all()?);
+    let stack = clean.stack.max(lossy.stack).max(host.games()?);
     if stack > MOST_STACK {
         bail!("{stack} bytes of stack were used, more than {MOST_STACK}");
     }
     if secure.stack > MOST_STACK_SECURE {
         bail!("{} bytes of stack were used, more than {MOST_STACK_SECURE}", secure.stack);
     }
-    scenarios.full_pool()?;
-    scenarios.restart()?;
-    scenarios.link_loss()?;
-    scenarios.telemetry()?;
-    scenarios.quickstart()?;
-    scenarios.wrong_servers()?;
+    host.others()?;
     let result = json!({
         "ok": true,
         "round_trips": round_trips as u64,

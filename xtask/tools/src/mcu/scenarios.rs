@@ -1,33 +1,35 @@
 //! Scenarios that the firmware in QEMU must survive.
 
+use std::io::Write;
 use std::net::UdpSocket;
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::link::NetworkLink;
-use super::server_key::ServerKey;
-use xtask::mcu::{Machine, Report};
+use xtask::files;
+use xtask::firmware;
+use xtask::mcu::{Machine, NETWORK, Report, at};
 use xtask::process::describe;
 use xtask::service::Service;
 use xtask::shell::Shell;
+use xtask::targets::THUMB_M4;
 
 /// Time limit of a scenario; the firmware itself gives up earlier.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(600);
 /// A third of all datagrams is lost; others are reordered or duplicated.
 const BAD_NETWORK: &str = "loss=30%,latency=2ms,jitter=4ms,reorder=10%,duplicate=2%,seed=1";
+const ANY: &str = "127.0.0.1:0";
 
-/// The programs on the host.
-pub(crate) struct Scenarios<'a> {
+/// The firmware, and the programs on the host.
+pub(crate) struct Host<'a> {
     pub(crate) shell: &'a Shell,
+    /// The folder with the builds of firmware.
     pub(crate) firmware: PathBuf,
-    /// The firmware with secure connections.
-    pub(crate) secure: PathBuf,
-    /// The single-file example.
-    pub(crate) quickstart: PathBuf,
     pub(crate) rakwire: PathBuf,
+    pub(crate) snowfight: PathBuf,
     pub(crate) peers: PathBuf,
 }
 
@@ -49,192 +51,236 @@ impl Exchange {
             stack: report.number("stack")?,
         })
     }
+
+    /// Fails unless the simulated network has lost datagrams.
+    fn with_losses(self) -> Result<Self> {
+        if self.loss_percent < 5.0 {
+            bail!("only {:.1} % were lost: the simulated network had no effect", self.loss_percent);
+        }
+        Ok(self)
+    }
 }
 
-/// The other RakNet servers: the program in `interop/`, the protocol version, and whether a message of many parts is
-/// returned whole (one echoes the parts as they arrive).
-pub(crate) const FOREIGN: [(&str, u8); 3] = [("cpp-peer", 6), ("rust-raknet-peer", 10), ("python-peer", 11)];
+/// The other RakNet servers: the program in `interop/`, and the protocol version.
+pub(crate) const FOREIGN: [(&str, &str); 3] =
+    [("cpp-peer", "6"), ("rust-raknet-peer", "10"), ("python-peer", "11")];
 
-impl Scenarios<'_> {
+impl Host<'_> {
+    /// Starts a program of the firmware.
+    pub(super) fn start(
+        &self,
+        program: &str,
+        arguments: &[&str],
+        qemu: &[&str],
+        limit: Duration,
+    ) -> Result<Machine> {
+        self.shell.note(format_args!("mcu: {program} {}", arguments.join(" ")));
+        let arguments: Vec<_> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let firmware = firmware::built(&self.firmware, THUMB_M4, program)?;
+        Machine::start(self.shell, &firmware, &arguments, qemu, limit)
+    }
+
+    fn scenario(&self, name: &str, address: &str, arguments: &[&str], qemu: &[&str]) -> Result<Machine> {
+        self.scenario_of("scenarios", name, address, arguments, qemu)
+    }
+
+    fn scenario_of(
+        &self,
+        program: &str,
+        name: &str,
+        address: &str,
+        arguments: &[&str],
+        qemu: &[&str],
+    ) -> Result<Machine> {
+        let port = format!("port={}", address.rsplit(':').next().unwrap_or_default());
+        let own = [&format!("scenario={name}"), &*port];
+        self.start(program, &[&own[..], arguments].concat(), qemu, LIMIT)
+    }
+
+    fn echo(&self, listen: &str, more: &[&str]) -> Result<Service> {
+        Service::start(
+            self.shell,
+            "the server",
+            &self.rakwire,
+            &[&["echo", "--listen", listen], more].concat(),
+        )
+    }
+
+    /// Exchanges messages with a server that has these arguments.
+    fn exchange(&self, server: &[&str], arguments: &[&str]) -> Result<Exchange> {
+        let server = self.echo(ANY, server)?;
+        Exchange::of(&self.scenario("exchange", &server.address, arguments, &[])?.succeed()?)
+    }
+
     /// Makes 2,000 round trips, and sends 20 KB in parts both ways.
     pub(crate) fn clean(&self) -> Result<Exchange> {
-        let server = self.serve("127.0.0.1:0", &[])?;
-        self.exchange(&server, &["count=2000", "large=3"])
+        self.exchange(&[], &["count=2000", "large=3"])
     }
 
     /// The same over a network that loses almost every third datagram.
     pub(crate) fn lossy(&self) -> Result<Exchange> {
-        let server = self.serve("127.0.0.1:0", &["--simulate", BAD_NETWORK])?;
-        has_lost(self.exchange(&server, &["count=200", "large=1", "timeout=60"])?)
+        self.exchange(&["--simulate", BAD_NETWORK], &["count=200", "large=1", "timeout=60"])?.with_losses()
+    }
+
+    /// Uses a fixed address instead of DHCP.
+    pub(crate) fn fixed_address(&self) -> Result<Exchange> {
+        self.exchange(&[], &["count=50", "large=0", "network=fixed"])
+    }
+
+    /// Connects to a server with another protocol version than the first that the firmware announces.
+    pub(crate) fn other_version(&self) -> Result<Exchange> {
+        self.exchange(&["--protocol", "9"], &["count=50", "large=0"])
     }
 
     /// Repeats the exchange with a server that requires secure connections and has the key that the board trusts. The
     /// board must refuse another server, which has another key.
     pub(crate) fn secure(&self) -> Result<Exchange> {
-        let key = ServerKey::generate(self.shell, &self.rakwire)?;
-        let server = self.serve("127.0.0.1:0", &["--secure", key.file()?, "--simulate", BAD_NETWORK])?;
-        let known = format!("server-key={}", key.public);
-        let arguments = ["count=200", "large=1", "timeout=60", &known];
-        let exchange = has_lost(Exchange::of(&self.start_secure(&server.address, &arguments)?.succeed()?)?)?;
-        drop(key);
-        let other = ServerKey::generate(self.shell, &self.rakwire)?;
-        let machine = self.start_secure(&server.address, &[&format!("server-key={}", other.public)])?;
-        is_refused(machine, "the server has another public key")?;
-        Ok(exchange)
+        let (file, key) = self.new_key("own")?;
+        let server = self.echo(ANY, &["--secure", &file, "--simulate", BAD_NETWORK])?;
+        let exchange = |arguments: &[&str]| {
+            self.scenario_of("secure-scenarios", "exchange", &server.address, arguments, &[])
+        };
+        let arguments = ["count=200", "large=1", "timeout=60", &key];
+        let good = Exchange::of(&exchange(&arguments)?.succeed()?)?.with_losses()?;
+        is_refused(exchange(&[&self.new_key("other")?.1])?, "the server has another public key")?;
+        Ok(good)
+    }
+
+    /// Creates a key in the same way as operators; returns its file and the argument with the public key.
+    fn new_key(&self, name: &str) -> Result<(String, String)> {
+        let file = self.shell.path(&format!("target/mcu/{name}.key"));
+        files::remove_file(&file)?;
+        file.parent().map_or(Ok(()), files::create_folder)?;
+        let output = self.shell.cmd(files::text(&self.rakwire)?, ["keygen", files::text(&file)?]).output()?;
+        let public = output.stdout.lines().next().filter(|_| output.status.success());
+        Ok((
+            files::text(&file)?.to_owned(),
+            format!("server-key={}", public.context("rakwire keygen printed no key")?),
+        ))
     }
 
     /// Makes round trips with another RakNet server.
-    pub(crate) fn foreign(&self, (name, protocol): (&'static str, u8)) -> Result<Exchange> {
-        let number = protocol.to_string();
-        let program = self.peers.join(name);
-        let args = ["server", "--port", "0", "--protocol", &number];
-        let server = Service::start(self.shell, name, &program, &args)?;
-        self.exchange(&server, &["count=500", "large=1", &format!("protocol={protocol}")])
-    }
-
-    /// Uses a fixed address instead of DHCP.
-    pub(crate) fn fixed_address(&self) -> Result<Exchange> {
-        let server = self.serve("127.0.0.1:0", &[])?;
-        self.exchange(&server, &["count=50", "large=0", "network=fixed"])
-    }
-
-    /// Connects to a server with another protocol version than the first that the firmware announces.
-    pub(crate) fn other_version(&self) -> Result<Exchange> {
-        let server = self.serve("127.0.0.1:0", &["--protocol", "9"])?;
-        self.exchange(&server, &["count=50", "large=0"])
+    pub(crate) fn foreign(&self, (name, protocol): (&'static str, &str)) -> Result<Exchange> {
+        let args = ["server", "--port", "0", "--protocol", protocol];
+        let server = Service::start(self.shell, name, &self.peers.join(name), &args)?;
+        let arguments = ["count=500", "large=1", &format!("protocol={protocol}")];
+        Exchange::of(&self.scenario("exchange", &server.address, &arguments, &[])?.succeed()?)
     }
 
     /// Makes round trips in real time.
     pub(crate) fn soak(&self, minutes: u64) -> Result<Exchange> {
-        let server = self.serve("127.0.0.1:0", &["--simulate", "loss=1%,latency=1ms,jitter=2ms,seed=2"])?;
-        let seconds = format!("seconds={}", minutes * 60);
-        let limit = LIMIT + Duration::from_secs(minutes * 60);
-        let firmware = &self.firmware;
-        Exchange::of(&self.start_with(firmware, &server.address, "soak", &[&seconds], &[], limit)?.succeed()?)
+        let server = self.echo(ANY, &["--simulate", "loss=1%,latency=1ms,jitter=2ms,seed=2"])?;
+        let port = server.address.rsplit(':').next().unwrap_or_default();
+        let arguments = ["scenario=soak", &format!("port={port}"), &format!("seconds={}", minutes * 60)];
+        Exchange::of(
+            &self
+                .start("scenarios", &arguments, &[], LIMIT + Duration::from_secs(minutes * 60))?
+                .succeed()?,
+        )
     }
 
-    /// Sends more reliable messages than the memory holds.
-    pub(crate) fn full_pool(&self) -> Result<()> {
-        let server = self.serve("127.0.0.1:0", &[])?;
-        let report = self.start(&server.address, "full-pool", &[])?.succeed()?;
+    /// Runs the other scenarios.
+    pub(crate) fn others(&self) -> Result<()> {
+        // More reliable messages than the memory holds.
+        let server = self.echo(ANY, &[])?;
+        let report = self.scenario("full-pool", &server.address, &[], &[])?.succeed()?;
         if report.number("fitting")? >= report.number("messages")? {
             bail!("the pool was never full");
         }
-        Ok(())
+        // The telemetry example. The last messages may still be on their way back.
+        let report = self.scenario("telemetry", &server.address, &["count=300"], &[])?.succeed()?;
+        if report.number("others")? < 0.5 * report.number("values")? {
+            bail!("too few of the values came back");
+        }
+        // The single-file example of the boards: its messages are echoed.
+        let mut machine = self.start("quickstart", &[&at(&server.address)], &[], LIMIT)?;
+        machine.wait_for("sent message 2")?;
+        machine.wait_for("received [0x90, 0x02]")?;
+        drop(server);
+        self.restart()?;
+        self.link_loss()?;
+        self.wrong_servers()
     }
 
     /// A server is killed and replaced.
-    pub(crate) fn restart(&self) -> Result<()> {
-        let server = self.serve("127.0.0.1:0", &[])?;
+    fn restart(&self) -> Result<()> {
+        let server = self.echo(ANY, &[])?;
         let address = server.address.clone();
-        let arguments = ["sessions=2", "count=100", "timeout=3"];
-        let mut machine = self.start(&address, "restart", &arguments)?;
+        let mut machine =
+            self.scenario("restart", &address, &["sessions=2", "count=100", "timeout=3"], &[])?;
         machine.wait_for("SESSION 1")?;
         server.kill();
         machine.wait_for("session 1:")?;
-        let _server = self.serve(&address, &[])?;
+        let _server = self.echo(&address, &[])?;
         machine.wait_for("SESSION 2")?;
-        let report = machine.succeed()?;
-        if report.number("sessions")? < 2.0 {
+        if machine.succeed()?.number("sessions")? < 2.0 {
             bail!("there was no second session");
         }
         Ok(())
     }
 
     /// A network link goes down and comes up again.
-    pub(crate) fn link_loss(&self) -> Result<()> {
-        let server = self.serve("127.0.0.1:0", &[])?;
+    fn link_loss(&self) -> Result<()> {
+        let server = self.echo(ANY, &[])?;
         let mut link = NetworkLink::new();
         let arguments = ["sessions=2", "count=100", "timeout=3"];
-        let (firmware, option) = (&self.firmware, link.option());
-        let monitor = ["-monitor", &option];
         let mut machine =
-            self.start_with(firmware, &server.address, "restart", &arguments, &monitor, LIMIT)?;
+            self.scenario("restart", &server.address, &arguments, &["-monitor", &link.option()])?;
         machine.wait_for("SESSION 1")?;
-        link.take_down()?;
+        link.set("off")?;
         machine.wait_for("link_up = false")?;
         machine.wait_for("session 1:")?;
-        link.bring_up()?;
+        link.set("on")?;
         machine.wait_for("SESSION 2")?;
-        machine.succeed()?;
-        Ok(())
-    }
-
-    /// Runs the telemetry example.
-    pub(crate) fn telemetry(&self) -> Result<()> {
-        let server = self.serve("127.0.0.1:0", &[])?;
-        let report = self.start(&server.address, "telemetry", &["count=300"])?.succeed()?;
-        // The last messages may still be in flight.
-        if report.number("others")? < 0.5 * report.number("values")? {
-            bail!("too few of the values came back");
-        }
-        Ok(())
-    }
-
-    /// Runs the single-file example of the boards: its messages are echoed.
-    pub(crate) fn quickstart(&self) -> Result<()> {
-        let server = self.serve("127.0.0.1:0", &[])?;
-        let arguments = [xtask::mcu::at(&server.address)];
-        let mut machine = Machine::start(self.shell, &self.quickstart, &arguments, &[], LIMIT)?;
-        machine.wait_for("sent message 2")?;
-        machine.wait_for("received [0x90, 0x02]")
+        machine.succeed().map(drop)
     }
 
     /// With missing and unsuitable servers the firmware reports the error and ends without a panic.
-    pub(crate) fn wrong_servers(&self) -> Result<()> {
-        let deaf = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
-        is_refused(
-            self.start(&deaf.local_addr()?.to_string(), "exchange", &[])?,
-            "the server does not answer",
-        )?;
-
-        let parrot = echo()?;
+    fn wrong_servers(&self) -> Result<()> {
+        let exchange = |address: &str| self.scenario("exchange", address, &[], &[]);
+        let deaf = UdpSocket::bind(ANY).context("there is no free port")?;
+        is_refused(exchange(&deaf.local_addr()?.to_string())?, "the server does not answer")?;
+        let parrot = parrot()?;
         let address = parrot.local_addr()?.to_string();
-        is_refused(self.start(&address, "exchange", &[])?, "the server does not answer")?;
+        is_refused(exchange(&address)?, "the server does not answer")?;
         // An empty datagram ends the thread.
         parrot.send_to(&[], &address)?;
+        let guarded = self.echo(ANY, &["--password", "friends"])?;
+        is_refused(exchange(&guarded.address)?, "the server requires another password")
+    }
+}
 
-        let guarded = self.serve("127.0.0.1:0", &["--password", "friends"])?;
-        is_refused(self.start(&guarded.address, "exchange", &[])?, "the server requires another password")
+/// The network link of an emulated machine, controlled through QEMU's monitor.
+pub(super) struct NetworkLink {
+    monitor: PathBuf,
+    stream: Option<UnixStream>,
+}
+
+impl NetworkLink {
+    pub(super) fn new() -> Self {
+        let monitor = std::env::temp_dir().join(format!("rakwire-monitor-{}", std::process::id()));
+        Self { monitor, stream: None }
     }
 
-    fn exchange(&self, server: &Service, arguments: &[&str]) -> Result<Exchange> {
-        Exchange::of(&self.start(&server.address, "exchange", arguments)?.succeed()?)
+    /// Returns the value of QEMU's `-monitor`.
+    pub(super) fn option(&self) -> String {
+        format!("unix:{},server=on,wait=off", self.monitor.display())
     }
 
-    fn serve(&self, listen: &str, more: &[&str]) -> Result<Service> {
-        let args: Vec<_> = ["echo", "--listen", listen].iter().chain(more).copied().collect();
-        Service::start(self.shell, "the server", &self.rakwire, &args)
-    }
-
-    fn start(&self, address: &str, scenario: &str, arguments: &[&str]) -> Result<Machine> {
-        self.start_with(&self.firmware, address, scenario, arguments, &[], LIMIT)
-    }
-
-    fn start_secure(&self, address: &str, arguments: &[&str]) -> Result<Machine> {
-        self.start_with(&self.secure, address, "exchange", arguments, &[], LIMIT)
-    }
-
-    fn start_with(
-        &self,
-        firmware: &Path,
-        address: &str,
-        scenario: &str,
-        arguments: &[&str],
-        qemu: &[&str],
-        limit: Duration,
-    ) -> Result<Machine> {
-        let port = address.rsplit(':').next().unwrap_or_default();
-        let own = [format!("scenario={scenario}"), format!("port={port}")];
-        let all: Vec<_> = own.into_iter().chain(arguments.iter().map(|word| (*word).to_owned())).collect();
-        self.shell.note(format_args!("mcu: {}", all.join(" ")));
-        Machine::start(self.shell, firmware, &all, qemu, limit)
+    /// Sets it `on` or `off`.
+    pub(super) fn set(&mut self, state: &str) -> Result<()> {
+        let stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => UnixStream::connect(&self.monitor).context("QEMU's monitor cannot be reached")?,
+        };
+        writeln!(self.stream.insert(stream), "set_link {NETWORK} {state}")
+            .context("QEMU's monitor cannot be written to")
     }
 }
 
 /// Returns a socket on which a thread returns every datagram, until an empty one.
-pub(super) fn echo() -> Result<UdpSocket> {
-    let socket = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
+pub(super) fn parrot() -> Result<UdpSocket> {
+    let socket = UdpSocket::bind(ANY).context("there is no free port")?;
     let echo = socket.try_clone()?;
     thread::spawn(move || {
         let mut buffer = [0; 2_048];
@@ -245,14 +291,6 @@ pub(super) fn echo() -> Result<UdpSocket> {
         }
     });
     Ok(socket)
-}
-
-/// Fails unless the simulated network has lost datagrams.
-fn has_lost(exchange: Exchange) -> Result<Exchange> {
-    if exchange.loss_percent < 5.0 {
-        bail!("only {:.1} % were lost: the simulated network had no effect", exchange.loss_percent);
-    }
-    Ok(exchange)
 }
 
 /// Fails unless the firmware has reported this reason and ended.
