@@ -1,9 +1,11 @@
 // Usage: smoke.mjs URL METRICS FOLDER [--look | --ways=WAY,…]. Two pages play against each other in the running demo,
 // once with each protocol and once with replication.
 //
-// Prints one line of JSON, including the relay's metrics, and saves screenshots in the folder. `--ways=game,raknet`
+// Prints one line of JSON, including the relay's metrics, fails unless the games went as expected, and saves screenshots in
+// the folder. `--ways=game,raknet`
 // leaves out the others. `--look` only takes a screenshot of a game with bots.
 
+import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { SOFTWARE_WEBGL, launch } from "./browser.mjs";
@@ -15,6 +17,12 @@ const LARGE = { viewport: { width: 1024, height: 640 }, ...CALM };
 const SMALL = { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true, ...CALM };
 const LOOK_MS = 2_000;
 const ACTION_MS = 120_000;
+/** The number of hits after which a player dies. */
+const HEALTH = 3;
+/** The text of the lock on the winner's page; that of a secure connection depends on the key in the link. */
+const LOCKS = { game: /^$/, raknet: /Secure: the server of this link/, replication: /Encrypted, to any server/ };
+/** Over loopback the median round trip is longer only if a page or the relay delays datagrams. */
+const ROUND_TRIP_MS = 50;
 
 async function open(browser, address, options) {
   const page = await browser.newPage(options);
@@ -42,6 +50,25 @@ async function drive(browser, url, folder, outcome) {
     };
     outcome[way] = await fight(winner, loser, way, picture);
     await Promise.all([winner, loser].map(({ page }) => page.close()));
+    checkGame(way, outcome[way]);
+  }
+}
+
+function checkWalk({ before, after }, how) {
+  assert(Math.hypot(after.x - before.x, after.y - before.y) >= 1, `no player moved ${how}`);
+}
+
+function checkGame(way, game) {
+  checkWalk(game, "by the keyboard");
+  checkWalk(game.touch, "by touch");
+  assert(Number.isInteger(game.holder), "no player held anything");
+  assert.equal(game.damage, HEALTH, "the damage");
+  assert.deepEqual([game.won.state, game.lost.state], ["won", "lost"]);
+  assert.match(game.lock, LOCKS[way]);
+  assert.equal(game.world.includes("Replication"), way === "replication", game.world);
+  for (const { relay_drops: drops, round_trip_ms: trips } of game.pages) {
+    assert(drops.toClient !== undefined && drops.toServer !== undefined, "the relay's drops are missing");
+    assert(trips.connection.p50 < ROUND_TRIP_MS, `the median round trip took ${trips.connection.p50} ms`);
   }
 }
 
@@ -59,6 +86,7 @@ async function look(browser, url, folder, outcome) {
   await sleep(LOOK_MS);
   await guest.page.screenshot({ path: `${folder}/bots.png` });
   outcome.players = await guest.page.evaluate(() => window.snowfight.scene.filter(({ kind }) => kind === "player").length);
+  assert(outcome.players >= 2, `a new player sees ${outcome.players} players`);
 }
 
 /** Returns how many datagrams the relay has dropped since its start because a queue was full. */
@@ -83,6 +111,7 @@ try {
   browser = await launch(SOFTWARE_WEBGL);
   await (mode === "--look" ? look : drive)(browser, url, folder, outcome);
   outcome.queue_full_drops = await queueFullDrops(metrics);
+  assert.equal(outcome.queue_full_drops, 0, "datagrams that the relay dropped because a queue was full");
 } catch (error) {
   outcome.error = error.message;
 } finally {

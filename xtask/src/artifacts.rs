@@ -1,6 +1,7 @@
 //! Build outputs of the commands: packages and pages for browsers, programs, and tests.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -10,20 +11,19 @@ use crate::shell::Shell;
 use crate::targets::{STATIC, WASM};
 
 /// The WebAssembly file of the npm package.
-pub const WASM_FILE: &str = "wasm/pkg/rakwire.wasm";
+const WASM_FILE: &str = "wasm/pkg/rakwire.wasm";
 /// The package with the game's client and messages.
 pub(crate) const GAME_PACKAGE: &str = "snowfight/wasm/pkg";
 /// The page, ready to be served.
 pub const PAGE: &str = "web/dist";
 
-/// Prints the sizes and the imported modules of a WebAssembly file as JSON.
-const INSPECT: &str = include_str!("inspect.mjs");
-
 /// Builds the npm package as its README describes: WebAssembly and glue in wasm/pkg, the TypeScript API in wasm/dist.
 pub fn npm_package(shell: &Shell) -> Result<String> {
     shell.cmd_for(WASM, "wasm", "npm", ["run", "build"]).run()?;
-    let Inspection { raw, gzip, .. } = inspect_wasm(shell)?;
-    Ok(format!("{WASM_FILE} has {raw} bytes, {gzip} with gzip"))
+    let bytes = fs::metadata(shell.path(WASM_FILE))
+        .with_context(|| format!("the build did not produce {WASM_FILE}"))?
+        .len();
+    Ok(format!("{WASM_FILE} has {bytes} bytes"))
 }
 
 /// Builds the package with the game's client and messages, in snowfight/wasm/pkg.
@@ -57,21 +57,12 @@ pub(crate) fn wasm_pack(shell: &Shell, folder: &str) -> Result<()> {
 /// Builds the page with the demo WebAssembly, without type checks.
 pub(crate) fn demo_page(shell: &Shell) -> Result<String> {
     shell.cmd_in("web", "node_modules/.bin/vite", ["build"]).run()?;
-    built_page(shell)
+    Ok(PAGE.to_owned())
 }
 
 /// Builds the page.
 pub fn page(shell: &Shell) -> Result<String> {
     shell.cmd_in("web", "npm", ["run", "build"]).run()?;
-    built_page(shell)
-}
-
-fn built_page(shell: &Shell) -> Result<String> {
-    for page in ["index.html", "echo.html", "overhead.html", "servers.html"] {
-        if !shell.path(PAGE).join(page).is_file() {
-            bail!("the build of the pages did not produce {PAGE}/{page}");
-        }
-    }
     Ok(PAGE.to_owned())
 }
 
@@ -93,37 +84,28 @@ pub fn programs(shell: &Shell) -> Result<String> {
 
 const DEMO_PROGRAMS: [&str; 3] = ["rakwire-relay", "snowfight-server", "demo-echo"];
 
-/// The programs that the demo runs.
-pub(crate) struct DemoPrograms {
-    pub(crate) relay: PathBuf,
-    pub(crate) snowfight: PathBuf,
-    pub(crate) echo: PathBuf,
-}
-
 /// Builds the programs of the demo, without features that it does not use: the command-line tool, and the relay's
 /// certificates.
 pub(crate) fn demo_programs(shell: &Shell) -> Result<String> {
     let packages = ["build", "-p", "rakwire-relay", "--no-default-features", "-p", "snowfight-server"];
     let programs = DEMO_PROGRAMS.iter().flat_map(|name| ["--bin", name]);
     shell.cmd("cargo", packages.into_iter().chain(programs)).run()?;
-    built_demo_programs(shell).map(|programs| format!("{}, and others", programs.snowfight.display()))
+    Ok(built_demo_programs(shell)?[1].display().to_string() + ", and others")
 }
 
-/// Returns the programs of the demo as built by [`demo_programs`] or [`host_tests`].
-pub(crate) fn built_demo_programs(shell: &Shell) -> Result<DemoPrograms> {
-    let folder = target_dir(shell)?.join("debug");
-    let [relay, snowfight, echo] = DEMO_PROGRAMS.map(|name| folder.join(name));
-    for program in [&relay, &snowfight, &echo] {
-        check_is_there(program)?;
-    }
-    Ok(DemoPrograms { relay, snowfight, echo })
+/// Returns the relay, the game server and the echo server of the demo as built by [`demo_programs`] or [`host_tests`].
+pub(crate) fn built_demo_programs(shell: &Shell) -> Result<[PathBuf; 3]> {
+    built(shell, "debug", DEMO_PROGRAMS)
 }
 
-fn check_is_there(program: &Path) -> Result<()> {
-    if !program.is_file() {
-        bail!("the build did not produce {}", program.display());
+/// Returns programs in the build folder of a profile.
+fn built<const N: usize>(shell: &Shell, profile: &str, names: [&str; N]) -> Result<[PathBuf; N]> {
+    let folder = target_dir(shell)?.join(profile);
+    let programs = names.map(|name| folder.join(name));
+    match programs.iter().find(|program| !program.is_file()) {
+        Some(missing) => bail!("the build did not produce {}", missing.display()),
+        None => Ok(programs),
     }
-    Ok(())
 }
 
 /// The tests of all crates. A single command builds each dependency once, with the features of all of them.
@@ -151,22 +133,15 @@ pub fn static_programs(shell: &Shell) -> Result<[PathBuf; 2]> {
     let build = ["build", "--release", "--locked", "--bins", "--target", STATIC];
     let packages = ["-p", "rakwire-cli", "-p", "rakwire-relay"];
     shell.cmd_for(STATIC, ".", "cargo", build.into_iter().chain(packages)).run()?;
-    let folder = target_dir(shell)?.join(STATIC).join("release");
-    let programs = ["rakwire", "rakwire-relay"].map(|name| folder.join(name));
-    programs.iter().try_for_each(|program| check_is_there(program))?;
-    Ok(programs)
+    built(shell, &format!("{STATIC}/release"), ["rakwire", "rakwire-relay"])
 }
 
 const PROGRAM_PACKAGES: [&str; 6] = ["-p", "rakwire-cli", "-p", "rakwire-relay", "-p", "snowfight-server"];
 
 fn programs_of(shell: &Shell, profile: &str) -> Result<Programs> {
-    let folder = target_dir(shell)?.join(profile);
     let [rakwire, relay, snowfight] =
-        ["rakwire", "rakwire-relay", "snowfight-server"].map(|name| folder.join(name));
+        built(shell, profile, ["rakwire", "rakwire-relay", "snowfight-server"])?;
     let programs = Programs { rakwire, relay, snowfight };
-    for program in [&programs.rakwire, &programs.relay, &programs.snowfight] {
-        check_is_there(program)?;
-    }
     shell.set("RAKWIRE_BIN", &programs.rakwire);
     shell.set("RAKWIRE_RELAY_BIN", &programs.relay);
     shell.set("SNOWFIGHT_BIN", &programs.snowfight);
@@ -187,34 +162,6 @@ pub fn benchmark(shell: &Shell) -> Result<String> {
     Ok("rakwire-bench".to_owned())
 }
 
-/// Properties of a WebAssembly file.
-pub struct Inspection {
-    raw: u64,
-    /// Size in bytes, compressed at the highest level.
-    pub gzip: u64,
-    /// The modules that it imports from.
-    pub imports: Vec<String>,
-}
-
-/// Reads the sizes and the imports of the WebAssembly file of the npm package.
-pub fn inspect_wasm(shell: &Shell) -> Result<Inspection> {
-    let output = shell.cmd("node", ["--input-type=module", "--eval", INSPECT, WASM_FILE]).output()?;
-    if !output.status.success() {
-        bail!("{WASM_FILE} cannot be inspected");
-    }
-    parse_inspection(&output.stdout).context("the inspection of the WebAssembly file is not valid")
-}
-
-fn parse_inspection(printed: &str) -> Option<Inspection> {
-    let value: Value = serde_json::from_str(printed).ok()?;
-    let imports = value["imports"].as_array()?.iter();
-    Some(Inspection {
-        raw: value["raw"].as_u64()?,
-        gzip: value["gzip"].as_u64()?,
-        imports: imports.map(|module| module.as_str().map(str::to_owned)).collect::<Option<_>>()?,
-    })
-}
-
 /// Returns the output of `cargo metadata` about the packages of the workspace.
 pub fn metadata(shell: &Shell) -> Result<Value> {
     let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
@@ -228,18 +175,4 @@ pub fn target_dir(shell: &Shell) -> Result<PathBuf> {
         .as_str()
         .map(PathBuf::from)
         .context("`cargo metadata` reports no target folder")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_inspection_is_parsed() {
-        let found = parse_inspection(r#"{"raw":10,"gzip":5,"imports":["./rakwire_bg.js","env"]}"#).unwrap();
-        assert_eq!((found.raw, found.gzip), (10, 5));
-        assert_eq!(found.imports, ["./rakwire_bg.js", "env"]);
-        assert!(parse_inspection("{}").is_none());
-        assert!(parse_inspection("not json").is_none());
-    }
 }

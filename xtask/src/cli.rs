@@ -3,6 +3,7 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::demo;
+use crate::setup::Need;
 use crate::stage::Tier;
 
 /// The commands of `xtask-tools` and their descriptions.
@@ -21,12 +22,10 @@ const LIST_HELP: &str = "List the stages with tier, last duration, needs and pur
 
 /// A command with its options.
 pub enum Request {
-    /// Installs the tools.
+    /// Installs all tools.
     Setup,
-    /// Builds the npm package.
-    Wasm,
-    /// Builds the page.
-    Web,
+    /// Builds something: the npm package, or the page.
+    Build(Need),
     /// Builds the site, or only the book.
     Site {
         /// True to leave out the references and the demo.
@@ -167,8 +166,8 @@ fn request(matches: &ArgMatches) -> Request {
         return Request::Tier(tier, selection(of_command));
     }
     match name {
-        "wasm" => Request::Wasm,
-        "web" => Request::Web,
+        "wasm" => Request::Build(Need::NpmPackage),
+        "web" => Request::Build(Need::Page),
         "site" => Request::Site { only_book: of_command.get_flag("book") },
         "demo" => Request::Demo(demo_options(of_command)),
         "setup" => Request::Setup,
@@ -244,19 +243,6 @@ mod tests {
         let Request::Tools(args) = parsed("bench -h") else { panic!("not of the tools") };
         assert_eq!(args, ["bench", "-h"]);
         assert!(matches!(parsed("fuzz"), Request::Tools(args) if args == ["fuzz"]));
-    }
-
-    #[test]
-    fn the_runner_of_pairs_receives_all_its_arguments() {
-        let Request::Interop(args) = parsed("interop --only loss --json") else { panic!("no pairs") };
-        assert_eq!(args, ["--only", "loss", "--json"]);
-        assert!(matches!(parsed("interop"), Request::Interop(args) if args.is_empty()));
-    }
-
-    #[test]
-    fn the_book_can_be_built_alone() {
-        assert!(matches!(parsed("site"), Request::Site { only_book: false }));
-        assert!(matches!(parsed("site --book"), Request::Site { only_book: true }));
     }
 
     #[test]

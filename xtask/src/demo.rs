@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use serde_json::json;
 
 use crate::artifacts::{self, PAGE};
 use crate::files;
@@ -15,7 +16,7 @@ use crate::runner;
 use crate::service::Service;
 use crate::setup::Need;
 use crate::shell::Shell;
-use crate::slow_page::{self, CASES};
+use crate::slow_page;
 use crate::smoke;
 use crate::stop;
 use crate::tasks;
@@ -71,8 +72,7 @@ pub fn run(shell: &Shell, options: &Options) -> Result<()> {
         shell.print(smoke_test(&quiet, &smoke::WAYS)?);
         return Ok(());
     }
-    let port = Port::wanted(options.port);
-    port.check()?;
+    let port = free_port(options.port, DEFAULT_PORT)?;
     let more = if options.mcu { &mcu::PLAYER_NEEDS[..] } else { &[] };
     tasks::set_up(shell, &[&NEEDS[..], more].concat())?;
     let mut demo = Demo::start(shell, port, BOTS, &[])?;
@@ -92,18 +92,18 @@ pub fn run(shell: &Shell, options: &Options) -> Result<()> {
 
 /// Lets pages play the built demo once with each transport, and returns the results as a line of JSON.
 pub fn smoke_test(shell: &Shell, ways: &[&str]) -> Result<String> {
-    play(shell, BOTS, smoke::look)?;
-    play(shell, NO_BOTS, |shell, url, metrics| smoke::fight(shell, url, metrics, ways))
+    play(shell, BOTS, "--look")?;
+    play(shell, NO_BOTS, &format!("--ways={}", ways.join(",")))
 }
 
 /// Measures a slow page in all cases, each in its own demo, and returns a line of JSON.
 fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
     let Options { blocked, seconds, .. } = *options;
     let mut rows = Vec::new();
-    for (run, case) in (1..=options.runs).flat_map(|run| CASES.map(|case| (run, case))) {
+    for (run, case) in (1..=options.runs).flat_map(|run| slow_page::cases().map(move |case| (run, case))) {
         let path = shell.path(slow_page::LOG);
         let logged = shell.with_log(Log::create(&path)?);
-        let mut demo = Demo::start(&logged, Port::Exactly(ANY_PORT), NO_BOTS, case.server())?;
+        let mut demo = Demo::start(&logged, ANY_PORT, NO_BOTS, slow_page::server(case))?;
         let pages = slow_page::drive(&logged, demo.url(), case, blocked, seconds);
         demo.check()?;
         // The relay reports its counters when it ends, and the server once per second.
@@ -114,59 +114,33 @@ fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
         shell.note(&row);
         rows.push(row);
     }
-    Ok(slow_page::line(blocked, seconds, &rows).to_string())
+    Ok(json!({ "blocked_ms_of_100": blocked, "seconds": seconds, "rows": rows }).to_string())
 }
 
-/// Starts a demo with `bots`, and lets pages play it at its address. The relay's metrics have another address.
-fn play(shell: &Shell, bots: &str, game: impl Fn(&Shell, &str, &str) -> Result<String>) -> Result<String> {
-    let mut demo = Demo::start(shell, Port::Exactly(ANY_PORT), bots, &[])?;
-    let outcome = game(shell, &demo.game_url(), &demo.metrics);
+/// Starts a demo with `bots`, and lets pages use it in this mode of the driver.
+fn play(shell: &Shell, bots: &str, mode: &str) -> Result<String> {
+    let mut demo = Demo::start(shell, ANY_PORT, bots, &[])?;
+    let outcome = smoke::drive(shell, &demo.game_url(), &demo.metrics, mode);
     // If a server died, that explains the failure of a page better.
     demo.check()?;
     outcome
 }
 
-/// The port at which the page is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Port {
-    Exactly(u16),
-    Preferably(u16),
-}
-
-impl Port {
-    fn wanted(port: Option<u16>) -> Self {
-        port.map_or(Self::Preferably(DEFAULT_PORT), Self::Exactly)
-    }
-
-    /// Fails if another program uses the requested port, so that this is known before the demo is compiled.
-    fn check(self) -> Result<()> {
-        match self {
-            Self::Exactly(port) if !is_free(port) => {
-                bail!("port {port} is taken; choose another one, or leave it out to use a free one")
-            }
-            Self::Exactly(_) | Self::Preferably(_) => Ok(()),
+/// Fails if another program uses the requested port, so that this is known before the demo is compiled. Without a request
+/// it is the default port, or any if that is taken.
+fn free_port(requested: Option<u16>, default: u16) -> Result<u16> {
+    let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    match requested {
+        Some(port) if !is_free(port) => {
+            bail!("port {port} is taken; choose another one, or leave it out to use a free one")
+        }
+        Some(port) => Ok(port),
+        None if is_free(default) => Ok(default),
+        None => {
+            eprintln!("Port {default} is taken: using a free one.");
+            Ok(ANY_PORT)
         }
     }
-
-    /// Starts the relay on this port, or on a free one if the preferred port is taken or becomes taken meanwhile.
-    fn start<T>(self, start: impl Fn(u16) -> Result<T>) -> Result<T> {
-        let port = match self {
-            Self::Exactly(port) => return start(port),
-            Self::Preferably(port) => port,
-        };
-        if is_free(port) {
-            let started = start(port);
-            if started.is_ok() || is_free(port) {
-                return started;
-            }
-        }
-        eprintln!("Port {port} is taken: using a free one.");
-        start(ANY_PORT)
-    }
-}
-
-fn is_free(port: u16) -> bool {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
 /// The running servers. Dropping it stops the relay first.
@@ -182,16 +156,16 @@ struct Demo {
 
 impl Demo {
     /// Starts the built programs, with more arguments for the game server.
-    fn start(shell: &Shell, port: Port, bots: &str, more: &[&str]) -> Result<Self> {
-        let programs = artifacts::built_demo_programs(shell)?;
+    fn start(shell: &Shell, port: u16, bots: &str, more: &[&str]) -> Result<Self> {
+        let [relay, game, echo] = artifacts::built_demo_programs(shell)?;
         let any = "127.0.0.1:0";
         let file = free_key_file(shell)?;
         let secure = ["--secure", &*file, "--new-key"];
         let args = [&["--listen", any, "--listen-raknet", any, "--bots", bots], &secure[..], more].concat();
-        let game = Service::start(shell, "the game server", &programs.snowfight, &args)?;
+        let game = Service::start(shell, "the game server", &game, &args)?;
         let raknet = game.first_line.rsplit(' ').next().unwrap_or_default();
         let key = key_hash(&game.first_line).context("the game server printed no key hash")?.to_owned();
-        let echo = Service::start(shell, "the echo server", &programs.echo, &["--listen", any])?;
+        let echo = Service::start(shell, "the echo server", &echo, &["--listen", any])?;
         let targets = [
             format!("snowfight={},kind=game-protocol", game.address),
             format!("snowfight-raknet={raknet},kind=raknet"),
@@ -199,12 +173,10 @@ impl Demo {
         ];
         let page = shell.path(PAGE);
         let page = files::text(&page)?;
-        let (relay, admin) = port.start(|port| {
-            let listen = format!("127.0.0.1:{port}");
-            let mut args = vec!["--listen", &*listen, "--serve", page, "--admin-listen", any];
-            args.extend(targets.iter().flat_map(|target| ["--target", target]));
-            Service::start_and_find(shell, "the relay", &programs.relay, &args, "monitoring on ")
-        })?;
+        let listen = format!("127.0.0.1:{port}");
+        let mut args = vec!["--listen", &*listen, "--serve", page, "--admin-listen", any];
+        args.extend(targets.iter().flat_map(|target| ["--target", target]));
+        let (relay, admin) = Service::start_and_find(shell, "the relay", &relay, &args, "monitoring on ")?;
         Ok(Self { relay, game, echo, key, metrics: format!("{admin}/metrics") })
     }
 
@@ -240,44 +212,14 @@ fn key_hash(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
 
     #[test]
     fn a_taken_port_is_an_error_only_if_it_was_requested() {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = taken.local_addr().unwrap().port();
-        assert!(Port::Exactly(port).check().unwrap_err().to_string().contains("is taken"));
-        Port::Preferably(port).check().unwrap();
-        assert_eq!(Port::Preferably(port).start(Ok).unwrap(), ANY_PORT);
-        assert_eq!(Port::Exactly(port).start(Ok).unwrap(), port);
-    }
-
-    #[test]
-    fn a_port_taken_meanwhile_is_replaced() {
-        let taken = Cell::new(None);
-        let start = |port| {
-            if port == ANY_PORT {
-                return Ok(port);
-            }
-            taken.set(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok());
-            bail!("the port is taken")
-        };
-        assert_eq!(Port::Preferably(free_port(20_000)).start(start).unwrap(), ANY_PORT);
-        assert!(taken.take().is_some());
-    }
-
-    #[test]
-    fn errors_unrelated_to_the_port_are_returned() {
-        let start = |_| bail!("no page");
-        let error = Port::Preferably(free_port(25_000)).start::<u16>(start).unwrap_err();
-        assert_eq!(error.to_string(), "no page");
-    }
-
-    /// Returns the first free port from this one on, below those that the system chooses. Each test uses another range.
-    fn free_port(first: u16) -> u16 {
-        (first..first + 1_000).find(|port| is_free(*port)).unwrap()
+        assert!(free_port(Some(port), 1).unwrap_err().to_string().contains("is taken"));
+        assert_eq!(free_port(None, port).unwrap(), ANY_PORT);
     }
 
     #[test]
@@ -286,11 +228,5 @@ mod tests {
             "listening on 127.0.0.1:1 and, with RakNet and the key rakwire-key-hash-1:abc, on 127.0.0.1:2";
         assert_eq!(key_hash(line), Some("abc"));
         assert_eq!(key_hash("listening on 127.0.0.1:1 and, with RakNet, on 127.0.0.1:2"), None);
-    }
-
-    #[test]
-    fn the_default_port_is_only_preferred() {
-        assert_eq!(Port::wanted(None), Port::Preferably(DEFAULT_PORT));
-        assert_eq!(Port::wanted(Some(1)), Port::Exactly(1));
     }
 }

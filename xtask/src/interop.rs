@@ -1,9 +1,8 @@
 //! The tests with other RakNet implementations, their runner, and the pages of the results.
 
 use std::env;
-use std::fs;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::artifacts::target_dir;
 use crate::files;
@@ -21,48 +20,17 @@ const UPDATE: &str = "UPDATE_INTEROP";
 
 /// The stage of `cargo xtask ci`.
 pub fn stage(shell: &Shell) -> Result<()> {
-    let found = target_dir(shell)?.join("tmp/interop.md");
+    let path = target_dir(shell)?.join("tmp/interop.md");
     // Remove the results of an earlier run.
-    files::remove_file(&found)?;
+    files::remove_file(&path)?;
     // Test within the whole workspace, so that nothing is rebuilt with fewer features.
     shell.cmd("cargo", ["test", "--workspace", "--test", "interop"]).run()?;
-    let found = fs::read_to_string(&found)
-        .with_context(|| format!("the tests did not produce {}", found.display()))?;
-    publish(shell, PAGE, found)
-}
-
-/// The stage of `cargo xtask nightly` for the runner.
-pub fn matrix(shell: &Shell) -> Result<()> {
-    workspaces::check(shell, RUNNER)?;
-    let found = shell.path(FOUND_MATRIX);
-    files::remove_file(&found)?;
-    build_peer(shell)?;
-    pairs(shell, &["--page", files::text(&found)?])?.run()?;
-    let found = fs::read_to_string(&found).with_context(|| format!("the runner wrote no {FOUND_MATRIX}"))?;
-    publish(shell, MATRIX_PAGE, found)
-}
-
-/// Builds our own peer, within the whole workspace, so that nothing is rebuilt with fewer features.
-pub fn build_peer(shell: &Shell) -> Result<()> {
-    shell.cmd("cargo", ["build", "--workspace", "--bin", "rakwire-peer"]).run()
-}
-
-/// Creates the command of the runner with these arguments.
-pub fn pairs(shell: &Shell, arguments: &[&str]) -> Result<Cmd> {
-    let program = target_dir(shell)?.join("debug/rakwire-peer");
-    let run = ["run", "--quiet", "--locked", "--manifest-path", "interop/runner/Cargo.toml", "--"];
-    let command = shell.cmd("cargo", run.into_iter().chain(arguments.iter().copied()));
-    let target = shell.path(&workspaces::target_dir(RUNNER));
-    Ok(command.env("CARGO_TARGET_DIR", target).env("RAKWIRE_PEER", program))
-}
-
-/// Compares a page with the results, or rewrites it.
-fn publish(shell: &Shell, page: &str, found: String) -> Result<()> {
     if env::var_os(UPDATE).is_some() {
-        return files::write(&shell.path(page), found);
+        return files::copy(&path, &shell.path(PAGE));
     }
-    compare(page, &shell.read(page)?, &found)?;
-    shell.print(format_args!("{page} matches the results"));
+    let args = ["--unified", "--label=committed", "--label=found", PAGE, files::text(&path)?];
+    shell.cmd("diff", args).run().with_context(|| format!("set {UPDATE}=1 to rewrite {PAGE}"))?;
+    shell.print(format_args!("{PAGE} matches the results"));
     Ok(())
 }
 
@@ -70,29 +38,4 @@ fn publish(shell: &Shell, page: &str, found: String) -> Result<()> {
 pub fn smoke(shell: &Shell) -> Result<()> {
     let args = ["test", "--workspace", "--test", "interop", "--", "python", "--skip", "cpp"];
     shell.cmd("cargo", args).run()
-}
-
-fn compare(page: &str, committed: &str, found: &str) -> Result<()> {
-    if committed == found {
-        return Ok(());
-    }
-    let differs = committed.lines().zip(found.lines()).find(|(old, new)| old != new);
-    let where_to = differs.map_or_else(
-        || "one of them is longer".to_owned(),
-        |(old, new)| format!("first difference:\n  committed: {old}\n  found:     {new}"),
-    );
-    bail!("{page} differs from the results, {where_to}\nset {UPDATE}=1 to rewrite it")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_differing_page_is_an_error_that_shows_the_line() {
-        compare("a.md", "a\nb\n", "a\nb\n").unwrap();
-        let error = compare("a.md", "a\nb\n", "a\nc\n").unwrap_err().to_string();
-        assert!(error.contains("committed: b\n  found:     c"), "{error}");
-        assert!(compare("a.md", "a\n", "a\nb\n").unwrap_err().to_string().contains("longer"));
-    }
 }

@@ -19,11 +19,9 @@ pub mod mcu;
 pub mod miri;
 pub mod models;
 pub mod npm_size;
-pub mod numbers;
 pub mod own_files;
 pub mod process;
 pub mod quickstarts;
-pub mod rerun;
 pub mod results;
 pub mod runner;
 pub mod schedule;
@@ -71,8 +69,7 @@ fn run(request: Request) -> Result<ExitCode> {
     let shell = Shell::new()?;
     match request {
         Request::Setup => tasks::set_up(&shell, &Need::tools())?,
-        Request::Wasm => tasks::set_up(&shell, &[Need::NpmPackage])?,
-        Request::Web => tasks::set_up(&shell, &[Need::Page])?,
+        Request::Build(need) => tasks::set_up(&shell, &[need])?,
         Request::Demo(options) => demo::run(&shell, &options)?,
         Request::List => shell.print(listing::list(&shell, &stages::all())),
         Request::Site { only_book: true } => {

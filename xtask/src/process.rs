@@ -267,23 +267,13 @@ mod tests {
     }
 
     #[test]
-    fn output_is_captured_with_the_exit_code() {
+    fn output_and_failures_are_reported() {
         let output = sh("echo one; echo two; exit 3").output().unwrap();
-        assert_eq!(output.stdout, "one\ntwo\n");
-        assert_eq!(describe(output.status), "exit code 3");
-    }
-
-    #[test]
-    fn probing_a_missing_program_is_not_an_error() {
+        assert_eq!((&*output.stdout, &*describe(output.status)), ("one\ntwo\n", "exit code 3"));
         assert_eq!(Cmd::new("no-such-program-anywhere", []).probe().unwrap(), None);
         assert_eq!(sh("echo no; exit 1").probe().unwrap(), None);
         assert_eq!(sh("echo yes").probe().unwrap().as_deref(), Some("yes\n"));
-    }
-
-    #[test]
-    fn a_failure_names_the_command() {
-        let error = sh("exit 4").run().unwrap_err();
-        assert_eq!(error.to_string(), "`sh -c exit 4` failed: exit code 4");
+        assert_eq!(sh("exit 4").run().unwrap_err().to_string(), "`sh -c exit 4` failed: exit code 4");
     }
 
     #[test]

@@ -63,24 +63,21 @@ pub fn check(shell: &Shell) -> Result<()> {
 fn check_document(shell: &Shell, text: &str) -> Result<usize> {
     let here = Here::new(shell)?;
     let mut running = Vec::new();
-    let mut checked = 0;
-    for step in steps(text)? {
-        let line = step.line();
-        let done = match step {
-            Step::Start { command, printed, .. } => {
-                here.start(shell, &command, &printed).map(|server| running.push(server))
-            }
-            Step::Run { script, printed, .. } => here.run(shell, &script, &printed),
+    let steps = steps(text)?;
+    for step in &steps {
+        let done = match step.kind {
+            "starts" => here.start(shell, step).map(|server| running.push(server)),
+            "runs" => here.run(shell, step),
+            other => bail!("line {} follows {other:?}", step.line),
         };
-        done.with_context(|| format!("the block in line {line}"))?;
+        done.with_context(|| format!("the block in line {}", step.line))?;
         running.iter_mut().try_for_each(Service::check)?;
-        checked += 1;
     }
-    // The stage `docs` checks a page that has only programs.
-    if checked == 0 && !PROGRAMS.iter().any(|program| text.contains(program)) {
+    // The stage `docs` checks a page that has programs alone.
+    if steps.is_empty() && !PROGRAMS.iter().any(|program| text.contains(program)) {
         bail!("no block is checked");
     }
-    Ok(checked)
+    Ok(steps.len())
 }
 
 /// Replacements for commands and addresses of the documents on this machine, during this run.
@@ -114,29 +111,28 @@ impl Here {
         self.0.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
     }
 
-    fn start(&self, shell: &Shell, command: &str, printed: &[String]) -> Result<Service> {
-        let command = self.translate(command);
+    fn start(&self, shell: &Shell, step: &Step<'_>) -> Result<Service> {
+        let command = self.translate(&step.body);
         let mut words = command.split_whitespace();
         let program = words.next().context("the block has no command")?;
         let server = Service::start(shell, "a server", Path::new(program), &words.collect::<Vec<_>>())?;
-        self.compare(printed, &server.first_line)?;
+        self.compare(&step.printed, &server.first_line)?;
         Ok(server)
     }
 
-    fn run(&self, shell: &Shell, script: &str, printed: &[String]) -> Result<()> {
-        let script = self.translate(script);
+    fn run(&self, shell: &Shell, step: &Step<'_>) -> Result<()> {
+        let script = self.translate(&step.body);
         let output = shell.cmd("sh", ["-euc", &script]).limit(LIMIT).output()?;
         if !output.status.success() {
             bail!("it failed, and printed {:?}", output.stdout);
         }
-        self.compare(printed, &output.stdout)
+        self.compare(&step.printed, &output.stdout)
     }
 
-    fn compare(&self, expected: &[String], printed: &str) -> Result<()> {
+    fn compare(&self, expected: &str, printed: &str) -> Result<()> {
         let mut lines = printed.lines();
-        for expected in expected {
-            let expected = self.translate(expected);
-            if !lines.any(|line| is_like(&expected, line)) {
+        for expected in self.translate(expected).lines() {
+            if !lines.any(|line| is_like(expected, line)) {
                 bail!("it did not print {expected:?}, but {printed:?}");
             }
         }
@@ -165,125 +161,75 @@ fn is_like(expected: &str, line: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// A step of a document, with the line of its block.
-#[derive(Debug, PartialEq, Eq)]
-enum Step {
-    Start { line: usize, command: String, printed: Vec<String> },
-    Run { line: usize, script: String, printed: Vec<String> },
-}
-
-impl Step {
-    const fn line(&self) -> usize {
-        match self {
-            Self::Start { line, .. } | Self::Run { line, .. } => *line,
-        }
-    }
+/// A block after a comment, with its line and the expected output.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Step<'t> {
+    kind: &'t str,
+    line: usize,
+    body: String,
+    printed: String,
 }
 
 /// Returns the blocks of a document that follow a comment.
-fn steps(text: &str) -> Result<Vec<Step>> {
-    let mut steps = Vec::new();
-    let mut comment = None;
+fn steps(text: &str) -> Result<Vec<Step<'_>>> {
+    let (mut steps, mut comment, mut expects_output) = (Vec::<Step<'_>>::new(), None, false);
     let mut lines = (1..).zip(text.lines());
     while let Some((line, text)) = lines.next() {
-        let Some(language) = text.strip_prefix("```") else {
-            let is_comment =
-                text.starts_with("<!-- ") && !PROGRAMS.iter().any(|start| text.starts_with(start));
-            if is_comment && comment.replace(text).is_some() || !is_comment && comment.is_some() {
-                bail!("there is no block after the comment in line {}", line - 1);
+        if let Some(language) = text.strip_prefix("```") {
+            let body = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```");
+            let body: String = body.flat_map(|line| [line, "\n"]).collect();
+            let output = steps.last_mut().filter(|_| expects_output && language == "text");
+            match (comment.take(), output) {
+                (Some(kind), _) => steps.push(Step { kind, line, body, ..Step::default() }),
+                (None, Some(step)) => step.printed += &body,
+                (None, None) => {}
             }
-            if !is_comment && !text.is_empty() {
-                // Text ends the reach of a command, so a later output block does not belong to it.
-                steps.push(None);
-            }
-            continue;
-        };
-        let body: Vec<_> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
-        let body: String = body.iter().flat_map(|line| [line, "\n"]).collect();
-        match comment.take() {
-            Some(comment) => steps.push(Some(step(line, comment, body)?)),
-            None => match steps.last_mut() {
-                Some(Some(Step::Start { printed, .. } | Step::Run { printed, .. })) if language == "text" => {
-                    printed.extend(body.lines().map(str::to_owned));
-                }
-                _ => steps.push(None),
-            },
+            expects_output = true;
+        } else if comment.is_some() {
+            bail!("there is no block after the comment in line {}", line - 1);
+        } else if !text.is_empty() {
+            let is_program = PROGRAMS.iter().any(|start| text.starts_with(start));
+            comment =
+                text.strip_prefix("<!-- ").filter(|_| !is_program).and_then(|text| text.strip_suffix(" -->"));
+            // Text ends the reach of a command, so a later output block does not belong to it.
+            expects_output = false;
         }
     }
-    Ok(steps.into_iter().flatten().collect())
-}
-
-fn step(line: usize, comment: &str, body: String) -> Result<Step> {
-    match comment.trim_start_matches("<!-- ").trim_end_matches(" -->") {
-        "starts" => Ok(Step::Start { line, command: body.trim().to_owned(), printed: Vec::new() }),
-        "runs" => Ok(Step::Run { line, script: body, printed: Vec::new() }),
-        _ => bail!("line {line} follows {comment:?}"),
-    }
+    Ok(steps)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const DOCUMENT: &str = "\
-Text.
-
-```sh
-cargo gone
-```
-
-<!-- starts -->
-```sh
-serve 127.0.0.1:8080
-```
-
-```text
-listening
-```
-
-<!-- runs -->
-```sh
-one
-two
-```
-
-Text.
-
-```text
-not printed
-```
-
-<!-- file: a/b.rs -->
-```rust
-fn main() {}
-```
-";
-
     #[test]
     fn blocks_with_a_comment_are_steps() {
-        let expected = [
-            Step::Start {
-                line: 8,
-                command: "serve 127.0.0.1:8080".to_owned(),
-                printed: vec!["listening".to_owned()],
-            },
-            Step::Run { line: 17, script: "one\ntwo\n".to_owned(), printed: Vec::new() },
-        ];
-        assert_eq!(steps(DOCUMENT).unwrap(), expected);
+        let text = "Text.\n\n```sh\ncargo gone\n```\n\n<!-- starts -->\n```sh\nserve\n```\n\n```text\nlistening\n```\n\n\
+                    <!-- runs -->\n```sh\none\ntwo\n```\n\nText.\n\n```text\nnot printed\n```\n\n<!-- file: a.rs -->\n```rust\nx\n```\n";
+        let step = |kind, line, body: &str, printed: &str| Step {
+            kind,
+            line,
+            body: body.into(),
+            printed: printed.into(),
+        };
+        assert_eq!(
+            steps(text).unwrap(),
+            [step("starts", 8, "serve\n", "listening\n"), step("runs", 17, "one\ntwo\n", "")]
+        );
         assert!(steps("<!-- runs -->\ntext\n").is_err());
-        assert!(steps("<!-- gone -->\n```sh\n```\n").is_err());
     }
 
     #[test]
     fn commands_run_with_the_ports_of_this_run() {
         let shell = Shell::new().unwrap();
         let here = Here(vec![(":8080".to_owned(), ":4711".to_owned())]);
-        let printed = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
-        here.run(&shell, "echo at :8080; echo in 5 ms", &printed(&["at :8080", "in … ms"])).unwrap();
-        let error = here.run(&shell, "echo a", &printed(&["b"])).unwrap_err();
-        assert_eq!(error.to_string(), "it did not print \"b\", but \"a\\n\"");
-        assert!(here.run(&shell, "echo a; exit 3", &[]).is_err());
-        assert!(here.start(&shell, "false :8080", &[]).is_err());
+        let run = |body: &str, printed: &str| {
+            here.run(&shell, &Step { body: body.to_owned(), printed: printed.to_owned(), ..Step::default() })
+        };
+        run("echo at :8080; echo in 5 ms", "at :8080\nin … ms\n").unwrap();
+        assert_eq!(run("echo a", "b").unwrap_err().to_string(), "it did not print \"b\", but \"a\\n\"");
+        assert!(run("echo a; exit 3", "").is_err());
+        assert!(here.start(&shell, &Step { body: "false :8080".to_owned(), ..Step::default() }).is_err());
     }
 
     #[test]

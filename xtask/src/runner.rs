@@ -1,26 +1,41 @@
-//! Runs stages: several in parallel, or a single one.
+//! Runs stages: several in parallel with their results in a table and a file per tier, or a single one.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
+use serde_json::{Value, json};
 
+use crate::files;
 use crate::history;
-use crate::numbers::{Commit, Numbers};
 use crate::schedule::Outcome;
 use crate::shell::Shell;
 use crate::stage::{Stage, Tier};
 use crate::stop;
 use crate::tasks::{self, Row};
 
+/// The results of the last complete run, which are committed.
+const NIGHTLY: &str = ".ci/nightly.json";
+
+/// The rows and times of a run.
+struct Numbers {
+    rows: Vec<Row>,
+    total: Duration,
+    /// CPU time used.
+    busy: Duration,
+}
+
 /// Runs the stages of a tier in parallel, with their set-up. Prints a table and the first error of each failed stage,
-/// and stores the results.
+/// and stores the results: below target/, and those of a complete run in their committed file too.
 pub fn run_tier(shell: &Shell, tier: Tier, stages: &[Stage]) -> Result<()> {
-    let commit = Commit::now(shell)?;
+    // The state of the repository may change during a run of hours.
+    let commit = commit(shell)?;
     let numbers = run(shell, stages)?;
-    let kept = numbers.keep(shell, tier, &commit);
-    numbers.result().and(kept)
+    let write = |path: &str, value: &Value| files::write(&shell.path(path), format!("{value:#}\n"));
+    let last = write(&format!("target/xtask/last-{}.json", tier.name()), &numbers.json(json!({})));
+    let nightly = if tier == Tier::Nightly { write(NIGHTLY, &numbers.json(commit)) } else { Ok(()) };
+    numbers.result().and(last).and(nightly)
 }
 
 /// Runs some stages in parallel, with their set-up.
@@ -32,7 +47,7 @@ fn run(shell: &Shell, stages: &[Stage]) -> Result<Numbers> {
     let started = Instant::now();
     let report = tasks::run(shell, &[], stages);
     let numbers = Numbers { rows: report.rows, total: started.elapsed(), busy: busy()? };
-    shell.print(format_args!("\n{}{}", table(&numbers), failures(&numbers.rows)));
+    shell.print(format_args!("\n{}{}", numbers.table(), failures(&numbers.rows)));
     if stop::interrupted() {
         bail!("interrupted");
     }
@@ -49,6 +64,16 @@ pub fn run_only(shell: &Shell, stage: &Stage) -> Result<()> {
     Ok(())
 }
 
+/// Returns the commit, true if there are changes other than the results of an earlier run, and the time.
+fn commit(shell: &Shell) -> Result<Value> {
+    let hash = shell.cmd("git", ["rev-parse", "HEAD"]).probe()?.unwrap_or_default();
+    let others = format!(":(exclude){NIGHTLY}");
+    let changes =
+        shell.cmd("git", ["status", "--porcelain", "--", ".", &others]).probe()?.unwrap_or_default();
+    let date = shell.cmd("date", ["--utc", "+%Y-%m-%dT%H:%M:%SZ"]).output()?.stdout;
+    Ok(json!({"commit": hash.trim(), "dirty": !changes.trim().is_empty(), "date": date.trim()}))
+}
+
 /// Returns the CPU time used by the children of this process.
 pub(crate) fn busy() -> Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("the system did not report the CPU time")?;
@@ -59,73 +84,106 @@ pub(crate) fn busy() -> Result<Duration> {
     Ok(duration(usage.user_time()) + duration(usage.system_time()))
 }
 
-fn table(numbers: &Numbers) -> String {
-    let rows = &numbers.rows;
-    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max("in all".len());
-    let mut text = format!("{:<width$} {:>9} {:>7}  result\n", "stage", "seconds", "tests");
-    for row in rows {
-        let seconds = match row.outcome {
-            Outcome::NotRun => "-".to_owned(),
-            Outcome::Passed | Outcome::Failed | Outcome::Stopped => format!("{:.1}", row.took.as_secs_f64()),
-        };
-        let tests = row.tests.map_or_else(|| "-".to_owned(), |tests| tests.all().to_string());
-        text += &format!("{:<width$} {seconds:>9} {tests:>7}  {}\n", row.name, row.word());
+impl Numbers {
+    fn tests(&self) -> u64 {
+        self.rows.iter().filter_map(|row| row.tests).sum()
     }
-    let (total, busy) = (numbers.total.as_secs_f64(), numbers.busy.as_secs_f64());
-    let cores = busy / total.max(f64::EPSILON);
-    let tests = numbers.tests();
-    text + &format!(
-        "{:<width$} {total:>9.1} {tests:>7}  {busy:.1} CPU seconds, {cores:.1} cores busy",
-        "in all"
-    )
+
+    /// Returns an error that names all parts that did not pass.
+    fn result(&self) -> Result<()> {
+        let others = self.rows.iter().filter(|row| row.outcome != Outcome::Passed);
+        let names: Vec<_> = others.map(|row| row.name.as_str()).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        bail!("{} of {} parts failed or did not run: {}", names.len(), self.rows.len(), names.join(", "))
+    }
+
+    fn table(&self) -> String {
+        let width = self.rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max("in all".len());
+        let line = |name: &str, seconds: &str, tests: &str, result: &str| {
+            format!("{name:<width$} {seconds:>9} {tests:>7}  {result}")
+        };
+        let mut lines = vec![line("stage", "seconds", "tests", "result")];
+        for row in &self.rows {
+            let has_run = row.outcome != Outcome::NotRun;
+            let seconds = if has_run { format!("{:.1}", row.took.as_secs_f64()) } else { "-".to_owned() };
+            let tests = row.tests.map_or_else(|| "-".to_owned(), |tests| tests.to_string());
+            lines.push(line(&row.name, &seconds, &tests, row.word()));
+        }
+        let (total, busy) = (self.total.as_secs_f64(), self.busy.as_secs_f64());
+        let cores = format!("{busy:.1} CPU seconds, {:.1} cores busy", busy / total.max(f64::EPSILON));
+        lines.push(line("in all", &format!("{total:.1}"), &self.tests().to_string(), &cores));
+        lines.join("\n")
+    }
+
+    /// Returns the results with more about the run.
+    fn json(&self, more: Value) -> Value {
+        let tenths = |time: Duration| (time.as_secs_f64() * 10.0).round() / 10.0;
+        let stages = self.rows.iter().map(|row| {
+            json!({
+                "name": row.name,
+                "seconds": tenths(row.took),
+                "tests": row.tests,
+                "result": row.outcome.word(),
+                "reason": row.reason,
+                "flaky": row.flaky,
+            })
+        });
+        let outcome = if self.result().is_ok() { Outcome::Passed } else { Outcome::Failed };
+        let mut all = more;
+        all["result"] = outcome.word().into();
+        all["seconds"] = tenths(self.total).into();
+        all["cpu_seconds"] = tenths(self.busy).into();
+        all["tests"] = self.tests().into();
+        all["stages"] = stages.collect();
+        all
+    }
 }
 
 /// Returns the first error of each failed part with its log, and the reason why others did not run.
 fn failures(rows: &[Row]) -> String {
-    let mut text = String::new();
-    for row in rows.iter().filter(|row| row.outcome == Outcome::Failed) {
-        let reason = row.reason.as_deref().unwrap_or_default();
-        text += &format!("\n{} FAILED: {reason}\n    log: {}", row.name, row.log);
+    let mut lines = Vec::new();
+    for Row { name, outcome, reason, flaky, log, .. } in rows {
+        let reason = reason.as_deref();
+        match (outcome, flaky) {
+            (Outcome::Failed, _) => {
+                lines.push(format!("\n{name} FAILED: {}\n    log: {log}", reason.unwrap_or_default()))
+            }
+            (_, Some(flaky)) => {
+                lines.push(format!("\n{name} has flaky tests, which passed when repeated: {flaky}"))
+            }
+            // Parts without a reason did not run because the run ended early, which the table shows.
+            (Outcome::NotRun, None) => {
+                lines.extend(reason.map(|reason| format!("\n{name} not run: {reason}")))
+            }
+            _ => {}
+        }
     }
-    for row in rows {
-        let Some(flaky) = &row.flaky else { continue };
-        text += &format!("\n{} has flaky tests, which passed when repeated: {flaky}", row.name);
-    }
-    // Parts without a reason did not run because the run ended early, which the table shows.
-    for row in rows.iter().filter(|row| row.outcome == Outcome::NotRun) {
-        let Some(reason) = &row.reason else { continue };
-        text += &format!("\n{} not run: {reason}", row.name);
-    }
-    if text.is_empty() { text } else { format!("\n{text}") }
+    if lines.is_empty() { String::new() } else { format!("\n{}", lines.concat()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::Tests;
-
-    const STAGES: [Stage; 2] = [
-        Stage::new("good", "passes", &[], |_| Ok(())),
-        Stage::new("bad", "fails", &[], |_| anyhow::bail!("broken")),
-    ];
-
-    #[test]
-    fn a_single_failed_stage_is_named_in_the_error() {
-        let shell = Shell::new().unwrap();
-        run_only(&shell, &STAGES[0]).unwrap();
-        let error = run_only(&shell, &STAGES[1]).unwrap_err();
-        assert_eq!(format!("{error:#}"), "the stage \"bad\" failed: broken");
-    }
 
     #[test]
     fn failed_stages_are_named_at_the_end_of_a_run() {
+        let stages = [
+            Stage::new("good", "passes", &[], |_| Ok(())),
+            Stage::new("bad", "fails", &[], |_| bail!("broken")),
+        ];
         let shell = Shell::new().unwrap();
-        run_several(&shell, &STAGES[..1]).unwrap();
-        let error = run_several(&shell, &STAGES).unwrap_err();
+        run_only(&shell, &stages[0]).unwrap();
+        assert_eq!(
+            format!("{:#}", run_only(&shell, &stages[1]).unwrap_err()),
+            "the stage \"bad\" failed: broken"
+        );
+        let error = run_several(&shell, &stages).unwrap_err();
         assert_eq!(error.to_string(), "1 of 2 parts failed or did not run: bad");
     }
 
-    fn rows() -> Vec<Row> {
+    fn numbers() -> Numbers {
         let row = |name: &str, millis, outcome, tests, reason: Option<&str>| Row {
             name: name.to_owned(),
             took: Duration::from_millis(millis),
@@ -135,44 +193,44 @@ mod tests {
             flaky: None,
             log: format!("target/xtask/{name}.log"),
         };
-        let tests = Some(Tests { passed: 12, failed: 1 });
-        vec![
+        let mut rows = vec![
             row("set-up one", 1250, Outcome::Passed, None, None),
-            row("two", 2000, Outcome::Failed, tests, Some("error: no")),
+            row("two", 2000, Outcome::Failed, Some(13), Some("error: no")),
             row("three", 500, Outcome::Stopped, None, None),
             row("four", 0, Outcome::NotRun, None, Some("needs one, which failed")),
-        ]
+        ];
+        rows[0].flaky = Some("a::b: assertion failed".to_owned());
+        Numbers { rows, total: Duration::from_millis(3250), busy: Duration::from_millis(4875) }
     }
 
     #[test]
-    fn the_table_has_a_row_for_each_stage() {
-        let total = Duration::from_millis(3250);
-        let numbers = Numbers { rows: rows(), total, busy: Duration::from_millis(4875) };
+    fn the_table_has_a_row_for_each_stage_and_each_failure_its_reason() {
         let expected = "\
 stage        seconds   tests  result
-set-up one       1.2       -  passed
+set-up one       1.2       -  flaky
 two              2.0      13  FAILED
 three            0.5       -  ended early
 four               -       -  not run
 in all           3.2      13  4.9 CPU seconds, 1.5 cores busy";
-        assert_eq!(table(&numbers), expected);
-    }
-
-    #[test]
-    fn every_failure_is_shown_with_its_first_error_and_log() {
+        assert_eq!(numbers().table(), expected);
         let expected = "
 
+set-up one has flaky tests, which passed when repeated: a::b: assertion failed
 two FAILED: error: no
     log: target/xtask/two.log
 four not run: needs one, which failed";
-        assert_eq!(failures(&rows()), expected);
-        assert_eq!(failures(&rows()[..1]), "");
-        let flaky = rows().swap_remove(0);
-        let flaky = Row { flaky: Some("a::b: assertion failed".to_owned()), ..flaky };
-        let expected = "\n\nset-up one has flaky tests, which passed when repeated: a::b: assertion failed";
-        assert_eq!(flaky.word(), "flaky");
-        assert_eq!(failures(&[flaky]), expected);
-        let not_reached = rows().pop().map(|row| Row { reason: None, ..row });
-        assert_eq!(failures(&Vec::from_iter(not_reached)), "");
+        assert_eq!(failures(&numbers().rows), expected);
+        assert_eq!(failures(&[]), "");
+    }
+
+    #[test]
+    fn the_stored_results_contain_each_stage_and_the_sums() {
+        let json = numbers().json(json!({"commit": "abc"}));
+        assert_eq!(
+            (&json["commit"], &json["tests"], &json["seconds"]),
+            (&json!("abc"), &json!(13), &json!(3.3))
+        );
+        let second = json!({"name": "two", "seconds": 2.0, "tests": 13, "result": "FAILED", "reason": "error: no", "flaky": null});
+        assert_eq!((&json["stages"][1], &json["result"]), (&second, &json!("FAILED")));
     }
 }

@@ -19,7 +19,8 @@ use crate::stop::Stop;
 pub const CROSS_TOOLCHAIN: &str = "cross";
 /// Passes the targets that only the linked toolchain can build to a child that is a part of xtask.
 const CROSS_TARGETS: &str = "RAKWIRE_XTASK_CROSS_TARGETS";
-/// Time for a part of xtask to end, which has its own children.
+const TOOLS: &str = "target/tools";
+/// Time for a part of xtask to end, which has children of its own.
 const PART_GRACE: Duration = Duration::from_secs(15);
 
 /// The environment of child processes. Clones share everything except the log and the stop signal.
@@ -59,7 +60,7 @@ impl Shell {
             None => PathBuf::from(env::var_os("HOME").context("neither CARGO_HOME nor HOME is set")?)
                 .join(".cargo"),
         };
-        let own = [tools_dir(&root).join("bin"), root.join("wasm/node_modules/.bin"), cargo_home.join("bin")];
+        let own = [root.join(TOOLS).join("bin"), root.join("wasm/node_modules/.bin"), cargo_home.join("bin")];
         let inherited = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(own.into_iter().chain(env::split_paths(&inherited)))
             .context("the name of a folder on the path contains a colon")?;
@@ -77,11 +78,7 @@ impl Shell {
 
     /// Returns a copy that keeps the standard output free for the result of a command.
     pub fn with_free_stdout(&self) -> Self {
-        let log = match &self.log {
-            Log::Terminal => Log::Stderr,
-            Log::Stderr | Log::File(_) => self.log.clone(),
-        };
-        self.for_part(log, &self.stop)
+        self.with_log(if matches!(self.log, Log::Terminal) { Log::Stderr } else { self.log.clone() })
     }
 
     /// Returns a copy with another log.
@@ -115,7 +112,7 @@ impl Shell {
 
     /// Returns the folder of tools that must not, or cannot, be installed into the user's cargo home.
     pub fn tools_dir(&self) -> PathBuf {
-        tools_dir(&self.shared.root)
+        self.path(TOOLS)
     }
 
     /// Reads a file of the repository.
@@ -183,10 +180,6 @@ impl Shell {
     }
 }
 
-fn tools_dir(root: &Path) -> PathBuf {
-    root.join("target/tools")
-}
-
 fn describes_this_crate(variable: &OsStr) -> bool {
     let name = variable.to_string_lossy();
     ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]
@@ -199,31 +192,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_variables_set_by_cargo_run_are_dropped() {
-        assert!(describes_this_crate(OsStr::new("CARGO_PKG_NAME")));
-        assert!(describes_this_crate(OsStr::new("CARGO_MANIFEST_DIR")));
-        assert!(!describes_this_crate(OsStr::new("CARGO_TARGET_DIR")));
-        assert!(!describes_this_crate(OsStr::new("CARGO_HOME")));
-    }
-
-    #[test]
-    fn a_part_of_xtask_receives_the_targets_of_the_linked_toolchain() {
-        let shell = Shell::new().unwrap();
-        shell.use_cross_toolchain("b");
-        shell.use_cross_toolchain("a");
-        let script = format!("echo ${CROSS_TARGETS}");
-        let printed = shell.cmd_of_xtask("sh", ["-c", &script]).probe().unwrap();
-        assert_eq!(printed.as_deref(), Some("a b\n"));
-    }
-
-    #[test]
-    fn children_find_tools_first_and_receive_variables() {
+    fn children_find_tools_first_and_receive_variables_and_targets() {
         let shell = Shell::new().unwrap();
         shell.set("RAKWIRE_XTASK_TEST", "seen");
-        let printed =
-            shell.cmd("sh", ["-c", "echo $RAKWIRE_XTASK_TEST; echo $PATH"]).probe().unwrap().unwrap();
-        let (variable, path) = printed.split_once('\n').unwrap();
-        assert_eq!(variable, "seen");
+        shell.use_cross_toolchain("b");
+        shell.use_cross_toolchain("a");
+        let script = format!("echo $RAKWIRE_XTASK_TEST ${CROSS_TARGETS} $CARGO_PKG_NAME; echo $PATH");
+        let printed = shell.cmd_of_xtask("sh", ["-c", &script]).probe().unwrap().unwrap();
+        // `cargo test` sets the name of this package.
+        let (variables, path) = printed.split_once('\n').unwrap();
+        assert_eq!(variables, "seen a b");
         assert!(path.starts_with(&*shell.tools_dir().join("bin").to_string_lossy()));
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Error, Result, bail};
 
-use crate::rerun::Runner;
+use crate::results::Runner;
 use crate::schedule::{Constraints, Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -214,18 +214,12 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_is_found_by_its_name() {
-        let found = find(&stages(), &["bad".to_owned()]).unwrap();
-        assert_eq!(found[0].about, "fails");
-        let error = find(&stages()[..2], &["worse".to_owned()]).map(|_| ()).unwrap_err();
-        assert_eq!(error.to_string(), "there is no stage \"worse\"; the stages are good, bad");
-    }
-
-    #[test]
-    fn several_stages_are_found_in_their_order_and_once() {
+    fn stages_are_found_by_name_in_their_order_and_once() {
         let wanted = ["slow", "good", "slow"].map(str::to_owned);
         assert_eq!(names(&find(&stages(), &wanted).unwrap()), ["good", "slow"]);
         assert!(find(&stages(), &[]).is_err());
+        let error = find(&stages()[..2], &["worse".to_owned()]).map(|_| ()).unwrap_err();
+        assert_eq!(error.to_string(), "there is no stage \"worse\"; the stages are good, bad");
     }
 
     #[test]
@@ -235,11 +229,5 @@ mod tests {
         assert_eq!(of(Tier::Test), ["bad", "small"]);
         assert_eq!(of(Tier::Ci), ["good", "bad", "large"]);
         assert_eq!(of(Tier::Nightly), ["good", "bad", "large", "slow"]);
-    }
-
-    #[test]
-    fn stages_of_the_tools_need_that_package() {
-        assert_eq!(stages()[4].needs(), [Need::Tools, Need::Node]);
-        assert!(stages()[0].needs().is_empty());
     }
 }

@@ -9,8 +9,8 @@ use anyhow::{Error, Result, anyhow};
 
 use crate::history;
 use crate::log::Log;
-use crate::results::{self, Tests};
-use crate::schedule::{self, Constraints, Ended, Event, Job, Outcome, Resource};
+use crate::results;
+use crate::schedule::{self, Constraints, Ended, Event, Outcome, Resource};
 use crate::setup::{self, Done, Need};
 use crate::shell::Shell;
 use crate::stage::Stage;
@@ -43,8 +43,8 @@ pub struct Row {
     pub took: Duration,
     /// The outcome.
     pub outcome: Outcome,
-    /// The tests counted in its log.
-    pub tests: Option<Tests>,
+    /// The number of tests in its log.
+    pub tests: Option<u64>,
     /// The first error of a failed task, or the reason why it did not run.
     pub reason: Option<String>,
     /// The tests that passed only when repeated, with the first error.
@@ -90,8 +90,9 @@ pub fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
             let is_it = |other: &Task<'_>| matches!(other.work, Work::Need(other) if other == need);
             tasks.iter().position(is_it)
         });
-        Job::new(task.work.constraints(after.collect()), || task.run(shell, &stop))
+        task.work.constraints(after.collect())
     });
+    let jobs: Vec<_> = jobs.collect();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let show = |job: usize, event: Event<'_>| {
         let Some(task) = tasks.get(job) else { return };
@@ -110,9 +111,10 @@ pub fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
             }
         }
     };
-    let ended = schedule::run(jobs.collect(), cores, &stop, show);
+    let run = |job: usize| tasks.get(job).map_or(Ok(()), |task| task.run(shell, &stop));
+    let ended = schedule::run(&jobs, cores, &stop, run, show);
     // If this run did not use the folder of the tools, another one may be using it.
-    if tasks.iter().any(|task| task.work.constraints(vec![]).resource == Some(Resource::Tools)) {
+    if jobs.iter().any(|job| job.resource == Some(Resource::Tools)) {
         setup::clean(shell);
     }
     report(shell, &tasks, ended)
@@ -126,26 +128,23 @@ const SHORT: [Need; 2] = [Need::WasmBindgen, Need::Tools];
 fn tasks<'s>(needs: &[Need], stages: &'s [Stage]) -> Vec<Task<'s>> {
     let all: Vec<_> = needs.iter().copied().chain(stages.iter().flat_map(Stage::needs)).collect();
     let all = Need::with_required(&all);
-    let short: Vec<_> = SHORT.into_iter().filter(|need| all.contains(need)).collect();
     let mut work: Vec<Work<'_>> = Vec::new();
-    add(&mut work, needs, &short);
+    let add = |work: &mut Vec<Work<'s>>, needs: &[Need]| {
+        for need in Need::with_required(needs) {
+            let short = SHORT.into_iter().filter(|short| need == Need::HostTests && all.contains(short));
+            for need in Need::with_required(&short.collect::<Vec<_>>()).into_iter().chain([need]) {
+                if !work.iter().any(|other| matches!(other, Work::Need(other) if *other == need)) {
+                    work.push(Work::Need(need));
+                }
+            }
+        }
+    };
+    add(&mut work, needs);
     for stage in stages {
-        add(&mut work, &stage.needs(), &short);
+        add(&mut work, &stage.needs());
         work.push(Work::Stage(stage));
     }
     work.into_iter().map(|work| Task { work, done: OnceLock::new() }).collect()
-}
-
-/// Adds the missing ones of these needs.
-fn add(work: &mut Vec<Work<'_>>, needs: &[Need], short: &[Need]) {
-    for need in Need::with_required(needs) {
-        let before = if need == Need::HostTests { Need::with_required(short) } else { Vec::new() };
-        for need in before.into_iter().chain([need]) {
-            if !work.iter().any(|other| matches!(other, Work::Need(other) if *other == need)) {
-                work.push(Work::Need(need));
-            }
-        }
-    }
 }
 
 impl Work<'_> {
@@ -219,11 +218,11 @@ impl Task<'_> {
 
     /// Repeats the failed tests of a stage, if that is meaningful.
     fn run_again(&self, stage: &Stage, shell: &Shell, error: Error) -> Result<()> {
-        let failed = || results::failed_tests(&self.text(shell));
-        let Some((runner, failed)) = stage.rerun.zip(stage.rerun.and_then(|_| failed())) else {
-            return Err(error);
-        };
-        runner.run_again(shell, &failed).map_err(|_| error)
+        let failed = stage.rerun.and_then(|runner| Some((runner, results::failed_tests(&self.text(shell))?)));
+        match failed {
+            Some((runner, failed)) => runner.run_again(shell, &failed).map_err(|_| error),
+            None => Err(error),
+        }
     }
 
     fn announce(&self, shell: &Shell) {
@@ -258,10 +257,8 @@ impl Task<'_> {
 
     /// Returns the reason why other tasks cannot run after this one has failed.
     fn as_reason(&self) -> String {
-        match self.work {
-            Work::Need(need) => format!("needs {}, which failed", need.name()),
-            Work::Stage(stage) => format!("needs {}, which failed", stage.name),
-        }
+        let name = self.work.name();
+        format!("needs {}, which failed", name.strip_prefix("set-up ").unwrap_or(&name))
     }
 }
 
@@ -285,7 +282,7 @@ fn report(shell: &Shell, tasks: &[Task<'_>], ended: Vec<Ended>) -> Report {
                 name: task.work.name(),
                 took,
                 outcome,
-                tests: if is_stage { results::tests(&text) } else { None },
+                tests: results::tests(&text).filter(|_| is_stage).map(|(passed, failed)| passed + failed),
                 reason: failed.or(barred),
                 flaky,
                 log: task.log(),
@@ -303,22 +300,9 @@ fn report(shell: &Shell, tasks: &[Task<'_>], ended: Vec<Ended>) -> Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::Load;
 
     fn names(tasks: &[Task<'_>]) -> Vec<String> {
         tasks.iter().map(|task| task.work.name()).collect()
-    }
-
-    #[test]
-    fn needs_precede_the_first_stage_that_has_them() {
-        let stages = [
-            Stage::new("one", "", &[Need::Packages], |_| Ok(())),
-            Stage::new("two", "", &[Need::Node, Need::Qemu], |_| Ok(())),
-        ];
-        let expected = ["set-up node", "set-up npm packages", "one", "set-up qemu", "two"];
-        assert_eq!(names(&tasks(&[], &stages)), expected);
-        let expected = ["set-up qemu", "set-up node", "set-up npm packages", "one"];
-        assert_eq!(names(&tasks(&[Need::Qemu, Need::Node], &stages[..1])), expected);
     }
 
     #[test]
@@ -353,23 +337,13 @@ mod tests {
             Stage::new("bad-task", "fails", &[], |shell| {
                 shell.print("error: no such thing\ntest result: FAILED. 2 passed; 1 failed; 0 ignored");
                 anyhow::bail!("broken")
-            })
-            .load(Load::Alone),
-            Stage::new("last-task", "is reached", &[], |_| anyhow::bail!("broken, too")).load(Load::Alone),
+            }),
         ];
         let shell = Shell::new().unwrap();
         let report = run(&shell, &[], &stages);
-        let rows: Vec<_> = report
-            .rows
-            .iter()
-            .map(|row| (row.name.as_str(), row.outcome, row.reason.as_deref(), row.tests.map(Tests::all)))
-            .collect();
-        let expected = [
-            ("good-task", Outcome::Passed, None, None),
-            ("bad-task", Outcome::Failed, Some("error: no such thing"), Some(3)),
-            ("last-task", Outcome::Failed, Some("Error: broken, too"), None),
-        ];
-        assert_eq!(rows, expected);
+        let rows = report.rows.iter().map(|row| (row.outcome, row.reason.as_deref(), row.tests));
+        let bad = (Outcome::Failed, Some("error: no such thing"), Some(3));
+        assert_eq!(rows.collect::<Vec<_>>(), [(Outcome::Passed, None, None), bad]);
         let error = format!("{:#}", report.into_result().unwrap_err());
         assert_eq!(error, "the stage \"bad-task\" failed: broken");
         assert_eq!(fs::read_to_string(shell.path("target/xtask/good-task.log")).unwrap(), "fine\n");
@@ -379,19 +353,12 @@ mod tests {
     #[test]
     fn tasks_with_failed_needs_do_not_run_and_give_the_reason() {
         // No set-up step fails on purpose, so the failure is simulated.
-        let never = Stage::new("never-task", "is not reached", &[Need::Page], |_| panic!("reached"));
-        let stages = [never];
-        let tasks = tasks(&[], &stages);
-        let place = |name: &str| tasks.iter().position(|task| task.work.name() == name).unwrap();
-        let ended = tasks.iter().map(|task| match task.work.name().as_str() {
-            "set-up wasm-bindgen" => Ended::failed(anyhow!("no network")),
-            "set-up page" | "never-task" => Ended::barred_by(place("set-up wasm-bindgen")),
-            _ => Ended::passed(),
-        });
-        let report = report(&Shell::new().unwrap(), &tasks, ended.collect());
-        let row = report.rows.iter().find(|row| row.name == "never-task").unwrap();
-        assert_eq!(row.outcome, Outcome::NotRun);
-        assert_eq!(row.reason.as_deref(), Some("needs wasm-bindgen, which failed"));
+        let stages = [Stage::new("never-task", "is not reached", &[Need::Node], |_| panic!("reached"))];
+        let ended = |outcome, error, barred_by| Ended { outcome, error, barred_by, took: Duration::ZERO };
+        let failed = ended(Outcome::Failed, Some(anyhow!("no network")), None);
+        let ended = vec![failed, ended(Outcome::NotRun, None, Some(0))];
+        let report = report(&Shell::new().unwrap(), &tasks(&[], &stages), ended);
+        assert_eq!(report.rows[1].reason.as_deref(), Some("needs node, which failed"));
         assert_eq!(format!("{:#}", report.into_result().unwrap_err()), "no network");
     }
 }

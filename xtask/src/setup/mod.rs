@@ -7,7 +7,7 @@ mod rust;
 mod system;
 mod tools;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result};
 
 use self::need::How;
 pub use self::need::{Need, QEMU};
@@ -23,17 +23,14 @@ pub fn install(need: Need, shell: &Shell) -> Result<Done> {
         How::Browser(variable, names, package) => system::browser(shell, variable, names, package),
         How::Cargo(tool) => tool.install(shell),
         How::Targets(targets) => rust::targets(shell, targets),
-        How::Rust(install, _) => install(shell),
+        How::Rust(install) => install(shell),
         How::Node => npm::node(shell),
         How::Npm(folders) => npm::packages(shell, folders),
         How::Peers(peers) => peers::build(shell, peers),
         How::Built(build, _) => build(shell).map(Done::Installed),
     };
-    done.map_err(|reason| {
-        let by_hand = by_hand(need);
-        let by_hand = by_hand.map_or_else(String::new, |by_hand| format!("\n  to do it manually: {by_hand}"));
-        anyhow!("the set-up step \"{}\" failed: {reason:#}{by_hand}", need.name())
-    })
+    // The reason contains the failed command, which can be repeated by hand.
+    done.with_context(|| format!("the set-up step \"{}\" failed", need.name()))
 }
 
 /// Describes how a missing need is met.
@@ -41,28 +38,11 @@ pub fn doing(need: Need) -> &'static str {
     match need.how() {
         How::System(_) | How::Browser(..) => "the system's package manager installs it",
         How::Cargo(_) => "cargo compiles and installs it",
-        How::Targets(_) | How::Rust(..) => "rustup fetches it",
+        How::Targets(_) | How::Rust(_) => "rustup fetches it",
         How::Node => "looks for it",
         How::Npm(_) => "npm fetches them",
         How::Peers(_) => "fetches and compiles it",
         How::Built(..) => "builds it",
-    }
-}
-
-/// Returns manual steps for a failed need.
-fn by_hand(need: Need) -> Option<String> {
-    match need.how() {
-        How::System(wanted) => Some(system::by_hand(wanted)),
-        How::Browser(variable, _, package) => {
-            Some(format!("`apt-get install {package}`, or set {variable} to its path"))
-        }
-        How::Cargo(tool) => Some(tool.by_hand()),
-        How::Targets(targets) => Some(rust::by_hand(targets)),
-        How::Rust(_, by_hand) => Some(by_hand()),
-        How::Node => Some("install Node 20 or newer with npm: `apt-get install nodejs npm`".to_owned()),
-        How::Npm(folders) => Some(format!("`npm ci` in {}/", folders.join("/ and "))),
-        How::Peers(_) => Some(format!("`bash {}`, and follow its output", peers::SCRIPT)),
-        How::Built(..) => None,
     }
 }
 

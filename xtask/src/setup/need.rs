@@ -37,8 +37,8 @@ pub(super) enum How {
     Cargo(&'static Tool),
     /// Targets of Rust.
     Targets(&'static [&'static str]),
-    /// Other parts of Rust, and instructions to install them manually.
-    Rust(fn(&Shell) -> Result<Done>, fn() -> String),
+    /// Other parts of Rust.
+    Rust(fn(&Shell) -> Result<Done>),
     /// Node, which must be installed already.
     Node,
     /// The npm packages of these folders.
@@ -79,7 +79,7 @@ macro_rules! needs {
 
 needs! {
     Node "node": How::Node;
-    Components "rust components": How::Rust(rust::components, || "`rustup component add rustfmt clippy`".to_owned());
+    Components "rust components": How::Rust(rust::components);
     ThumbTarget "rust target for microcontrollers": How::Targets(&[THUMB]);
     WasmTarget "rust target for browsers": How::Targets(&[WASM]);
     FirmwareTargets "rust targets of the firmwares": How::Targets(&[THUMB_M4, THUMB_M33, RISCV]);
@@ -117,7 +117,7 @@ needs! {
     CargoHack "cargo-hack": How::Cargo(&tools::CARGO_HACK);
     CargoMutants "cargo-mutants": How::Cargo(&tools::CARGO_MUTANTS);
     CargoSemverChecks "cargo-semver-checks": How::Cargo(&tools::CARGO_SEMVER_CHECKS);
-    Miri "miri": How::Rust(rust::miri, rust::miri_by_hand);
+    Miri "miri": How::Rust(rust::miri);
     Verifpal "verifpal": How::Cargo(&tools::VERIFPAL), after [Miri];
     // The runtimes are programs for Linux on x86-64, which npm refuses on other systems.
     Packages "npm packages": How::Npm(&["wasm", "web"]), after [Node];
@@ -156,7 +156,7 @@ impl Need {
         let (load, resource) = match self.how() {
             How::System(_) | How::Browser(..) => (Load::None, Some(Resource::SystemPackages)),
             How::Cargo(_) => (Load::Full, Some(Resource::Tools)),
-            How::Targets(_) | How::Rust(..) => (Load::None, Some(Resource::Toolchains)),
+            How::Targets(_) | How::Rust(_) => (Load::None, Some(Resource::Toolchains)),
             How::Node | How::Npm(_) => (Load::None, None),
             // Its script also installs system packages. The Python peer is a wheel.
             How::Peers(["python"]) => (Load::None, Some(Resource::SystemPackages)),

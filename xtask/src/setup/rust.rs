@@ -29,17 +29,8 @@ pub(super) fn components(shell: &Shell) -> Result<Done> {
 
 /// The compiler that includes Miri; no stable one does.
 pub const MIRI_TOOLCHAIN: &str = "nightly";
-const MIRI_INSTALL: [&str; 9] = [
-    "toolchain",
-    "install",
-    MIRI_TOOLCHAIN,
-    "--profile",
-    "minimal",
-    "--component",
-    "miri",
-    "--component",
-    "rust-src",
-];
+const MIRI_INSTALL: [&str; 5] =
+    ["toolchain", "install", MIRI_TOOLCHAIN, "--profile=minimal", "--component=miri,rust-src"];
 
 pub(super) fn miri(shell: &Shell) -> Result<Done> {
     let miri = || {
@@ -52,10 +43,6 @@ pub(super) fn miri(shell: &Shell) -> Result<Done> {
     shell.cmd("rustup", MIRI_INSTALL).limit(DOWNLOAD).run()?;
     let version = miri()?.context("rustup installed Miri, but it does not run")?;
     Ok(Done::Installed(version.trim().to_owned()))
-}
-
-pub(super) fn miri_by_hand() -> String {
-    format!("`rustup {}`", MIRI_INSTALL.join(" "))
 }
 
 /// Makes a target available: from the toolchain, by rustup, or by the linked toolchain.
@@ -98,14 +85,6 @@ pub(super) fn targets(shell: &Shell, targets: &[&'static str]) -> Result<Done> {
         true => Ok(Done::Present(format!("{} are installed", targets.join(", ")))),
         false => Ok(Done::Installed(installed.join(", "))),
     }
-}
-
-pub(super) fn by_hand(targets: &[&str]) -> String {
-    let target = targets.join(" ");
-    if targets == [STATIC] {
-        return format!("`rustup target add {target}`");
-    }
-    format!("`rustup target add {target}`, or on Debian `bash {FALLBACK} {target}`")
 }
 
 fn has_target(shell: &Shell, toolchain: Option<&str>, target: &str) -> Result<bool> {

@@ -65,12 +65,6 @@ pub(super) fn browser(shell: &Shell, variable: &'static str, names: &[&str], pac
     Ok(if there.is_some() { Done::Present(format!("{text} is there")) } else { Done::Installed(text) })
 }
 
-/// Returns instructions to install what [`install_all`] searches for.
-pub(super) fn by_hand(wanted: &[(&str, &str)]) -> String {
-    let packages: Vec<&str> = wanted.iter().map(|(_, package)| *package).collect();
-    format!("`apt-get install {}`", packages.join(" "))
-}
-
 /// Installs a package of the distribution.
 pub(super) fn install(shell: &Shell, package: &str) -> Result<()> {
     if !Path::new("/usr/bin/apt-get").is_file() {

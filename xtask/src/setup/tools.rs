@@ -70,16 +70,6 @@ impl Tool {
         Self { name, version, ask: &["--version"], exact: false, newest_rust: false, features: &[] }
     }
 
-    pub(super) fn by_hand(&self) -> String {
-        let (name, version) = (self.name, self.version);
-        if self.newest_rust {
-            return format!(
-                "`cargo +{MIRI_TOOLCHAIN} install --locked --ignore-rust-version {name}@{version}`"
-            );
-        }
-        format!("`cargo install --locked {name}@{version}`")
-    }
-
     pub(super) fn install(&self, shell: &Shell) -> Result<Done> {
         let found = self.found(shell)?;
         if let Some(version) = found.as_deref().filter(|version| self.accepts(version)) {

@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use super::boards;
 use crate::artifacts;
 use crate::demo;
 use crate::files;
 use crate::interop;
-use crate::npm_size::{self, Others};
+use crate::npm_size;
 use crate::quickstarts;
-use crate::rerun::Runner;
+use crate::results::Runner;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -101,12 +101,7 @@ fn secure_tests(shell: &Shell) -> Result<()> {
 }
 
 fn wasm_tests(shell: &Shell) -> Result<()> {
-    let imports = artifacts::inspect_wasm(shell)?.imports;
-    if imports.iter().any(|module| module == "env") {
-        bail!("{} imports from \"env\", which no page provides", artifacts::WASM_FILE);
-    }
-    shell.print(format_args!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", ")));
-    npm_size::check(shell, Others::LeftOut)?;
+    npm_size::check(shell, &[])?;
     npm_tests(shell, |file| !OTHER_BROWSERS.contains(&file))
 }
 

@@ -8,8 +8,6 @@ use anyhow::{Context, Result, bail};
 use object::elf::SHT_NOBITS;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SymbolKind, elf};
 
-use super::profile;
-
 /// Sections that a linker script for a real board discards: there is no unwinding.
 const THROWN_AWAY: [&str; 3] = [".ARM.exidx", ".ARM.extab", ".eh_frame"];
 
@@ -98,11 +96,6 @@ impl Program {
             bail!("the program was linked without its relocations");
         }
         Ok(found)
-    }
-
-    /// Returns the bytes of code by source file, largest first.
-    pub(super) fn code_by_file(&self, repository: &Path) -> Result<Vec<(String, u64)>> {
-        profile::by_file(&self.bytes, repository)
     }
 
     /// Returns the sizes of the symbols with one of these prefixes.

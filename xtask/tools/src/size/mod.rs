@@ -3,21 +3,18 @@
 
 mod elf;
 mod known_panics;
-mod profile;
-mod secure_parts;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use self::elf::Program;
 use crate::measurements::Measurements;
 use xtask::files;
 use xtask::firmware::{self, EMULATED, NUCLEO, PICO, SIZE_PROGRAMS};
-use xtask::npm_size::{self, Others};
+use xtask::npm_size;
 use xtask::setup::Need;
 use xtask::shell::Shell;
 use xtask::stages::SIZE;
@@ -26,7 +23,6 @@ use xtask::tasks;
 
 const TARGET_DIR: &str = "target/size";
 const TABLE: &str = "bench/size/table.md";
-const RESULT: &str = "target/size/mcu.json";
 const UPDATE: &str = "cargo xtask size mcu --update";
 /// Maximum size of initialised variables in each firmware.
 const MOST_DATA: u64 = 1_024;
@@ -40,7 +36,7 @@ Sizes in bytes, measured by `cargo xtask size mcu`, which compares them with thi
 - `core_raknet_client` is a RakNet client without a driver.
 - `core_raknet_minimal_client` is the same without `channels`, `connections`, `packing`, `priorities`, `sequencing`, `splitting`
   and `statistics`, with 16 blocks instead of 24 and an MTU of 576.
-- `core_raknet_secure_client` is the first one with secure connections (`cargo xtask size secure` lists their parts).
+- `core_raknet_secure_client` is the first one with secure connections.
 - `core_game_client` is a client of the Game Protocol.
 - `snowfight_player` decodes the messages of the game's server with Rabbit, stores the world and decides, without a transport.
 - `firmware` are the programs of the boards, with embassy, network and logging (`s`): a plain UDP echo, the telemetry example
@@ -67,8 +63,6 @@ const BOARDS: [Board; 3] = [
     (NUCLEO, THUMB_M4, "nucleo-", "nucleo"),
     (PICO, THUMB_M33, "pico2-", "pico2"),
 ];
-/// The profile's debug setting for builds that need no source lines.
-const NO_DEBUG: &str = "none";
 /// The programs of each board other than its UDP echo, and the parts that each adds to the echo.
 const PROGRAMS_OF_A_BOARD: [(&str, &str); 2] = [("telemetry", "raknet"), ("player", "game")];
 
@@ -84,38 +78,23 @@ pub(crate) struct Options {
 }
 
 /// Parts that can be measured separately.
-#[derive(Clone, Subcommand)]
+#[derive(Clone, Copy, PartialEq, Eq, Subcommand)]
 enum Part {
     /// Flash and RAM on microcontrollers.
-    Mcu {
-        /// Print the source files that the flash of this program comes from; the program is named as in the table
-        /// without `_flash`
-        #[arg(long, conflicts_with = "update")]
-        profile: Option<String>,
-    },
+    Mcu,
     /// The entries of the npm package.
     Npm,
-    /// The parts of the flash use of secure connections on a microcontroller.
-    Secure,
 }
 
 /// `cargo xtask size`.
 pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
-    if matches!(options.part, Some(Part::Secure)) {
-        tasks::set_up(shell, &SIZE)?;
-        return print_secure_parts(shell);
-    }
-    if let Some(Part::Mcu { profile: Some(name) }) = &options.part {
-        tasks::set_up(shell, &SIZE)?;
-        return print_profile(shell, name);
-    }
-    if !matches!(options.part, Some(Part::Npm)) {
+    if options.part != Some(Part::Npm) {
         tasks::set_up(shell, &SIZE)?;
         mcu(shell, Rows::All, options.update)?;
     }
-    if !matches!(options.part, Some(Part::Mcu { .. })) {
+    if options.part != Some(Part::Mcu) {
         tasks::set_up(shell, &[Need::NpmPackage, Need::BundlerPackages])?;
-        npm_size::check(shell, Others::Measured)?;
+        npm_size::check(shell, &["--others"])?;
     }
     Ok(())
 }
@@ -173,9 +152,8 @@ impl CoreProgram {
         Self { name: format!("{what}_{target_name}{opt}"), target, level, binary, features }
     }
 
-    fn build(&self, shell: &Shell, debug: &str) -> Result<Program> {
-        let built = build(shell, self.target, self.level, self.binary, self.features, debug)?;
-        Program::read(&built)
+    fn build(&self, shell: &Shell) -> Result<Program> {
+        Program::read(&build(shell, self.target, self.level, self.binary, self.features)?)
     }
 }
 
@@ -199,52 +177,21 @@ fn core_programs() -> Vec<CoreProgram> {
     programs
 }
 
-/// Prints the source files that the flash of a program comes from.
-fn print_profile(shell: &Shell, name: &str) -> Result<()> {
-    let programs = core_programs();
-    let program = if let Some(program) = programs.iter().find(|program| program.name == name) {
-        program.build(shell, "line-tables-only")?
-    } else {
-        let firmware = firmware_programs().find(|(_, firmware)| firmware == name);
-        let names = programs.iter().map(|program| program.name.clone());
-        let names: Vec<_> = names.chain(firmware_programs().map(|(_, name)| name)).collect();
-        let ((board, program), _) = firmware.with_context(|| {
-            format!("there is no program {name:?}; the programs are {}", names.join(", "))
-        })?;
-        built_firmware(shell, board, program)?
-    };
-    let flash = program.footprint()?.flash;
-    for (file, bytes) in program.code_by_file(&shell.path(""))? {
-        shell.print(format_args!("{bytes:>7}  {file}"));
-    }
-    shell.print(format_args!("{flash:>7}  bytes of flash in total, including constants"));
-    Ok(())
-}
-
 type Board = (&'static str, &'static str, &'static str, &'static str);
-
-/// Returns the programs of all boards, with their names in the table.
-fn firmware_programs() -> impl Iterator<Item = ((Board, &'static str), String)> {
-    let programs = ["echo"].into_iter().chain(PROGRAMS_OF_A_BOARD.map(|(program, _)| program));
-    BOARDS.into_iter().flat_map(move |board| {
-        programs.clone().map(move |program| ((board, program), format!("firmware_{}_{program}", board.3)))
-    })
-}
 
 fn mcu(shell: &Shell, wanted: Rows, update: bool) -> Result<()> {
     let mut rows = BTreeMap::new();
     for program in core_programs().iter().filter(|program| wanted.has_core(program.target, program.level)) {
-        let footprint = program.build(shell, NO_DEBUG)?.footprint()?;
+        let footprint = program.build(shell)?.footprint()?;
         rows.insert(format!("{}_flash", program.name), footprint.flash);
         rows.insert(format!("{}_ram", program.name), footprint.ram);
     }
-    let profiles = build(shell, THUMB_M4, "s", "profiles", &["driver", "messages"], NO_DEBUG)?;
+    let profiles = build(shell, THUMB_M4, "s", "profiles", &["driver", "messages"])?;
     rows.extend(Program::read(&profiles)?.symbols(&["resources_", "state_"])?);
     for board in wanted.boards() {
         firmwares(shell, *board, &mut rows)?;
     }
     let measured = Measurements { rustc: firmware::rustc(shell)?, rows };
-    write_result(&shell.path(RESULT), &measured)?;
     let path = shell.path(TABLE);
     if update {
         return files::write(&path, measured.write(INTRODUCTION));
@@ -255,17 +202,6 @@ fn mcu(shell: &Shell, wanted: Rows, update: bool) -> Result<()> {
     }
     table.check(&measured, UPDATE, &shell.log)?;
     shell.print(format_args!("{} sizes match {TABLE}, or are smaller", measured.rows.len()));
-    Ok(())
-}
-
-/// Prints the additional flash of a secure client compared with a plain one.
-fn print_secure_parts(shell: &Shell) -> Result<()> {
-    let client = |features: &[&str]| {
-        Program::read(&build(shell, THUMB_M4, LEVEL_OF_OTHERS, "client", features, NO_DEBUG)?)
-    };
-    let (plain, secure) = (client(&["messages"])?, client(&["messages", "secure"])?);
-    let more = secure.footprint()?.flash.saturating_sub(plain.footprint()?.flash);
-    shell.print(secure_parts::table(&plain.symbols(&[""])?, &secure.symbols(&[""])?, more));
     Ok(())
 }
 
@@ -307,13 +243,13 @@ fn no_panic(shell: &Shell, wanted: Rows) -> Result<()> {
             let clients: [(_, &[_], _); 2] = [("client", &["messages"], ""), ("client", &[], "")];
             for (program, features, _) in clients.into_iter().chain(OTHERS) {
                 let features = [&["no-panic"], features].concat();
-                build(shell, target, level, program, &features, NO_DEBUG).with_context(|| {
+                build(shell, target, level, program, &features).with_context(|| {
                     format!("a panic can be reached in {program} on {name} at level {level}")
                 })?;
             }
         }
     }
-    if build(shell, THUMB_M4, "s", "client", &["no-panic", "deliberate-panic"], NO_DEBUG).is_ok() {
+    if build(shell, THUMB_M4, "s", "client", &["no-panic", "deliberate-panic"]).is_ok() {
         bail!("a deliberate panic went unnoticed");
     }
     known_panics::check(&secure_client(shell, "messages,secure")?.panicking()?)?;
@@ -344,7 +280,6 @@ fn build(
     level: &str,
     binary: &str,
     features: &[&str],
-    debug: &str,
 ) -> Result<PathBuf> {
     let features = features.join(",");
     let args =
@@ -355,15 +290,7 @@ fn build(
         .cmd_for(target, SIZE_PROGRAMS, "cargo", args)
         .env("CARGO_TARGET_DIR", &folder)
         .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", level)
-        .env("CARGO_PROFILE_RELEASE_DEBUG", debug)
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "none")
         .run()?;
     firmware::built(&folder, target, binary)
-}
-
-fn write_result(path: &Path, measured: &Measurements) -> Result<()> {
-    let mut object = json!({ "rustc": measured.rustc });
-    for (name, number) in &measured.rows {
-        object[name] = (*number).into();
-    }
-    files::write(path, format!("{object:#}\n"))
 }
