@@ -27,35 +27,23 @@ const UPDATE: &str = "cargo xtask size mcu --update";
 /// Maximum size of initialised variables in each firmware.
 const MOST_DATA: u64 = 1_024;
 
-const INTRODUCTION: &str = "\
-# Sizes on microcontrollers
-
-Sizes in bytes, measured by `cargo xtask size mcu`, which compares them with this table;
-`cargo xtask size mcu --update` rewrites the table.
-
-- `core_raknet_client` is a RakNet client without a driver.
-- `core_raknet_minimal_client` is the same without `channels`, `connections`, `packing`, `priorities`, `sequencing`, `splitting`
-  and `statistics`, with 16 blocks instead of 24 and an MTU of 576.
-- `core_raknet_secure_client` is the first one with secure connections.
-- `core_game_client` is a client of the Game Protocol.
-- `snowfight_player` decodes the messages of the game's server with Rabbit, stores the world and decides, without a transport.
-- `firmware` are the programs of the boards, with embassy, network and logging (`s`): a plain UDP echo, the telemetry example
-  with RakNet, and the player of the game with the Game Protocol and Rabbit. `added` is the additional flash of the last two
-  compared with the echo: protocol, driver and the program itself.
-- `resources` is the memory of the protocol for a profile, `state` includes that of the driver and the socket; those with
-  `game` are for the Game Protocol.
-
-Programs without `opt` in their name are optimised for size (`z`). RAM excludes the stack; `data` is the part of it with
-initial values, which also takes flash.
-";
-
 /// The targets of the core alone, with their names in the table.
 const CORES: [(&str, &str); 3] = [(THUMB, "thumbv6m"), (THUMB_M4, "thumbv7em"), (RISCV, "riscv32imc")];
-const LEVELS: [&str; 3] = ["z", "s", "3"];
-/// The other programs without a driver, measured at one optimisation level: program, features, name in the table.
-const OTHERS: [(&str, &[&str], &str); 2] =
-    [("game", &[], "core_game_client"), ("player", &["player"], "snowfight_player")];
-const LEVEL_OF_OTHERS: &str = "s";
+/// The programs without a driver: name in the table, optimisation level, program, features.
+const CORE_PROGRAMS: [(&str, &str, &str, &[&str]); 7] = [
+    ("core_raknet_client", "z", "client", &["messages"]),
+    ("core_raknet_client", "s", "client", &["messages"]),
+    ("core_raknet_client", "3", "client", &["messages"]),
+    ("core_raknet_minimal_client", "z", "client", &[]),
+    ("core_game_client", "s", "game", &[]),
+    ("snowfight_player", "s", "player", &["player"]),
+    // Measured on one target, because its primitives take long to build.
+    ("core_raknet_secure_client", "s", "client", SECURE),
+];
+const SECURE: &[&str] = &["messages", "secure"];
+/// The programs in which no panic may be reached, with their features.
+const NEVER_PANIC: [(&str, &[&str]); 4] =
+    [("client", &["messages"]), ("client", &[]), ("game", &[]), ("player", &["player"])];
 
 /// The boards: folder, target, prefix of its program names, name in the table.
 const BOARDS: [Board; 3] = [
@@ -129,62 +117,22 @@ impl Rows {
     }
 }
 
-/// A program without a driver.
-struct CoreProgram {
-    /// The prefix of its rows in the table.
-    name: String,
-    target: &'static str,
-    level: &'static str,
-    binary: &'static str,
-    features: &'static [&'static str],
-}
-
-impl CoreProgram {
-    fn new(
-        what: &str,
-        target: (&'static str, &str),
-        level: &'static str,
-        binary: &'static str,
-        features: &'static [&'static str],
-    ) -> Self {
-        let (target, target_name) = target;
-        let opt = if level == "z" { String::new() } else { format!("_opt_{level}") };
-        Self { name: format!("{what}_{target_name}{opt}"), target, level, binary, features }
-    }
-
-    fn build(&self, shell: &Shell) -> Result<Program> {
-        Program::read(&build(shell, self.target, self.level, self.binary, self.features)?)
-    }
-}
-
-/// Returns all programs without a driver.
-fn core_programs() -> Vec<CoreProgram> {
-    let mut programs = Vec::new();
-    for core in CORES {
-        for level in LEVELS {
-            programs.push(CoreProgram::new("core_raknet_client", core, level, "client", &["messages"]));
-        }
-        programs.push(CoreProgram::new("core_raknet_minimal_client", core, "z", "client", &[]));
-        for (binary, features, what) in OTHERS {
-            programs.push(CoreProgram::new(what, core, LEVEL_OF_OTHERS, binary, features));
-        }
-        // Measured on one target, because its primitives take long to build.
-        if core.0 == THUMB_M4 {
-            let (what, features) = ("core_raknet_secure_client", &["messages", "secure"]);
-            programs.push(CoreProgram::new(what, core, LEVEL_OF_OTHERS, "client", features));
-        }
-    }
-    programs
-}
-
 type Board = (&'static str, &'static str, &'static str, &'static str);
 
 fn mcu(shell: &Shell, wanted: Rows, update: bool) -> Result<()> {
     let mut rows = BTreeMap::new();
-    for program in core_programs().iter().filter(|program| wanted.has_core(program.target, program.level)) {
-        let footprint = program.build(shell)?.footprint()?;
-        rows.insert(format!("{}_flash", program.name), footprint.flash);
-        rows.insert(format!("{}_ram", program.name), footprint.ram);
+    for (target, target_name) in CORES {
+        let is_wanted = |level: &str, features: &[&str]| {
+            wanted.has_core(target, level) && (features != SECURE || target == THUMB_M4)
+        };
+        for (what, level, binary, features) in
+            CORE_PROGRAMS.into_iter().filter(|(_, level, _, features)| is_wanted(level, features))
+        {
+            let name = if level == "z" { "" } else { &format!("_opt_{level}") };
+            let footprint = Program::read(&build(shell, target, level, binary, features)?)?.footprint()?;
+            rows.insert(format!("{what}_{target_name}{name}_flash"), footprint.flash);
+            rows.insert(format!("{what}_{target_name}{name}_ram"), footprint.ram);
+        }
     }
     let profiles = build(shell, THUMB_M4, "s", "profiles", &["driver", "messages"])?;
     rows.extend(Program::read(&profiles)?.symbols(&["resources_", "state_"])?);
@@ -192,11 +140,13 @@ fn mcu(shell: &Shell, wanted: Rows, update: bool) -> Result<()> {
         firmwares(shell, *board, &mut rows)?;
     }
     let measured = Measurements { rustc: firmware::rustc(shell)?, rows };
-    let path = shell.path(TABLE);
+    let committed = shell.read(TABLE)?;
     if update {
-        return files::write(&path, measured.write(INTRODUCTION));
+        // The text before the table stays.
+        let introduction = committed.split("\nCompiler: ").next().unwrap_or_default();
+        return files::write(&shell.path(TABLE), measured.write(introduction));
     }
-    let mut table = Measurements::parse(&shell.read(TABLE)?)?;
+    let mut table = Measurements::parse(&committed)?;
     if wanted == Rows::Guard {
         table.rows.retain(|name, _| measured.rows.contains_key(name));
     }
@@ -240,8 +190,7 @@ fn built_firmware(shell: &Shell, (folder, target, prefix, _): Board, program: &s
 fn no_panic(shell: &Shell, wanted: Rows) -> Result<()> {
     for (target, name) in CORES {
         for level in ["s", "3"].into_iter().filter(|level| wanted.has_core(target, level)) {
-            let clients: [(_, &[_], _); 2] = [("client", &["messages"], ""), ("client", &[], "")];
-            for (program, features, _) in clients.into_iter().chain(OTHERS) {
+            for (program, features) in NEVER_PANIC {
                 let features = [&["no-panic"], features].concat();
                 build(shell, target, level, program, &features).with_context(|| {
                     format!("a panic can be reached in {program} on {name} at level {level}")
@@ -265,11 +214,11 @@ fn no_panic(shell: &Shell, wanted: Rows) -> Result<()> {
 fn secure_client(shell: &Shell, features: &str) -> Result<Program> {
     let args = ["rustc", "--release", "--locked", "--target", THUMB_M4, "--bin", "client", "--features"];
     let args = args.into_iter().chain([features, "--", "-C", "link-arg=--emit-relocs"]);
-    let folder = shell.path(TARGET_DIR).join(LEVEL_OF_OTHERS);
+    let folder = shell.path(TARGET_DIR).join("s");
     shell
         .cmd_for(THUMB_M4, SIZE_PROGRAMS, "cargo", args)
         .env("CARGO_TARGET_DIR", &folder)
-        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", LEVEL_OF_OTHERS)
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s")
         .run()?;
     Program::read(&firmware::built(&folder, THUMB_M4, "client")?)
 }
