@@ -21,7 +21,7 @@ use self::uses::{Tree, cycles, regex};
 const MOST_FILES: [(&str, usize); 4] =
     [("core/src/", 130), ("native/src/", 28), ("relay/src/", 90), ("wasm/ts/", 70)];
 /// Maximum number of lines of Rust in `xtask/`, which may only be lowered; the goal is 7,000.
-const MOST_LINES_OF_XTASK: usize = 15_000;
+const MOST_LINES_OF_XTASK: usize = 11_000;
 /// Maximum number of lines of a file with its tests, and the longer ones.
 const LONGEST: usize = 700;
 const LONGER: [(&str, usize); 9] = [
@@ -47,7 +47,7 @@ const PRIVATE: [&str; 7] = [
     "plugins/src",
     "snowfight/server/src",
 ];
-const MAKERS: [&str; 2] = ["udp/src/private_file.rs", "plugins/src/directory/store.rs"];
+const MAKERS: [&str; 2] = ["udp/src/private_file.rs", "plugins/src/directory/store"];
 static MAKES_FILE: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"\bfs::(?:write|copy)\b|\bFile::(?:create|create_new|options)\b|\bOpenOptions\b|\btokio::fs\b")
 });
@@ -120,7 +120,10 @@ fn of_crate(folder: &str, tree: &Tree, layers: Option<&Layers>) -> Vec<String> {
         .map(|file| format!("{}: no module declares it, so nothing compiles it", file.path))
         .collect();
     for file in tree.files.iter().filter(|file| !file.is_test) {
-        if PRIVATE.contains(&folder) && !MAKERS.contains(&&*file.path) && MAKES_FILE.is_match(&file.code) {
+        if PRIVATE.contains(&folder)
+            && !MAKERS.iter().any(|maker| file.path.starts_with(maker))
+            && MAKES_FILE.is_match(&file.code)
+        {
             problems.push(format!("{}: creates a file other than by {}", file.path, MAKERS.join(" or ")));
         }
     }
@@ -135,7 +138,7 @@ fn of_crate(folder: &str, tree: &Tree, layers: Option<&Layers>) -> Vec<String> {
         name if name.is_empty() => "crate".to_owned(),
         name => name,
     };
-    let is_placed = |id: &usize| !tree.files[*id].is_test && !is_program(&name(*id));
+    let is_placed = |id: &usize| !tree.files[*id].is_test && !tree.files[*id].is_program;
     let placed: BTreeSet<_> = (0..tree.files.len()).filter(is_placed).collect();
     let modules: Vec<_> = placed.iter().map(|id| name(*id)).collect();
     problems.extend(
@@ -150,11 +153,6 @@ fn of_crate(folder: &str, tree: &Tree, layers: Option<&Layers>) -> Vec<String> {
     let wrong = uses.filter(|(from, to)| matches!(layers.allow(&name(*from), &name(*to)), Ok(false)));
     problems.extend(wrong.map(|pair| format!("{}, which the layers forbid", place(*pair))));
     problems
-}
-
-/// Returns true if a module belongs to a program beside the library of its crate.
-fn is_program(module: &str) -> bool {
-    ["bin", "main"].contains(&module.split("::").next().unwrap_or_default())
 }
 
 /// Describes each cycle by the uses in it.
@@ -197,7 +195,7 @@ mod tests {
         ];
         let layers = Layers::parse("private_file a\nb\ncrate").unwrap();
         let expected = [
-            "udp/src/a.rs: creates a file other than by udp/src/private_file.rs or plugins/src/directory/store.rs",
+            "udp/src/a.rs: creates a file other than by udp/src/private_file.rs or plugins/src/directory/store",
             "2 files form a cycle\n  udp/src/a.rs:1: uses udp/src/b.rs\n  udp/src/b.rs:1: uses udp/src/a.rs",
             "udp/src/a.rs:1: uses udp/src/b.rs, which the layers forbid",
         ];

@@ -16,10 +16,15 @@ pub(super) struct File {
     pub(super) module: Vec<String>,
     /// True if it is compiled only for tests.
     pub(super) is_test: bool,
+    /// True if it belongs to a program beside the library of its crate.
+    pub(super) is_program: bool,
     /// The text without comments and tests, with the same lines.
     pub(super) code: String,
     imports: Vec<Import>,
     items: BTreeSet<String>,
+    /// The modules in the file itself, and those that it declares.
+    inner: BTreeSet<String>,
+    declared: BTreeSet<String>,
 }
 
 /// A name that a `use` brings into a file.
@@ -42,10 +47,20 @@ const MOST_STEPS: usize = 8;
 
 static USE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^\s*(pub(?:\([^)]*\))? )?use ([^;]+);"));
 static ITEM: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"\b(?:const|enum|fn|mod|static|struct|trait|type|union|macro_rules!) (\w+)"));
+    LazyLock::new(|| regex(r"\b(?:const|enum|fn|static|struct|trait|type|union|macro_rules!) (\w+)"));
+static INNER: LazyLock<Regex> = LazyLock::new(|| regex(r"\bmod (\w+) \{"));
+static DECLARED: LazyLock<Regex> = LazyLock::new(|| regex(r"\bmod (\w+);"));
+/// The beginning of a module in a file, and a path from there to the file.
+static INNER_START: LazyLock<Regex> = LazyLock::new(|| regex(r"^(\s*)(?:pub(?:\([^)]*\))? )?mod \w+ \{$"));
+static INNER_SUPER: LazyLock<Regex> = LazyLock::new(|| regex(r"(^|[^:\w])super::"));
+/// A visibility names a scope, which is not a use.
+static SCOPE: LazyLock<Regex> = LazyLock::new(|| regex(r"\bpub\(in [^)]*\)"));
 static PATH: LazyLock<Regex> = LazyLock::new(|| regex(r"\b(?:[a-z]\w*::)+\w+"));
-static TEST_MODULE: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"(?m)^#\[cfg\((?:all\()?test\b.*\]\n(?:#.*\n)*(?:pub.*)?mod (\w+);"));
+static TEST_MODULE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r#"(?m)^#\[cfg\((?:all\()?test\b.*\]\n(?:#\[path = "(\w+)\.rs"\]\n)?(?:#.*\n)*(?:pub.*)?mod (\w+);"#,
+    )
+});
 
 /// Compiles a pattern of this program.
 pub(crate) fn regex(pattern: &str) -> Regex {
@@ -60,15 +75,40 @@ impl Tree {
         let has_library = sources.iter().any(|(path, _)| path[folder.len()..] == *"/lib.rs");
         for (path, text) in sources {
             let module = module_of(&path[folder.len()..], has_library);
-            let names = TEST_MODULE.captures_iter(&text).map(|found| found[1].to_owned());
-            tests.extend(names.map(|name| [&module[..], &[name]].concat()));
+            for found in TEST_MODULE.captures_iter(&text) {
+                // A path is relative to the folder of the file.
+                let is_sibling = found.get(1).is_some() && !path.ends_with("/mod.rs");
+                let parent = &module[..module.len().saturating_sub(usize::from(is_sibling))];
+                tests.push(
+                    [parent, &[found.get(1).map_or(&found[2], |path| path.as_str()).to_owned()]].concat(),
+                );
+            }
             let code = without_tests(&text);
+            let names =
+                |pattern: &Regex| pattern.captures_iter(&code).map(|found| found[1].to_owned()).collect();
+            let (items, inner, declared) = (names(&ITEM), names(&INNER), names(&DECLARED));
             let imports = imports(&code);
-            let items = ITEM.captures_iter(&code).map(|found| found[1].to_owned()).collect();
-            files.push(File { path, module, is_test: false, code, imports, items });
+            files.push(File {
+                path,
+                module,
+                is_test: false,
+                is_program: false,
+                code,
+                imports,
+                items,
+                inner,
+                declared,
+            });
         }
+        let of = |module: &[&str]| {
+            let file = files.iter().find(|file| file.module == module);
+            file.map(|file| file.declared.clone()).unwrap_or_default()
+        };
+        let mut programs: BTreeSet<_> = &of(&["main"]) - &of(&[]);
+        programs.extend(["bin", "main"].map(str::to_owned));
         for file in &mut files {
             file.is_test = tests.iter().any(|test| file.module.starts_with(test));
+            file.is_program = file.module.first().is_some_and(|first| programs.contains(first));
         }
         let by_module = files.iter().enumerate().map(|(id, file)| (file.module.clone(), id)).collect();
         Self { files, by_module }
@@ -77,14 +117,11 @@ impl Tree {
     /// Returns the files that no other declares, so that nothing compiles them.
     pub(super) fn undeclared(&self) -> impl Iterator<Item = &File> {
         let text: String = self.files.iter().map(|file| file.code.as_str()).collect();
-        self.files.iter().filter(move |file| match &file.module[..] {
-            [] => false,
-            [first, ..] if first == "bin" || first == "main" => false,
-            [.., name] => {
-                !file.is_test
-                    && !text.contains(&format!("mod {name};"))
-                    && !text.contains(&format!("/{name}.rs\"]"))
-            }
+        self.files.iter().filter(move |file| {
+            let is_missing = |name: &String| {
+                !text.contains(&format!("mod {name};")) && !text.contains(&format!("{name}.rs\"]"))
+            };
+            !file.is_test && !file.is_program && file.module.last().is_some_and(is_missing)
         })
     }
 
@@ -133,26 +170,37 @@ impl Tree {
         let is_local = rest.len() < path.len();
         while let [name, after @ ..] = rest {
             let child = [&at[..], std::slice::from_ref(name)].concat();
-            let id = self.by_module.get(&at)?;
-            if self.by_module.contains_key(&child) {
+            let id = self.owner(&at)?;
+            let file = &self.files[id];
+            let is_inner =
+                file.inner.contains(name) || self.by_module.keys().any(|module| module.starts_with(&child));
+            if is_inner {
                 (at, rest) = (child, after);
                 continue;
             }
-            let file = &self.files[*id];
+            // Its file is outside of the folder.
+            if file.declared.contains(name) {
+                return None;
+            }
             let import = file.imports.iter().find(|import| import.name == *name);
             if let Some(import) = import {
                 return self.find(&at, &[&import.path[..], after].concat(), depth + 1);
             }
             if file.items.contains(name) {
-                return Some(*id);
+                return Some(id);
             }
             let through = file.imports.iter().filter(|import| import.name == "*").find_map(|glob| {
-                let target = self.find(&at, &glob.path, depth + 1).filter(|target| target != id)?;
-                self.find(&self.files[target].module, rest, depth + 1).filter(|found| found != id)
+                let target = self.find(&at, &glob.path, depth + 1).filter(|target| *target != id)?;
+                self.find(&self.files[target].module, rest, depth + 1).filter(|found| *found != id)
             });
-            return through.or_else(|| is_local.then_some(*id));
+            return through.or_else(|| is_local.then_some(id));
         }
-        self.by_module.get(&at).copied()
+        self.owner(&at)
+    }
+
+    /// Returns the file of a module, which may be in the file of an outer one.
+    fn owner(&self, module: &[String]) -> Option<usize> {
+        (0..=module.len()).rev().find_map(|length| self.by_module.get(&module[..length]).copied())
     }
 }
 
@@ -166,7 +214,8 @@ fn module_of(path: &str, has_library: bool) -> Vec<String> {
 /// Empties the lines of comments and of items that are compiled only for tests. Formatted code ends an item with a line
 /// of the same indentation.
 fn without_tests(text: &str) -> String {
-    let mut kept = String::new();
+    let (mut kept, mut inner) = (String::new(), Vec::new());
+    let text = SCOPE.replace_all(text, "pub");
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         let start = line.trim_start();
@@ -185,8 +234,12 @@ fn without_tests(text: &str) -> String {
             }
             kept += &"\n".repeat(skipped);
         } else {
-            kept += line.split("//").next().unwrap_or_default();
+            let code = line.split("//").next().unwrap_or_default();
+            // From a module in the file, `super` is the file.
+            kept += &if inner.is_empty() { code.into() } else { INNER_SUPER.replace_all(code, "${1}self::") };
             kept.push('\n');
+            inner.pop_if(|end| *end == line);
+            inner.extend(INNER_START.captures(line).map(|found| format!("{}}}", &found[1])));
         }
     }
     kept
