@@ -3,7 +3,6 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::demo;
-use crate::setup::Need;
 use crate::stage::Tier;
 
 /// The commands of `xtask-tools` and their descriptions.
@@ -19,47 +18,6 @@ pub const OF_TOOLS: [(&str, &str); 8] = [
 ];
 
 const LIST_HELP: &str = "List the stages with tier, last duration, needs and purpose, without running them";
-
-/// A command with its options.
-pub enum Request {
-    /// Installs all tools.
-    Setup,
-    /// Builds something: the npm package, or the page.
-    Build(Need),
-    /// Builds the site, or only the book.
-    Site {
-        /// True to leave out the references and the demo.
-        only_book: bool,
-    },
-    /// Runs the demo.
-    Demo(demo::Options),
-    /// Runs pairs of RakNet implementations, with these arguments of the runner.
-    Interop(Vec<String>),
-    /// Lists the stages of all tiers.
-    List,
-    /// Runs or lists stages, as the command of a tier.
-    Tier(Tier, Selection),
-    /// A command of `xtask-tools`, with its name and its arguments.
-    Tools(Vec<String>),
-}
-
-/// The stages to run.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Selection {
-    /// Those of the tier.
-    All,
-    /// The named stages, of any tier.
-    Only(Vec<String>),
-    /// None: they are listed.
-    List,
-    /// None: their table is printed.
-    Table,
-}
-
-/// Parses the arguments of this process. Exits if they are invalid or request help.
-pub fn parse() -> Request {
-    request(&command().get_matches())
-}
 
 /// Returns the definition of all commands.
 pub fn command() -> Command {
@@ -159,40 +117,8 @@ fn demo_command() -> Command {
         )
 }
 
-fn request(matches: &ArgMatches) -> Request {
-    // Without arguments the help is shown, so the only case without a command is `--list`.
-    let Some((name, of_command)) = matches.subcommand() else { return Request::List };
-    if let Some(tier) = Tier::ALL.into_iter().find(|tier| tier.name() == name) {
-        return Request::Tier(tier, selection(of_command));
-    }
-    match name {
-        "wasm" => Request::Build(Need::NpmPackage),
-        "web" => Request::Build(Need::Page),
-        "site" => Request::Site { only_book: of_command.get_flag("book") },
-        "demo" => Request::Demo(demo_options(of_command)),
-        "setup" => Request::Setup,
-        "interop" => Request::Interop(arguments(of_command).collect()),
-        of_tools => Request::Tools([of_tools.to_owned()].into_iter().chain(arguments(of_command)).collect()),
-    }
-}
-
-/// Returns the arguments of a command that forwards them.
-fn arguments(matches: &ArgMatches) -> impl Iterator<Item = String> {
-    matches.get_many::<String>("arguments").into_iter().flatten().cloned()
-}
-
-fn selection(matches: &ArgMatches) -> Selection {
-    // Only `ci` has the option `table`.
-    let is_set = |name| matches!(matches.try_get_one::<bool>(name), Ok(Some(true)));
-    match matches.get_many::<String>("only") {
-        Some(names) => Selection::Only(names.cloned().collect()),
-        None if is_set("list") => Selection::List,
-        None if is_set("table") => Selection::Table,
-        None => Selection::All,
-    }
-}
-
-fn demo_options(matches: &ArgMatches) -> demo::Options {
+/// Returns the options of the command `demo`.
+pub fn demo_options(matches: &ArgMatches) -> demo::Options {
     demo::Options {
         port: matches.get_one("port").copied(),
         smoke: matches.get_flag("smoke"),
@@ -209,52 +135,39 @@ fn demo_options(matches: &ArgMatches) -> demo::Options {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Request {
+    fn parsed(line: &str) -> Option<(String, ArgMatches)> {
         let words = ["xtask"].into_iter().chain(line.split_whitespace());
-        request(&command().try_get_matches_from(words).unwrap())
-    }
-
-    fn is_refused(line: &str) -> bool {
-        command().try_get_matches_from(["xtask"].into_iter().chain(line.split_whitespace())).is_err()
+        command().try_get_matches_from(words).ok()?.remove_subcommand()
     }
 
     #[test]
-    fn the_command_definition_is_valid() {
+    fn options_are_parsed_and_contradictions_refused() {
         command().debug_assert();
-    }
-
-    #[test]
-    fn stages_can_be_separated_by_commas_or_repeated() {
-        let Request::Tier(Tier::Test, Selection::Only(names)) = parsed("test --only a,b --only c") else {
-            panic!("not these stages")
+        let all = |line, name| -> Vec<String> {
+            parsed(line).unwrap().1.get_many::<String>(name).unwrap().cloned().collect()
         };
-        assert_eq!(names, ["a", "b", "c"]);
-        assert!(matches!(parsed("check"), Request::Tier(Tier::Check, Selection::All)));
-        assert!(matches!(parsed("nightly --list"), Request::Tier(Tier::Nightly, Selection::List)));
-        assert!(matches!(parsed("ci --table"), Request::Tier(Tier::Ci, Selection::Table)));
-        assert!(matches!(parsed("--list"), Request::List) && is_refused("--list ci") && is_refused(""));
-        assert!(is_refused("test --table") && is_refused("ci --list --only a"));
-    }
-
-    #[test]
-    fn tool_commands_receive_all_their_arguments() {
-        let Request::Tools(args) = parsed("size mcu --profile a --help") else { panic!("not of the tools") };
-        assert_eq!(args, ["size", "mcu", "--profile", "a", "--help"]);
-        let Request::Tools(args) = parsed("bench -h") else { panic!("not of the tools") };
-        assert_eq!(args, ["bench", "-h"]);
-        assert!(matches!(parsed("fuzz"), Request::Tools(args) if args == ["fuzz"]));
+        assert_eq!(all("test --only a,b --only c", "only"), ["a", "b", "c"]);
+        // The commands of the tools receive all their arguments.
+        assert_eq!(all("size mcu --update --help", "arguments"), ["mcu", "--update", "--help"]);
+        assert_eq!(all("bench -h", "arguments"), ["-h"]);
+        for good in ["ci --table", "nightly --list", "site --book", "fuzz"] {
+            assert!(parsed(good).is_some(), "{good}");
+        }
+        for bad in
+            ["--list ci", "test --table", "ci --list --only a", "demo --smoke --port 1", "demo --slow-page"]
+        {
+            assert!(parsed(bad).is_none(), "{bad}");
+        }
     }
 
     #[test]
     fn demo_options_have_defaults_and_limits() {
-        let Request::Demo(options) = parsed("demo --smoke --slow-page --seconds 3") else {
-            panic!("no demo")
-        };
-        assert_eq!((options.blocked, options.seconds, options.runs), (90, 3, 1));
-        assert!(options.smoke && options.slow_page && !options.mcu && options.port.is_none());
-        let Request::Demo(options) = parsed("demo --port 81 --mcu") else { panic!("no demo") };
-        assert_eq!((options.port, options.mcu, options.smoke), (Some(81), true, false));
-        assert!(is_refused("demo --smoke --port 1") && is_refused("demo --smoke --slow-page --blocked 100"));
-        assert!(is_refused("demo --slow-page") && is_refused("demo --smoke --mcu"));
+        let options = |line| parsed(line).map(|(_, matches)| demo_options(&matches));
+        let slow = options("demo --smoke --slow-page --seconds 3").unwrap();
+        assert_eq!((slow.blocked, slow.seconds, slow.runs), (90, 3, 1));
+        assert!(slow.smoke && slow.slow_page && !slow.mcu && slow.port.is_none());
+        let played = options("demo --port 81 --mcu").unwrap();
+        assert_eq!((played.port, played.mcu, played.smoke), (Some(81), true, false));
+        assert!(options("demo --smoke --slow-page --blocked 100").is_none());
     }
 }

@@ -43,15 +43,15 @@ pub mod workspaces;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::ArgMatches;
 
-use crate::cli::{Request, Selection};
 use crate::setup::Need;
 use crate::shell::Shell;
 use crate::stage::Tier;
 
 /// Executes the command line.
 pub fn main() -> ExitCode {
-    match run(cli::parse()) {
+    match run(&cli::command().get_matches()) {
         Ok(code) => code,
         Err(_) if stop::interrupted() => {
             eprintln!("\nxtask: interrupted");
@@ -64,39 +64,37 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(request: Request) -> Result<ExitCode> {
+fn run(matches: &ArgMatches) -> Result<ExitCode> {
     stop::watch_signals()?;
-    let shell = Shell::new()?;
-    match request {
-        Request::Setup => tasks::set_up(&shell, &Need::tools())?,
-        Request::Build(need) => tasks::set_up(&shell, &[need])?,
-        Request::Demo(options) => demo::run(&shell, &options)?,
-        Request::List => shell.print(listing::list(&shell, &stages::all())),
-        Request::Site { only_book: true } => {
-            tasks::set_up(&shell, &[Need::MdBook])?;
-            site::build_book(&shell)?;
+    let shell = &Shell::new()?;
+    // Without arguments the help is shown, so the only case without a command is `--list`.
+    let Some((name, matches)) = matches.subcommand() else {
+        shell.print(listing::list(shell, &stages::all()));
+        return Ok(ExitCode::SUCCESS);
+    };
+    if let Some(tier) = Tier::ALL.into_iter().find(|tier| tier.name() == name) {
+        run_stages(shell, tier, matches)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match name {
+        "setup" => tasks::set_up(shell, &Need::tools())?,
+        "wasm" => tasks::set_up(shell, &[Need::NpmPackage])?,
+        "web" => tasks::set_up(shell, &[Need::Page])?,
+        "demo" => demo::run(shell, &cli::demo_options(matches))?,
+        "site" if matches.get_flag("book") => {
+            tasks::set_up(shell, &[Need::MdBook])?;
+            site::build_book(shell)?;
         }
-        Request::Site { only_book: false } => {
-            tasks::set_up(&shell, &site::NEEDS)?;
-            site::build(&shell)?;
+        "site" => {
+            tasks::set_up(shell, &site::NEEDS)?;
+            site::build(shell)?;
         }
-        Request::Tier(tier, selection) => run_stages(&shell, tier, &selection)?,
-        Request::Interop(args) => {
-            // The standard output is reserved for the results.
-            let quiet = shell.with_free_stdout();
-            tasks::set_up(&quiet, &[Need::Peers])?;
-            interop::build_peer(&quiet)?;
-            let args: Vec<_> = args.iter().map(String::as_str).collect();
-            // The runner reports failures itself.
-            if !interop::pairs(&shell, &args)?.spawn()?.wait(None)?.success() {
-                return Ok(ExitCode::FAILURE);
-            }
-        }
-        Request::Tools(args) => {
+        of_tools => {
             // The standard output is reserved for the result of the command.
             tasks::set_up(&shell.with_free_stdout(), &[Need::Tools])?;
-            let args: Vec<_> = args.iter().map(String::as_str).collect();
-            if !tools_of_xtask::forward(&shell, &args)? {
+            let arguments = matches.get_many::<String>("arguments").into_iter().flatten();
+            let arguments: Vec<_> = [of_tools].into_iter().chain(arguments.map(String::as_str)).collect();
+            if !tools_of_xtask::forward(shell, &arguments)? {
                 return Ok(ExitCode::FAILURE);
             }
         }
@@ -104,21 +102,24 @@ fn run(request: Request) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_stages(shell: &Shell, tier: Tier, selection: &Selection) -> Result<()> {
+fn run_stages(shell: &Shell, tier: Tier, matches: &ArgMatches) -> Result<()> {
     let all = stages::all();
-    match selection {
-        Selection::All => runner::run_tier(shell, tier, &stage::of_tier(&all, tier)),
-        Selection::Only(names) => match &stage::find(&all, names)?[..] {
+    // Only `ci` has the option `table`.
+    let is_set = |name| matches!(matches.try_get_one::<bool>(name), Ok(Some(true)));
+    if let Some(names) = matches.get_many::<String>("only") {
+        let names: Vec<_> = names.cloned().collect();
+        return match &stage::find(&all, &names)?[..] {
             [stage] => runner::run_only(shell, stage),
             several => runner::run_several(shell, several),
-        },
-        Selection::List => {
-            shell.print(listing::list(shell, &stage::of_tier(&all, tier)));
-            Ok(())
-        }
-        Selection::Table => {
-            shell.print(listing::table(&all));
-            Ok(())
-        }
+        };
     }
+    let of_tier = stage::of_tier(&all, tier);
+    if is_set("list") {
+        shell.print(listing::list(shell, &of_tier));
+    } else if is_set("table") {
+        shell.print(listing::table(&all));
+    } else {
+        return runner::run_tier(shell, tier, &of_tier);
+    }
+    Ok(())
 }
