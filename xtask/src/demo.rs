@@ -176,7 +176,8 @@ impl Demo {
         let listen = format!("127.0.0.1:{port}");
         let mut args = vec!["--listen", &*listen, "--serve", page, "--admin-listen", any];
         args.extend(targets.iter().flat_map(|target| ["--target", target]));
-        let (relay, admin) = Service::start_and_find(shell, "the relay", &relay, &args, "monitoring on ")?;
+        let mut relay = Service::start(shell, "the relay", &relay, &args)?;
+        let admin = relay.find("monitoring on ")?;
         Ok(Self { relay, game, echo, key, metrics: format!("{admin}/metrics") })
     }
 

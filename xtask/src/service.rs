@@ -21,6 +21,7 @@ const POLL: Duration = Duration::from_millis(50);
 pub struct Service {
     name: &'static str,
     running: Running,
+    lines: Receiver<String>,
     /// Its address: `HOST:PORT`, `http://HOST:PORT`, or only the port.
     pub address: String,
     /// Its first line, which may contain more.
@@ -30,34 +31,6 @@ pub struct Service {
 impl Service {
     /// Starts a program and waits until it listens.
     pub fn start(shell: &Shell, name: &'static str, program: &Path, args: &[&str]) -> Result<Self> {
-        Ok(Self::start_and_read(shell, name, program, args)?.0)
-    }
-
-    /// Starts a program, waits until it listens, and then for a line that begins with `prefix`. Returns the rest of
-    /// that line.
-    pub fn start_and_find(
-        shell: &Shell,
-        name: &'static str,
-        program: &Path,
-        args: &[&str],
-        prefix: &str,
-    ) -> Result<(Self, String)> {
-        let (mut service, lines) = Self::start_and_read(shell, name, program, args)?;
-        loop {
-            let line = wait_for_line(name, &mut service.running, &lines)?;
-            if let Some(rest) = line.strip_prefix(prefix) {
-                return Ok((service, rest.to_owned()));
-            }
-        }
-    }
-
-    /// Starts a program and waits until it listens. Its further lines are sent through the channel.
-    fn start_and_read(
-        shell: &Shell,
-        name: &'static str,
-        program: &Path,
-        args: &[&str],
-    ) -> Result<(Self, Receiver<String>)> {
         let program = program.to_string_lossy();
         // Drop and signals end the program, unless this process is killed; in that case the kernel does.
         let command = if can_die_with_parent(shell)? {
@@ -72,11 +45,39 @@ impl Service {
         let (sender, lines) = mpsc::channel();
         let log = shell.log.clone();
         thread::spawn(move || pass_on(name, stdout, &log, &sender));
-        let first_line = wait_for_line(name, &mut running, &lines)?;
-        let address = parse_address(&first_line)
-            .with_context(|| format!("{name} did not print its address: {first_line:?}"))?
-            .to_owned();
-        Ok((Self { name, running, address, first_line }, lines))
+        let mut service = Self { name, running, lines, address: String::new(), first_line: String::new() };
+        service.first_line = service.next_line()?;
+        let address = parse_address(&service.first_line);
+        let address =
+            address.with_context(|| format!("{name} did not print its address: {:?}", service.first_line))?;
+        service.address = address.to_owned();
+        Ok(service)
+    }
+
+    /// Waits for a line that begins with `prefix`, and returns its rest.
+    pub fn find(&mut self, prefix: &str) -> Result<String> {
+        loop {
+            if let Some(rest) = self.next_line()?.strip_prefix(prefix) {
+                return Ok(rest.to_owned());
+            }
+        }
+    }
+
+    fn next_line(&mut self) -> Result<String> {
+        let started = Instant::now();
+        loop {
+            match self.lines.recv_timeout(POLL) {
+                Ok(line) => return Ok(line),
+                Err(RecvTimeoutError::Disconnected) => {
+                    bail!("{}", ended(self.name, self.running.wait(Some(START))?))
+                }
+                Err(RecvTimeoutError::Timeout) if self.running.must_stop() => bail!("interrupted"),
+                Err(RecvTimeoutError::Timeout) if started.elapsed() > START => {
+                    bail!("{} did not print its address within {} s", self.name, START.as_secs())
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
     }
 
     /// Kills the program immediately, as a power failure would.
@@ -97,25 +98,8 @@ impl Service {
 fn pass_on(name: &str, stdout: ChildStdout, log: &Log, lines: &Sender<String>) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
         log.note(format_args!("[{name}] {line}"));
-        // The receiver waits only for the first lines.
+        // The receiver is gone once the server was ended.
         let _ = lines.send(line);
-    }
-}
-
-fn wait_for_line(name: &str, running: &mut Running, lines: &Receiver<String>) -> Result<String> {
-    let started = Instant::now();
-    loop {
-        match lines.recv_timeout(POLL) {
-            Ok(line) => return Ok(line),
-            Err(RecvTimeoutError::Disconnected) => {
-                bail!("{}", ended(name, running.wait(Some(START))?))
-            }
-            Err(RecvTimeoutError::Timeout) if running.must_stop() => bail!("interrupted"),
-            Err(RecvTimeoutError::Timeout) if started.elapsed() > START => {
-                bail!("{name} did not print its address within {} s", START.as_secs())
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-        }
     }
 }
 
@@ -162,7 +146,9 @@ mod tests {
 
     fn start(script: &str) -> Result<(Service, String)> {
         let shell = Shell::new()?;
-        Service::start_and_find(&shell, "the server", Path::new("sh"), &["-c", script], "monitoring on ")
+        let mut server = Service::start(&shell, "the server", Path::new("sh"), &["-c", script])?;
+        let admin = server.find("monitoring on ")?;
+        Ok((server, admin))
     }
 
     #[test]

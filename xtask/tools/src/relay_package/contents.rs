@@ -67,7 +67,7 @@ fn control(shell: &Shell, tree: &Path, program: &Path) -> Result<()> {
     let template = shell.read(&format!("{SOURCES}/debian/control"))?;
     let size = fs::metadata(program)?.len().div_ceil(1024).to_string();
     let values = [
-        ("@VERSION@", version(shell)?),
+        ("@VERSION@", setting(shell, "/version")?),
         ("@ARCHITECTURE@", architecture(shell)?),
         ("@DEPENDS@", depends(&fs::read(program)?)?),
         ("@MAINTAINER@", setting(shell, "/authors/0")?),
@@ -86,7 +86,7 @@ fn control(shell: &Shell, tree: &Path, program: &Path) -> Result<()> {
 }
 
 fn pack(shell: &Shell, folder: &str, tree: &Path) -> Result<PathBuf> {
-    let name = format!("rakwire-relay_{}_{}.deb", version(shell)?, architecture(shell)?);
+    let name = format!("rakwire-relay_{}_{}.deb", setting(shell, "/version")?, architecture(shell)?);
     let package = shell.path(folder).join(name);
     // Everything belongs to root; fast compression rather than the smallest size.
     let args = ["--root-owner-group", "-Zgzip", "-z6", "--build", text(tree)?, text(&package)?];
@@ -103,13 +103,8 @@ fn setting(shell: &Shell, pointer: &str) -> Result<String> {
     value.map(str::to_owned).with_context(|| format!("the relay has no {pointer} in its manifest"))
 }
 
-fn version(shell: &Shell) -> Result<String> {
-    setting(shell, "/version")
-}
-
 fn architecture(shell: &Shell) -> Result<String> {
-    let output = shell.cmd("dpkg", ["--print-architecture"]).output()?;
-    Ok(output.stdout.trim().to_owned())
+    Ok(shell.cmd("dpkg", ["--print-architecture"]).output()?.stdout.trim().to_owned())
 }
 
 /// Returns the packages that the program needs: the C library in the newest version that it uses, the certificate
@@ -120,12 +115,10 @@ fn depends(program: &[u8]) -> Result<String> {
 }
 
 fn newest_glibc(program: &[u8]) -> Option<(u32, u32)> {
-    const MARK: &[u8] = b"GLIBC_";
-    let places = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
-    let versions = places.filter_map(|(place, _)| {
-        let rest = program.get(place + MARK.len()..)?;
-        let end = rest.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
-        let mut numbers = std::str::from_utf8(rest.get(..end)?).ok()?.split('.').map(str::parse);
+    let text = String::from_utf8_lossy(program);
+    let versions = text.split("GLIBC_").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let mut numbers = rest[..end].split('.').map(str::parse);
         Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
     });
     versions.max()
