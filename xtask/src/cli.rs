@@ -117,6 +117,11 @@ fn demo_command() -> Command {
         )
 }
 
+/// Returns the arguments of a command that forwards them.
+pub fn arguments(matches: &ArgMatches) -> impl Iterator<Item = &str> {
+    matches.get_many::<String>("arguments").into_iter().flatten().map(String::as_str)
+}
+
 /// Returns the options of the command `demo`.
 pub fn demo_options(matches: &ArgMatches) -> demo::Options {
     demo::Options {
@@ -150,6 +155,7 @@ mod tests {
         // The commands of the tools receive all their arguments.
         assert_eq!(all("size mcu --update --help", "arguments"), ["mcu", "--update", "--help"]);
         assert_eq!(all("bench -h", "arguments"), ["-h"]);
+        assert_eq!(all("interop --only loss --json", "arguments"), ["--only", "loss", "--json"]);
         for good in ["ci --table", "nightly --list", "site --book", "fuzz"] {
             assert!(parsed(good).is_some(), "{good}");
         }

@@ -1,6 +1,7 @@
 //! The tests with other RakNet implementations, their runner, and the pages of the results.
 
 use std::env;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -20,17 +21,46 @@ const UPDATE: &str = "UPDATE_INTEROP";
 
 /// The stage of `cargo xtask ci`.
 pub fn stage(shell: &Shell) -> Result<()> {
-    let path = target_dir(shell)?.join("tmp/interop.md");
+    let found = target_dir(shell)?.join("tmp/interop.md");
     // Remove the results of an earlier run.
-    files::remove_file(&path)?;
+    files::remove_file(&found)?;
     // Test within the whole workspace, so that nothing is rebuilt with fewer features.
     shell.cmd("cargo", ["test", "--workspace", "--test", "interop"]).run()?;
+    publish(shell, PAGE, &found)
+}
+
+/// The stage of `cargo xtask nightly` for the runner.
+pub fn matrix(shell: &Shell) -> Result<()> {
+    workspaces::check(shell, RUNNER)?;
+    let found = shell.path(FOUND_MATRIX);
+    files::remove_file(&found)?;
+    build_peer(shell)?;
+    pairs(shell, &["--page", files::text(&found)?])?.run()?;
+    publish(shell, MATRIX_PAGE, &found)
+}
+
+/// Builds our own peer, within the whole workspace, so that nothing is rebuilt with fewer features.
+pub fn build_peer(shell: &Shell) -> Result<()> {
+    shell.cmd("cargo", ["build", "--workspace", "--bin", "rakwire-peer"]).run()
+}
+
+/// Creates the command of the runner with these arguments.
+pub fn pairs(shell: &Shell, arguments: &[&str]) -> Result<Cmd> {
+    let program = target_dir(shell)?.join("debug/rakwire-peer");
+    let run = ["run", "--quiet", "--locked", "--manifest-path", "interop/runner/Cargo.toml", "--"];
+    let command = shell.cmd("cargo", run.into_iter().chain(arguments.iter().copied()));
+    let target = shell.path(&workspaces::target_dir(RUNNER));
+    Ok(command.env("CARGO_TARGET_DIR", target).env("RAKWIRE_PEER", program))
+}
+
+/// Compares a page with the results, or rewrites it.
+fn publish(shell: &Shell, page: &str, found: &Path) -> Result<()> {
     if env::var_os(UPDATE).is_some() {
-        return files::copy(&path, &shell.path(PAGE));
+        return files::copy(found, &shell.path(page));
     }
-    let args = ["--unified", "--label=committed", "--label=found", PAGE, files::text(&path)?];
-    shell.cmd("diff", args).run().with_context(|| format!("set {UPDATE}=1 to rewrite {PAGE}"))?;
-    shell.print(format_args!("{PAGE} matches the results"));
+    let args = ["--unified", "--label=committed", "--label=found", page, files::text(found)?];
+    shell.cmd("diff", args).run().with_context(|| format!("set {UPDATE}=1 to rewrite {page}"))?;
+    shell.print(format_args!("{page} matches the results"));
     Ok(())
 }
 

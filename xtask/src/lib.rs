@@ -89,11 +89,21 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             tasks::set_up(shell, &site::NEEDS)?;
             site::build(shell)?;
         }
+        "interop" => {
+            // The standard output is reserved for the results.
+            let quiet = &shell.with_free_stdout();
+            tasks::set_up(quiet, &[Need::Peers])?;
+            interop::build_peer(quiet)?;
+            let arguments: Vec<_> = cli::arguments(matches).collect();
+            // The runner reports failures itself.
+            if !interop::pairs(shell, &arguments)?.spawn()?.wait(None)?.success() {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
         of_tools => {
             // The standard output is reserved for the result of the command.
             tasks::set_up(&shell.with_free_stdout(), &[Need::Tools])?;
-            let arguments = matches.get_many::<String>("arguments").into_iter().flatten();
-            let arguments: Vec<_> = [of_tools].into_iter().chain(arguments.map(String::as_str)).collect();
+            let arguments: Vec<_> = [of_tools].into_iter().chain(cli::arguments(matches)).collect();
             if !tools_of_xtask::forward(shell, &arguments)? {
                 return Ok(ExitCode::FAILURE);
             }
