@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_drops_what_is_sent_until_it_ends() {
+    fn a_cut_drops_datagrams_until_it_ends() {
         let network = Network::start(2, Conditions::default(), 1).expect("a network");
         let (a, b) = (peer(&network, 0), peer(&network, 1));
         network.cut(1, 0, true);

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_named_with_what_they_must_be() {
+    fn wrong_options_are_named_with_their_expected_values() {
         let mut server = ServerSettings::default();
         assert_eq!(
             refusal(server.set("timeout", &text("5"))),

@@ -274,7 +274,7 @@ fn wrong_ports_and_numbers_of_clients_are_refused() {
 }
 
 #[test]
-fn figures_count_what_a_connection_carries() {
+fn statistics_count_the_messages_of_a_connection() {
     let mut game = Game::new(1);
     let id = game.clients[0].id();
     let reliable = Transfer::new(Mode::Reliable, 0).expect("a channel");

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_counts_what_passes_of_what_ran() {
+    fn a_cell_counts_passed_cases_of_those_run() {
         let cells = vec![
             cell("a", "handshake", "pass"),
             cell("a", "loss", "limit"),

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_path_drops_what_is_longer_than_its_mtu() {
+    fn a_narrow_path_drops_datagrams_above_its_mtu() {
         let mut path = Path::new(Kind::Narrow, 0, End::Client);
         assert_eq!(path.decide(&[0; NARROW_MTU - 28]), Fate::Passed);
         assert_eq!(path.decide(&[0; NARROW_MTU - 27]), Fate::Dropped);

@@ -20,7 +20,7 @@ pub(crate) enum Command {
     Size(size::Options),
     /// Search for faults in the core with generated input.
     Fuzz(fuzz::FuzzOptions),
-    /// Run the core over simulated bad networks, thousands of times.
+    /// Run the core over simulated bad networks, or a server and clients for hours.
     Soak(fuzz::SoakOptions),
     /// Insert faults into a copy of the core, one at a time: the tests must find each of them.
     Mutants(mutants::Options),

@@ -56,7 +56,7 @@ fn a_clean_path_passes_everything_in_order_and_answers_reach_the_client() {
 }
 
 #[test]
-fn a_lossy_path_drops_what_the_capture_says() {
+fn a_lossy_path_drops_the_datagrams_that_the_capture_marks() {
     let (arrived, capture) = carried(Kind::Loss, 100);
     let has_passed = |record: &&Record| record.fate == Fate::Passed;
     let passed: Vec<_> =
