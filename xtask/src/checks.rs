@@ -63,6 +63,9 @@ const WEB_MAY_USE: [&str; 1] = ["file:../wasm"];
 pub fn edges(shell: &Shell) -> Result<()> {
     let mut wrong = against(&OURS, &artifacts::metadata(shell)?);
     let pages: Value = serde_json::from_str(&shell.read("web/package.json")?)?;
+    if pages["dependencies"].as_object().is_none_or(|used| used.is_empty()) {
+        bail!("web/package.json has no dependencies");
+    }
     wrong.extend(edges_of_pages(&pages));
     let is_foreign = |name: &str| !CORE_MAY_USE.split_whitespace().any(|allowed| allowed == name);
     wrong.extend(forbidden("rakwire", &dependencies(shell, "rakwire", ALL)?, is_foreign));

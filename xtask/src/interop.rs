@@ -3,7 +3,7 @@
 use std::env;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::artifacts::target_dir;
 use crate::files;
@@ -55,6 +55,9 @@ pub fn pairs(shell: &Shell, arguments: &[&str]) -> Result<Cmd> {
 
 /// Compares a page with the results, or rewrites it.
 fn publish(shell: &Shell, page: &str, found: &Path) -> Result<()> {
+    if !found.is_file() {
+        bail!("{} was not written", found.display());
+    }
     if env::var_os(UPDATE).is_some() {
         return files::copy(found, &shell.path(page));
     }

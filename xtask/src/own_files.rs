@@ -28,6 +28,9 @@ pub fn check(shell: &Shell) -> Result<()> {
     if !wrong.is_empty() {
         bail!("tests read outside of their packages:\n  {}", wrong.join("\n  "));
     }
+    if count == 0 {
+        bail!("no test file of a package was found");
+    }
     shell.print(format_args!("{count} test files, none of which reads outside of its package"));
     Ok(())
 }

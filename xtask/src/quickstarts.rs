@@ -180,15 +180,23 @@ fn steps(text: &str) -> Result<Vec<Step<'_>>> {
             let body: String = body.flat_map(|line| [line, "\n"]).collect();
             let output = steps.last_mut().filter(|_| expects_output && language == "text");
             match (comment.take(), output) {
-                (Some(kind), _) => steps.push(Step { kind, line, body, ..Step::default() }),
+                (Some(kind), _) => {
+                    expects_output = true;
+                    steps.push(Step { kind, line, body, ..Step::default() });
+                }
                 (None, Some(step)) => step.printed += &body,
-                (None, None) => {}
+                (None, None) => expects_output = false,
             }
-            expects_output = true;
         } else if comment.is_some() {
             bail!("there is no block after the comment in line {}", line - 1);
         } else if !text.is_empty() {
             let is_program = PROGRAMS.iter().any(|start| text.starts_with(start));
+            if ["<!--runs", "<!--starts", "<!-- runs-", "<!-- starts-"]
+                .iter()
+                .any(|wrong| text.starts_with(wrong))
+            {
+                bail!("line {line}: write <!-- runs --> or <!-- starts -->");
+            }
             comment =
                 text.strip_prefix("<!-- ").filter(|_| !is_program).and_then(|text| text.strip_suffix(" -->"));
             // Text ends the reach of a command, so a later output block does not belong to it.

@@ -11,14 +11,18 @@ use crate::shell::Shell;
 const OLDEST_NODE: u32 = 20;
 
 pub(super) fn node(shell: &Shell) -> Result<Done> {
-    let printed = shell.cmd("node", ["--version"]).probe()?.context("`node` is not installed")?;
+    let printed = shell
+        .cmd("node", ["--version"])
+        .probe()?
+        .context("`node` is not installed: install Node 20 or newer with npm")?;
     let version = printed.trim();
     let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse().ok());
     let major: u32 = major.with_context(|| format!("`node --version` printed {version:?}"))?;
     if major < OLDEST_NODE {
         bail!("Node {version} is too old: {OLDEST_NODE} or newer is needed");
     }
-    let npm = shell.cmd("npm", ["--version"]).probe()?.context("`npm` is not installed")?;
+    let npm =
+        shell.cmd("npm", ["--version"]).probe()?.context("`npm` is not installed: it comes with Node")?;
     Ok(Done::Present(format!("node {version} and npm {} are installed", npm.trim())))
 }
 

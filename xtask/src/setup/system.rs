@@ -68,7 +68,9 @@ pub(super) fn browser(shell: &Shell, variable: &'static str, names: &[&str], pac
 /// Installs a package of the distribution.
 pub(super) fn install(shell: &Shell, package: &str) -> Result<()> {
     if !Path::new("/usr/bin/apt-get").is_file() {
-        bail!("{package} is missing, and there is no apt-get to install it");
+        bail!(
+            "{package} is missing, and there is no apt-get: install it, or the package of your system that has it"
+        );
     }
     // Wait for other runs of the package manager.
     let wait = ["-o", "DPkg::Lock::Timeout=600"];

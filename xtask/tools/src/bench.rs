@@ -63,6 +63,9 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
             tasks::set_up(shell, &[Need::Peers])?;
             // The document about RakNet is written by a command of its own.
             let own: Vec<_> = more.iter().copied().filter(|option| *option != "--publish").collect();
+            if own.contains(&"--quick") && own.len() < more.len() {
+                bail!("`--publish` needs a full run, without `--quick`");
+            }
             let quick: &[&str] = if own.contains(&"--quick") { &["--report", QUICK_REPORT] } else { &[] };
             run(shell, &[&["run"], &own[..], quick].concat())?;
             return if own.len() < more.len() { run(shell, &["publish"]) } else { Ok(()) };

@@ -1,4 +1,4 @@
-//! Checks that the names in documents exist: tests, paths, and the checks of the invariants; and that programs and the
+//! Checks that the names in documents exist: tests, paths, commands, and the checks of the invariants; and that programs and the
 //! table of stages match the committed ones.
 
 use std::collections::BTreeSet;
@@ -11,6 +11,7 @@ use xtask::shell::Shell;
 use xtask::site::prose;
 use xtask::tracked;
 
+use crate::commands::Known;
 use crate::modules::uses::regex;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
@@ -55,7 +56,8 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     for file in files.iter().filter(|file| file.ends_with(".rs")) {
         tests.add(file, &shell.read(file)?);
     }
-    let (mut named, mut shown) = (0, 0);
+    let known = Known::new(shell, &files, &stages)?;
+    let (mut named, mut shown, mut commands) = (0, 0, 0);
     let mut wrong = Vec::new();
     // Paths of a document are relative to its own folder, not to that of a symbolic link to it.
     let is_read =
@@ -67,9 +69,15 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
         let mut problems: Vec<_> =
             cited.iter().filter_map(|(line, cell)| Some((*line, tests.problem(cell)?))).collect();
         problems.extend(missing_paths(document, &text, &files));
+        let (count, unknown) = known.problems(&text);
+        commands += count;
+        problems.extend(unknown.into_iter().map(|(at, problem)| (line_at(&text, at), problem)));
         for program in PROGRAM.captures_iter(&text) {
             shown += 1;
-            let file = shell.read(&program[2]).unwrap_or_default();
+            let Ok(file) = shell.read(&program[2]) else {
+                problems.push((line_of(&text, &program[0]), format!("there is no {}", &program[2])));
+                continue;
+            };
             let block = program.get(3).map_or("", |block| block.as_str());
             let fits = if &program[1] == "file" {
                 file == block
@@ -90,11 +98,12 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     if !wrong.is_empty() {
         bail!("documents contain names that do not exist, or differ from files:\n  {}", wrong.join("\n  "));
     }
-    if named == 0 || shown == 0 {
-        bail!("no document cites a test or a program: the check does not parse the documents");
+    if named == 0 || shown == 0 || commands == 0 {
+        bail!("no document cites a test, a command or a program: the check does not parse the documents");
     }
     shell.print(format_args!(
-        "{named} places of documents cite existing tests, and {shown} programs equal their files"
+        "{named} places of documents cite existing tests, {commands} commands name what exists, and {shown} programs \
+         equal their files"
     ));
     Ok(())
 }
@@ -143,7 +152,9 @@ impl Tests {
     fn has_file(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/').replace("::", "/");
         self.0.iter().any(|(file, ..)| {
-            file.starts_with(&path)
+            file == &path
+                || file.starts_with(&format!("{path}/"))
+                || file.strip_prefix(&path).is_some_and(|end| end == ".rs")
                 || file.contains(&format!("/{path}/"))
                 || file.ends_with(&format!("/{path}.rs"))
         })
@@ -193,14 +204,17 @@ impl Tests {
 }
 
 fn line_of(text: &str, part: &str) -> usize {
-    text.find(part).map_or(1, |at| 1 + text[..at].matches('\n').count())
+    text.find(part).map_or(1, |at| line_at(text, at))
+}
+
+fn line_at(text: &str, at: usize) -> usize {
+    1 + text[..at].matches('\n').count()
 }
 
 /// Returns the places that cite tests, with their lines: cells of columns headed "test", and lists in sentences.
 fn cited(text: &str) -> Vec<(usize, &str)> {
     let lists = CITED.captures_iter(text).filter_map(|found| found.get(1));
-    let mut found: Vec<_> =
-        lists.map(|list| (1 + text[..list.start()].matches('\n').count(), list.as_str())).collect();
+    let mut found: Vec<_> = lists.map(|list| (line_at(text, list.start()), list.as_str())).collect();
     let (mut column, mut is_table) = (None, false);
     for (number, line) in (1..).zip(text.lines()) {
         let mut cells = line.trim().trim_matches('|').split('|').map(str::trim);
@@ -230,8 +244,7 @@ fn missing_paths(document: &str, text: &str, files: &[String]) -> Vec<(usize, St
         let is_built = BUILT.iter().any(|start| path.starts_with(start.trim_end_matches('/')));
         !is_built && !exists(path) && !exists(&format!("{folder}/{path}"))
     });
-    let line = |at: usize| 1 + text[..at].matches('\n').count();
-    missing.map(|path| (line(path.start()), format!("there is no {}", path.as_str()))).collect()
+    missing.map(|path| (line_at(&text, path.start()), format!("there is no {}", path.as_str()))).collect()
 }
 
 /// Counts the files of the lists that follow a datagram, and how often each comes back to a file that it has left.

@@ -76,6 +76,11 @@ fn update(shell: &Shell, target: &str) -> Result<()> {
 
 /// The stage of `cargo xtask nightly`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
+    let mut programs = files::names(&shell.path("fuzz/fuzz_targets"))?;
+    programs.retain(|name| !TARGETS.iter().any(|(target, _)| *name == format!("{target}.rs")));
+    if !programs.is_empty() {
+        bail!("fuzz/fuzz_targets has {}, which the stage does not run", programs.join(", "));
+    }
     replay(shell)?;
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
     for (target, runs) in TARGETS {

@@ -5,6 +5,7 @@ mod bench;
 mod boards;
 mod citations;
 mod cli;
+mod commands;
 mod documents;
 mod english;
 mod fuzz;

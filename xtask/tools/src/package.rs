@@ -1,6 +1,7 @@
 //! Registry packages as their users get them: packed, unpacked side by side without the rest of the repository, and
 //! compiled there.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -27,6 +28,7 @@ pub(crate) struct Published {
     keywords: Vec<String>,
     categories: Vec<String>,
     metadata: Option<Value>,
+    manifest_path: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -57,6 +59,10 @@ impl Published {
                 "the manifest of {} needs a description and one to five keywords and categories",
                 self.name
             );
+        }
+        let manifest = fs::read_to_string(&self.manifest_path)?;
+        if !manifest.lines().any(|line| line.starts_with("include = [")) {
+            bail!("the manifest of {} needs `include`, so that no stray file is published", self.name);
         }
         let hosted = self.metadata.as_ref().and_then(|metadata| metadata.pointer("/docs/rs/all-features"));
         if self.has_library() && hosted != Some(&Value::Bool(true)) {

@@ -118,10 +118,14 @@ impl Tree {
     pub(super) fn undeclared(&self) -> impl Iterator<Item = &File> {
         let text: String = self.files.iter().map(|file| file.code.as_str()).collect();
         self.files.iter().filter(move |file| {
-            let is_missing = |name: &String| {
-                !text.contains(&format!("mod {name};")) && !text.contains(&format!("{name}.rs\"]"))
+            let Some((name, parent)) = file.module.split_last() else { return false };
+            // A parent without a file is a module inside another file.
+            let is_declared = match self.by_module.get(parent) {
+                Some(&id) => self.files[id].declared.contains(name),
+                None => text.contains(&format!("mod {name};")),
             };
-            !file.is_test && !file.is_program && file.module.last().is_some_and(is_missing)
+            let is_path = ["", "/mod"].iter().any(|end| text.contains(&format!("{name}{end}.rs\"]")));
+            !file.is_test && !file.is_program && !is_declared && !is_path
         })
     }
 
@@ -346,6 +350,20 @@ mod tests {
         assert_eq!(uses(&files), ["b 1 a", "c 2 a"]);
         let tree = tree(&files);
         assert_eq!(tree.undeclared().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["src/d.rs"]);
+    }
+
+    #[test]
+    fn a_file_is_declared_by_its_own_parent() {
+        let files = [
+            ("src/lib.rs", "mod a;\nmod b;\nmod inner {\n    mod leaf;\n}"),
+            ("src/a/mod.rs", "mod config;"),
+            ("src/a/config.rs", ""),
+            ("src/b/mod.rs", ""),
+            ("src/b/config.rs", ""),
+            ("src/inner/leaf.rs", ""),
+        ];
+        let tree = tree(&files);
+        assert_eq!(tree.undeclared().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["src/b/config.rs"]);
     }
 
     #[test]

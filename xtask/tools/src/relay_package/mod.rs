@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use self::contents::FOLDER;
@@ -67,8 +67,15 @@ pub(crate) fn build(shell: &Shell, folder: &str, relay: &Path) -> Result<PathBuf
     Ok(package)
 }
 
-/// Lints the Dockerfile with hadolint, and builds it with docker or podman. A machine may have none of them.
+/// Checks a few rules of the Dockerfile, lints it with hadolint, and builds it with docker or podman. A machine may have
+/// none of these tools.
 fn check_dockerfile(shell: &Shell) -> Result<()> {
+    let manifest = shell.read("Cargo.toml")?;
+    let oldest = manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'));
+    let wrong = wrong(&shell.read(DOCKERFILE)?, oldest.context("Cargo.toml has no rust-version")?);
+    if !wrong.is_empty() {
+        bail!("{DOCKERFILE}:\n  {}", wrong.join("\n  "));
+    }
     if shell.find_program("hadolint").is_some() {
         shell.cmd("hadolint", [DOCKERFILE]).run()?;
     }
@@ -85,6 +92,34 @@ fn check_dockerfile(shell: &Shell) -> Result<()> {
     shell.cmd(builder, ["rmi", IMAGE]).run()
 }
 
+/// Returns the faults of a Dockerfile, which must not build with an older Rust than the manifests name.
+fn wrong(text: &str, oldest_rust: &str) -> Vec<String> {
+    let lines: Vec<_> = text.lines().filter_map(|line| line.split_once(' ')).collect();
+    let of = |wanted| lines.iter().filter(move |(name, _)| *name == wanted).map(|(_, rest)| rest.trim());
+    let version =
+        |text: &str| text.split(['.', '-']).map_while(|part| part.parse().ok()).collect::<Vec<u32>>();
+    let mut wrong = Vec::new();
+    for image in of("FROM").map(|rest| rest.split(' ').next().unwrap_or(rest)) {
+        let (name, tag) = image.split_once(':').unwrap_or((image, ""));
+        if version(tag).is_empty() {
+            wrong.push(format!("FROM {image}: name a version"));
+        } else if name == "rust" && version(tag) < version(oldest_rust) {
+            wrong.push(format!("FROM {image}: the manifests promise Rust {oldest_rust}"));
+        }
+    }
+    let user = of("USER").next_back().unwrap_or("root");
+    if user.starts_with("root") || user.starts_with('0') {
+        wrong.push("the program runs as root: name a USER".to_owned());
+    }
+    if of("ENTRYPOINT").count() != 1 || !of("ENTRYPOINT").chain(of("CMD")).all(|rest| rest.starts_with('[')) {
+        wrong.push("a shell would get the signals: write one ENTRYPOINT, and CMD, as JSON".to_owned());
+    }
+    if of("ADD").next().is_some() {
+        wrong.push("ADD unpacks and fetches: use COPY".to_owned());
+    }
+    wrong
+}
+
 /// Follows the guide for operators on a bare Debian with systemd.
 fn follow_guide(shell: &Shell, package: &Path) -> Result<()> {
     let root = shell.path(FOLDER).join("debian");
@@ -96,4 +131,28 @@ fn follow_guide(shell: &Shell, package: &Path) -> Result<()> {
     let paths = [package, &root, &config, &steps, &socket].map(|path| path.display().to_string());
     let line = ["-c", DEBIAN_SCRIPT, "sh"].into_iter().chain(paths.iter().map(String::as_str));
     shell.cmd("sh", line).limit(DEBIAN_LIMIT).run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_is_found() {
+        let good = "FROM rust:1.95-slim AS build\nFROM debian:12-slim\nUSER 10001\nENTRYPOINT [\"/a\"]\nCMD [\"b\"]\n";
+        assert_eq!(wrong(good, "1.88"), [""; 0]);
+        for (right, fault) in [
+            ("debian:12-slim", "debian"),
+            ("debian:12-slim", "debian:latest"),
+            ("rust:1.95-slim", "rust:1.87"),
+            ("USER 10001\n", ""),
+            ("USER 10001", "USER 0:0"),
+            ("ENTRYPOINT [\"/a\"]\n", ""),
+            ("ENTRYPOINT [\"/a\"]", "ENTRYPOINT /a"),
+            ("CMD [\"b\"]", "CMD b"),
+            ("USER", "ADD x /x\nUSER"),
+        ] {
+            assert_eq!(wrong(&good.replace(right, fault), "1.88").len(), 1, "{fault}");
+        }
+    }
 }
