@@ -14,19 +14,19 @@ const ABOUT: &str = "\
 This page lists the RakNet implementations that rakwire is tested with, and their limits. It is for readers with servers or clients
 that are not built on rakwire.
 
-## Programs that speak RakNet today
+## Programs that use RakNet today
 
-| programs | speak RakNet |
+| programs | use RakNet |
 |---|---|
 | games in C++ on RakNet 4 (*the original* is version 4.081), SLikeNet, MafiaNet | yes |
 | everything built on rakwire | yes |
 | clients of Minecraft Bedrock from version 1.26.60 on | no: NetherNet, which is built on WebRTC |
 | older clients and servers of Minecraft Bedrock, and libraries for them | yes |
 
-RakLib, go-raknet and most packages of the registries below were written for Minecraft Bedrock. They still speak RakNet with each
+RakLib, go-raknet and most packages of the registries below were written for Minecraft Bedrock. They still use RakNet with each
 other and with rakwire, and current clients of the game do not use them.
 
-## How it is tested
+## Test method
 
 The tests run over loopback. `cargo xtask test --only interop` runs every cell of [the matrix](#the-matrix) and fails if the results
 differ from it; with `UPDATE_INTEROP=1` it rewrites this page.
@@ -48,12 +48,12 @@ cell fails in the described way.
 
 Secure connections are ours alone. What becomes of a C++ peer at one end, with and without its own security, is in
 [secure.md](secure.md#compatibility), and run by `interop/tests/it/secure_cpp.rs`. C++ RakNet's own cryptography is in no
-package that could be fetched: a stand-in with the same sizes takes its place, around RakNet's own handshake.
+package that could be fetched: a stand-in with the same sizes replaces it, around RakNet's own handshake.
 
-Plugins of the original (connection graph, ready events and RPC4, as far as their wire is spoken here) run at one end and ours at the other
+Plugins of the original (connection graph, ready events and RPC4, as far as their wire format is supported) run at one end and ours at the other
 in `interop/tests/it/plugins.rs` ([mesh.md](plugins/mesh.md#connection-graph), [ready.md](plugins/ready.md),
 [calls.md](plugins/calls.md#rpc4)). Of the others (file list transfer, fully connected mesh, NAT punch-through, replica manager, voice) the pages in
-[plugins/](plugins/README.md) say why their messages are not spoken.
+[plugins/](plugins/README.md) explain why their messages are not supported.
 
 Over TCP, where reliabilities mean nothing, `interop/tests/it/tcp.rs` runs both forms of the original both ways
 ([tcp.md](tcp.md)).
