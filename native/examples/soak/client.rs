@@ -1,15 +1,16 @@
 //! The clients of the soak.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rakwire_native::{Connection, Delivery, Endpoint, Options, id};
 
 use crate::Totals;
 
-/// The reliabilities of the messages. Echoes of the last one arrive completely and in order.
+/// The reliabilities of the messages. Echoes of the last two arrive exactly once, those of the last one in order.
 const DELIVERIES: [Delivery; 4] =
     [Delivery::UNRELIABLE, Delivery::UNRELIABLE_SEQUENCED, Delivery::RELIABLE, Delivery::RELIABLE_ORDERED];
 
@@ -38,6 +39,7 @@ pub(crate) async fn session(server: SocketAddr, random: &mut Random) -> Result<u
     let endpoint = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
     let connection = endpoint.connect(server).await?;
     let count = 20 + random.below(200);
+    let due = Mutex::new(Due::default());
     let sending = async {
         for number in 0..count {
             let delivery = match number + 1 == count {
@@ -46,6 +48,7 @@ pub(crate) async fn session(server: SocketAddr, random: &mut Random) -> Result<u
             };
             let longest = if random.below(50) == 0 { 100_000 } else { 1_200 };
             let message = message(number, random.below(longest));
+            lock(&due).sent(number, delivery);
             connection.send(&message, delivery).await?;
             if random.below(8) == 0 {
                 tokio::time::sleep(Duration::from_millis(random.below(40))).await;
@@ -53,7 +56,7 @@ pub(crate) async fn session(server: SocketAddr, random: &mut Random) -> Result<u
         }
         Ok::<(), rakwire_native::SendError>(())
     };
-    let (sent, echoes) = tokio::join!(sending, receive(&connection, count));
+    let (sent, echoes) = tokio::join!(sending, receive(&connection, count, &due));
     sent?;
     let echoes = echoes?;
     // A third of the clients vanish: the server notices after its timeout.
@@ -63,26 +66,57 @@ pub(crate) async fn session(server: SocketAddr, random: &mut Random) -> Result<u
     Ok(echoes)
 }
 
-/// Receives echoes until the last message has come back.
-async fn receive(connection: &Connection, count: u64) -> Result<u64, String> {
-    let (mut echoes, mut newest) = (0, None);
-    loop {
+/// The numbers of the messages whose echoes have not arrived. Long unreliable messages arrive as reliable ones, because
+/// RakNet resends their parts, so that the number decides.
+#[derive(Debug, Default)]
+struct Due {
+    ordered: VecDeque<u64>,
+    unordered: BTreeSet<u64>,
+    unreliable: BTreeSet<u64>,
+}
+
+impl Due {
+    fn sent(&mut self, number: u64, delivery: Delivery) {
+        match delivery {
+            Delivery::RELIABLE_ORDERED => self.ordered.push_back(number),
+            Delivery::RELIABLE => drop(self.unordered.insert(number)),
+            _ => drop(self.unreliable.insert(number)),
+        }
+    }
+
+    /// Returns an error if an echo is doubled, or is not the next one in order.
+    fn arrived(&mut self, number: u64) -> Result<(), String> {
+        if self.ordered.front() == Some(&number) {
+            self.ordered.pop_front();
+        } else if !self.unordered.remove(&number) && !self.unreliable.remove(&number) {
+            return Err(format!("the echo {number} is not due: {self:?}"));
+        }
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.ordered.is_empty() && self.unordered.is_empty()
+    }
+}
+
+fn lock(due: &Mutex<Due>) -> MutexGuard<'_, Due> {
+    due.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Receives echoes until all reliable messages have come back.
+async fn receive(connection: &Connection, count: u64, due: &Mutex<Due>) -> Result<u64, String> {
+    let (mut echoes, mut is_last) = (0, false);
+    while !is_last || !lock(due).is_complete() {
         let echo = tokio::time::timeout(ECHO, connection.recv())
             .await
-            .map_err(|_elapsed| format!("no echo for {ECHO:?}"))?
+            .map_err(|_elapsed| format!("no echo for {ECHO:?}: {:?}", lock(due)))?
             .ok_or_else(|| format!("disconnected: {:?}", connection.closed_reason()))?;
         let number = number(&echo.bytes).ok_or("an echo with other bytes")?;
         echoes += 1;
-        if echo.delivery == Delivery::RELIABLE_ORDERED {
-            if newest.is_some_and(|newest| newest >= number) {
-                return Err(format!("echo {number} after {newest:?}"));
-            }
-            newest = Some(number);
-        }
-        if number + 1 == count {
-            return Ok(echoes);
-        }
+        lock(due).arrived(number)?;
+        is_last |= number + 1 == count;
     }
+    Ok(echoes)
 }
 
 /// Creates a message that begins with an id and its number; all other bytes repeat the lowest one of the number.

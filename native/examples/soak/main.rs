@@ -63,9 +63,12 @@ async fn run(length: Duration) -> Result<(), SessionError> {
     let totals = Arc::new(Totals::default());
     // The driver starts some of its tasks with the first connection.
     client::session(address, &mut client::Random::new(0)).await?;
-    while server.stats().connections > 0 {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let forgotten = async {
+        while server.stats().connections > 0 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(SETTLE, forgotten).await.map_err(|_elapsed| "the first connection stays")?;
     let at_start = Sample::take()?;
 
     let clients: Vec<_> =
