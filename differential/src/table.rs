@@ -66,7 +66,7 @@ fn row(line: usize, text: &str) -> Result<Row, TableError> {
         Some(_) => return Err(error("behind the peer stands nothing, `rakwire` or `original`")),
     };
     if !page.contains('#') {
-        return Err(error("the last column is a page with a heading, such as docs/differential.md#ends"));
+        return Err(error("the last column is a page with a heading, such as docs/differential.md#closing"));
     }
     Ok(Row {
         line,
@@ -151,7 +151,7 @@ mod tests {
     }
 
     const ROW: &str =
-        "close-* | b rakwire | connection with * | *lost | * disconnected | docs/differential.md#ends";
+        "close-* | b rakwire | connection with * | *lost | * disconnected | docs/differential.md#closing";
 
     #[test]
     fn a_row_permits_the_differences_that_match_all_of_its_columns() {
@@ -171,7 +171,7 @@ mod tests {
     fn an_incomplete_row_is_refused_with_its_line() {
         let error = parse("# a comment\n\none | two").expect_err("a row of two columns");
         assert_eq!(error.line, 3);
-        assert!(parse(&ROW.replace("#ends", "")).is_err(), "a page without a heading");
+        assert!(parse(&ROW.replace("#closing", "")).is_err(), "a page without a heading");
         assert!(parse(&ROW.replace("b rakwire", "b other")).is_err(), "an unknown library");
     }
 

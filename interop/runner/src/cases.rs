@@ -73,7 +73,7 @@ const fn transfer(index: usize, name: &'static str) -> Case {
 /// Every case, in the order of the page.
 pub const ALL: [Case; 17] = [
     BASE,
-    Case { name: "ping", about: "a pong without a connection, with an advertisement", count: 0, ..BASE },
+    Case { name: "ping", about: "an unconnected pong arrives, with an advertisement", count: 0, ..BASE },
     transfer(0, "transfer-unreliable"),
     transfer(1, "transfer-unreliable-sequenced"),
     transfer(2, "transfer-reliable"),
@@ -103,7 +103,7 @@ pub const ALL: [Case; 17] = [
         window: 4,
         ..on(Kind::Narrow, "mtu", "messages of 3,000 bytes come back over a path that carries 1,200 bytes")
     },
-    Case { name: "goodbye", about: "the end of the client is seen, acknowledged and final", ..BASE },
+    Case { name: "goodbye", about: "the client's disconnection arrives, is acknowledged, and ends all other traffic", ..BASE },
     Case {
         name: "idle",
         about: "a connection without messages for 12 seconds stays open",

@@ -45,7 +45,7 @@ fn names(document: &Document, of: impl Fn(&Cell) -> &String) -> Vec<&str> {
 
 fn matrix(out: &mut String, document: &Document) {
     let clients = names(document, |cell| &cell.client);
-    out.push_str("\n## The matrix\n\nEach cell has the number of cases that pass, of those that both peers support.\n\n");
+    out.push_str("\n## The matrix\n\nEach cell has the number of cases that pass out of those that both peers support.\n\n");
     out.push_str("| server \\ client |");
     clients.iter().for_each(|client| out.push_str(&format!(" `{client}` |")));
     out.push_str("\n|---|");
