@@ -1,7 +1,7 @@
 // Calls the functions of a RakNet peer that its standard input names, and prints the packets that the peer returns. One source for two programs: with RakNet's own
 // headers (-DORIGINAL), and with those of rakwire. The commands are in README.md.
 //
-// `= RESULT` is the answer to a command, `! EVENT` an event. Other lines are noise of the library.
+// `= RESULT` is the answer to a command, `! EVENT` an event. Other lines are output of the library.
 #ifdef ORIGINAL
 #include <BitStream.h>
 #include <GetTime.h>
@@ -106,7 +106,7 @@ std::string text_behind(const Packet *packet, size_t header)
     return packet->length > header ? std::string((const char *)packet->data + header, packet->length - header) : "-";
 }
 
-// Prints `! timestamp ADDRESS near` if the time of the message, as the receiver's clock counts, is at most a second away from now.
+// Prints `! timestamp ADDRESS near` if the time of the message, by the receiver's clock, is at most a second from now.
 void print_timestamp(const Packet *packet)
 {
     BitStream stream(packet->data, packet->length, false);
@@ -188,7 +188,7 @@ struct Words {
     }
 };
 
-// Starts a peer, or the one that has been shut down.
+// Starts a peer, or restarts one that was shut down.
 void start(Words &words)
 {
     if (peer == nullptr)
@@ -294,7 +294,7 @@ void list(Words &)
     print("= %d%s", (int)count, all.c_str());
 }
 
-// The calls that set something and return nothing.
+// The setters, which return nothing.
 bool is_setting(const std::string &command, Words &words)
 {
     if (command == "password") {
@@ -387,6 +387,6 @@ int main()
             peer->DeallocatePacket(packet);
         }
     }
-    // Without farewell, as a process that is killed, and not through the destructors: RakNet's threads use its globals.
+    // Exits like a killed process, without destructors, because RakNet's threads use its globals.
     _exit(0);
 }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A server and a client run in one thread, in turn and without a pause, so a figure is the cost of the frames of both.
-//! The rounds of the backends alternate. The ratio is the median of those of the rounds, which a machine that does other
-//! things changes less than the figures.
+//! The rounds of the backends alternate. The ratio is the median of the ratios of the rounds, because other programs on
+//! the machine affect it less than the figures.
 
 use std::error::Error;
 use std::net::UdpSocket;

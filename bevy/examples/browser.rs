@@ -1,4 +1,4 @@
-//! A client in a browser, as docs/from-bevy.md shows it. In other programs it is empty.
+//! A client in a browser, as shown in docs/from-bevy.md. For other targets it is empty.
 #![cfg(target_arch = "wasm32")]
 
 use bevy::app::ScheduleRunnerPlugin;

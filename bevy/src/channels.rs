@@ -1,4 +1,4 @@
-//! The channels of replicon in messages of RakNet.
+//! The encoding of replicon's channels in RakNet messages.
 
 use bevy_replicon::bytes::Bytes;
 use bevy_replicon::prelude::Channel;
@@ -10,7 +10,7 @@ const LONG: u8 = 0xFF;
 /// Number of channels with a one-byte id.
 const SHORT: usize = (LONG - id::USER) as usize;
 
-/// The number of a channel of replicon, as it begins a message.
+/// The number of a channel of replicon, which is the prefix of its messages.
 ///
 /// RakNet's messages begin with an id, and applications own those from 0x86 on. The channels 0 to 120 are the ids 0x86
 /// to 0xFE. The id 0xFF is followed by two bytes, the higher one first, for the channels from 121 on.
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_channels_that_do_not_exist_are_refused() {
+    fn messages_of_unknown_channels_are_refused() {
         assert_eq!(open(b"\x87two".to_vec(), 2), Some((1, Bytes::from_static(b"two"))));
         assert_eq!(open(b"\x86".to_vec(), 2), Some((0, Bytes::new())));
         assert_eq!(open(b"\x88two".to_vec(), 2), None);

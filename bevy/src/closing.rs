@@ -1,4 +1,4 @@
-//! Endpoints of removed resources. They stay until their last messages have arrived.
+//! Endpoints of removed resources, which continue until their last messages have arrived.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -24,7 +24,7 @@ impl Owned {
         self.endpoint.as_mut().expect("it is taken when it is dropped").get()
     }
 
-    /// Names the app that continues with the endpoint.
+    /// Passes the endpoint to the app that continues with it.
     pub(crate) fn leave_to(&mut self, closing: &Closing) {
         if self.heir.is_none() {
             self.heir = Some(closing.sender.clone());
@@ -60,7 +60,7 @@ impl Default for Closing {
     }
 }
 
-/// Continues with endpoints until they are closed. Both plugins need it.
+/// Polls the endpoints until they are closed. Both plugins need it.
 pub(crate) struct ClosingPlugin;
 
 impl ClosingPlugin {

@@ -7,13 +7,13 @@ use rakwire::raknet::ConnectionStats;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
-    /// Received messages that begin with no channel, or with one that replicon did not create.
+    /// Received messages without a channel, or with one that replicon did not create.
     ///
-    /// Their sender has other channels, which means another version of the game, or is no game.
+    /// Their sender is another version of the game, or another program.
     pub unknown_channel: u64,
-    /// Unreliable messages that found no room in their connection.
+    /// Unreliable messages that did not fit the queue of their connection.
     ///
-    /// One that exceeds a datagram finds no room while others of that kind with 256 KiB together are in flight.
+    /// A message longer than a datagram is also dropped while 256 KiB of such messages are in flight.
     /// Replicon sends mutations again.
     pub unreliable: u64,
     /// Messages for a connection that has ended.
@@ -22,7 +22,7 @@ pub struct Dropped {
     pub too_large: u64,
 }
 
-/// Returns the statistics of a connection as replicon has them: seconds, percent, and bytes per second.
+/// Returns the statistics of a connection in replicon's units: seconds, percent, and bytes per second.
 pub(crate) fn statistics(stats: &ConnectionStats) -> ClientStats {
     ClientStats {
         rtt: stats.round_trip.as_secs_f64(),

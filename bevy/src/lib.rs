@@ -1,7 +1,7 @@
 //! RakNet as a messaging backend of [`bevy_replicon`]: over UDP sockets, without tasks or threads of its own, and for
 //! clients in browsers through the relay.
 //!
-//! Add [`RakwireRepliconPlugins`] beside replicon's own plugins, and insert a [`RakwireServer`] or a [`RakwireClient`]
+//! Add [`RakwireRepliconPlugins`] to replicon's own plugins, and insert a [`RakwireServer`] or a [`RakwireClient`]
 //! as a resource. Replicon's states, messages and statistics follow it. Removing the resource ends it.
 //!
 //! ```
@@ -37,7 +37,7 @@
 //!
 //! # Channels
 //!
-//! Each channel of replicon is one reliability of RakNet, so nothing is made reliable twice:
+//! Each channel of replicon maps to one reliability of RakNet, so there is only one layer of retransmission:
 //!
 //! | replicon | RakNet |
 //! |---|---|
@@ -52,7 +52,7 @@
 //!
 //! # Browsers
 //!
-//! For `wasm32-unknown-unknown` this crate has clients alone, with the same plugins, channels and messages. A page has no
+//! For `wasm32-unknown-unknown` this crate has only clients, with the same plugins, channels and messages. A page has no
 //! UDP socket: `RakwireClient::connect_by_relay` takes the URL of the relay, the name of the server there, and
 //! `ClientSettings` of its own, and reaches the relay by WebTransport or, if that fails, a WebSocket. Everything else of
 //! [`RakwireClient`] is the same, and [`RakwireClient::status`] has the reasons of the relay, too.
@@ -65,7 +65,7 @@
 //! # Limits
 //!
 //! Data from the network cannot cause a panic: messages with an unknown channel are dropped and counted in
-//! [`Dropped`]. A reliable message that finds no room waits and is sent in a later frame. A connection with more than
+//! [`Dropped`]. A reliable message without room waits, and is sent in a later frame. A connection with more than
 //! [`backlog`](ServerSettings::backlog) bytes of them is closed.
 
 mod channels;

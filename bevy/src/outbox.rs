@@ -1,4 +1,4 @@
-//! Messages on their way out, and what waits for room in a connection.
+//! Outgoing messages, including those that wait for room in a connection.
 
 use std::collections::VecDeque;
 
@@ -9,21 +9,21 @@ use rakwire::raknet::{ConnectionStats, Delivery, Receipt, Reliability};
 use crate::channels::{ChannelId, delivery_of};
 use crate::counters::Dropped;
 
-/// Default of the bytes of reliable messages that may wait for room in a connection: 16 MiB.
+/// Default limit of waiting reliable messages in a connection, in bytes: 16 MiB.
 pub const DEFAULT_BACKLOG: usize = 16 << 20;
 
-/// Bytes of a datagram that are no payload: the headers of IP, UDP, datagram and capsule, twice those of a secure
-/// connection, and the channel. A message within the rest travels in one datagram.
+/// Bytes of a datagram that are not payload: the headers of IP, UDP, datagram and capsule, twice those of a secure
+/// connection, and the channel. A message that fits the rest is sent in one datagram.
 const HEADERS: usize = 28 + 9 + 23 + 2 * 19 + 3;
 
-/// Returns the length of the longest payload that travels in one datagram.
+/// Returns the length of the longest payload that fits one datagram.
 const fn max_unsplit(mtu: u16) -> usize {
     (mtu as usize).saturating_sub(HEADERS)
 }
 
-/// An open connection, by the means of this target.
+/// An open connection, as implemented for this target.
 pub(crate) trait Link {
-    /// Sends a message, and may take its bytes. Returns the receipt of one that has a receipt.
+    /// Sends a message, and may move its bytes out. Returns its receipt number, if it has one.
     fn send(&mut self, message: &mut Vec<u8>, delivery: Delivery) -> Result<Option<Receipt>, SendError>;
 
     /// Returns the counters and measurements, or `None` once the connection has ended.
@@ -33,13 +33,13 @@ pub(crate) trait Link {
     fn disconnect(&mut self);
 }
 
-/// Bytes of unreliable messages in parts that may be on their way at a time, if there are several.
+/// Limit of the bytes of split unreliable messages in flight, if there are several.
 ///
 /// RakNet retransmits the parts of such a message, and replicon sends a mutation in each tick until it is acknowledged.
 /// Without a bound, copies of a large component would fill the connection.
 const MOST_IN_PARTS: usize = 256 << 10;
 
-/// The fate of a reliable message that cannot be sent.
+/// The treatment of a reliable message that cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Overflow {
     #[error("more reliable messages wait than the backlog may hold")]
@@ -57,7 +57,7 @@ pub(crate) struct Outbox {
     limit: usize,
     /// Length of the longest payload in one datagram.
     unsplit: usize,
-    /// Unreliable messages in parts that are on their way, with their lengths.
+    /// Split unreliable messages in flight, with their lengths.
     in_parts: Vec<(Receipt, usize)>,
     /// Set if the connection is closed once nothing waits.
     is_closing: bool,
@@ -75,19 +75,19 @@ impl Outbox {
         }
     }
 
-    /// Notes the sizes of the connection, once it is open and when its MTU has changed. Returns the length of the
+    /// Updates the sizes of the connection, once it is open and when its MTU has changed. Returns the length of the
     /// longest payload in one datagram.
     pub(crate) fn measure(&mut self, link: &mut impl Link) -> usize {
         self.unsplit = link.stats().map_or(0, |stats| max_unsplit(stats.mtu));
         self.unsplit
     }
 
-    /// Notes that a message has arrived or is lost.
+    /// Records that a message has arrived or is lost.
     pub(crate) fn settle(&mut self, receipt: Receipt) {
         self.in_parts.retain(|(open, _)| *open != receipt);
     }
 
-    /// Sends a message of a channel, or lets it wait.
+    /// Sends a message of a channel, or queues it.
     pub(crate) fn send(
         &mut self,
         link: &mut impl Link,

@@ -39,11 +39,11 @@ pub struct ServerSettings {
     ///
     /// Only the options listed at [`polled::Endpoint::bind`] apply.
     pub options: Options,
-    /// The password that clients must send, 0 to 255 bytes. Default: empty, which admits those without one.
+    /// The password that clients must send, 0 to 255 bytes. Default: empty, for clients without a password.
     pub password: Vec<u8>,
-    /// The bytes of reliable messages that may wait for room in each connection. Default: [`DEFAULT_BACKLOG`].
+    /// The limit of waiting reliable messages in each connection, in bytes. Default: [`DEFAULT_BACKLOG`].
     ///
-    /// A client for which there are more is disconnected.
+    /// A client that exceeds it is disconnected.
     pub backlog: usize,
 }
 
@@ -59,7 +59,7 @@ impl ServerSettings {
 
     /// Sets the key of the server, and refuses clients without a secure connection.
     ///
-    /// [`Options::secure`] has everything else: identities of clients, connect tokens, and optional security.
+    /// [`Options::secure`] has further settings: identities of clients, connect tokens, and optional security.
     ///
     /// # Errors
     /// Returns an error if the system provides no random bytes.
@@ -118,7 +118,7 @@ struct Client {
     was_heard: bool,
 }
 
-/// The number of the next server of this program. It shows the systems that a resource has been replaced.
+/// The number of the next server of this program. Systems use it to detect that a resource was replaced.
 static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
 
 /// A server, as a resource.
@@ -133,7 +133,7 @@ pub struct RakwireServer {
     clients: HashMap<ConnectionId, Client>,
     /// Entities of connections that ended in a frame with messages, which replicon takes before they are despawned.
     ended: Vec<Entity>,
-    /// Messages that wait for room in connections without an entity, which are closed after them.
+    /// Waiting messages of connections without an entity, which are closed once these are sent.
     leaving: Vec<(ConnectionId, Outbox)>,
     backlog: usize,
     dropped: Dropped,

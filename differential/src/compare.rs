@@ -11,15 +11,15 @@ use crate::trace::{Entry, ITSELF, Stream, Trace};
 pub enum Rule {
     /// Reliable messages without an order arrive in any order.
     Unordered,
-    /// The path loses, doubles or reorders datagrams, and messages without a guarantee share that.
+    /// The path loses, duplicates or reorders datagrams, which affects messages without a guarantee.
     Path,
-    /// The connection ended while messages were on their way, and a part of them arrived.
+    /// The connection ended while messages were in flight, and only some of them arrived.
     CutOff,
     /// A sequenced message is dropped when a later one has overtaken it.
     Overtaken,
-    /// Receipts come in the order of acknowledgements.
+    /// Receipts arrive in the order of acknowledgements.
     ReceiptOrder,
-    /// The original differs from itself as much, in other runs of the same script.
+    /// The original shows the same difference from itself in other runs of the same script.
     OriginalVaries,
 }
 
@@ -63,11 +63,11 @@ impl fmt::Display for Difference {
 pub struct Comparison {
     /// Differences that no rule permits.
     pub differences: Vec<Difference>,
-    /// The rules that permitted others, with the number of streams.
+    /// The rules that permitted other differences, with the number of streams.
     pub applied: BTreeMap<Rule, usize>,
 }
 
-/// Compares a trace with the reference, and checks the promises that hold for each trace by itself.
+/// Compares a trace with the reference, and checks the guarantees of each trace.
 #[must_use]
 pub fn compare(script: &Script, reference: &Trace, other: &Trace) -> Comparison {
     let mut comparison = Comparison::default();
@@ -96,7 +96,7 @@ pub fn compare(script: &Script, reference: &Trace, other: &Trace) -> Comparison 
     comparison
 }
 
-/// Returns true if messages of this stream may have been on their way when their connection ended.
+/// Returns true if messages of this stream may have been in flight when their connection ended.
 fn ends(script: &Script, reference: &Trace, other: &Trace, peer: usize, stream: &Stream) -> bool {
     let (Stream::Messages { from: with, .. } | Stream::Receipts(with) | Stream::Bytes(with)) = stream else {
         return false;
@@ -120,12 +120,12 @@ fn ends(script: &Script, reference: &Trace, other: &Trace, peer: usize, stream: 
     script.steps.iter().any(closes) || is_ended(reference) || is_ended(other)
 }
 
-/// The sequenced and ordered messages of a sender on a channel: a later one of either kind overtakes sequenced ones.
+/// The sequenced and ordered messages of a sender on a channel. A sequenced message is dropped after a later one of either kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sequenced {
-    /// A later message may be faster on a clean path too: they have several priorities, or parts.
+    /// Set if a later message may arrive first even on a clean path, because priorities differ or messages are split.
     may_overtake: bool,
-    /// Several reliabilities share the channel, so that a message may be overtaken by one of another stream.
+    /// Set if several reliabilities share the channel, so that a message of another stream may overtake.
     is_shared: bool,
 }
 
@@ -172,7 +172,7 @@ impl Case<'_> {
             Stream::Calls | Stream::Connection(_) => None,
             Stream::Messages { reliability, .. } => self.messages(*reliability, one, two),
             Stream::Receipts(_) => self.receipts(one, two),
-            // Datagrams of their own, without any guarantee.
+            // They travel in separate datagrams, without any guarantee.
             Stream::Unconnected | Stream::Pings => {
                 self.is_lossy.then_some(Rule::Path).or_else(|| reordered(one, two, Rule::Path))
             }
@@ -204,7 +204,7 @@ impl Case<'_> {
         if self.is_lossy { Some(Rule::Path) } else { self.ended.then_some(Rule::CutOff) }
     }
 
-    /// Permits that one list is the beginning of the other if the connection ended.
+    /// Permits a difference if the connection ended and one list is a prefix of the other.
     fn prefix(&self, one: &[String], two: &[String]) -> Option<Rule> {
         let is_beginning = one.iter().zip(two).all(|(one, two)| one == two);
         (self.ended && is_beginning).then_some(Rule::CutOff)
@@ -253,7 +253,7 @@ fn differences(
     let length = one.len().max(two.len());
     let pairs = (0..length).map(|at| (one.get(at), two.get(at))).filter(|(one, two)| one != two);
     let text = |call: Option<&String>| call.map_or_else(|| "nothing".to_owned(), Clone::clone);
-    // After a wait that has failed, the rest differs as a consequence.
+    // After a failed wait, the rest differs as a consequence.
     let mut found = Vec::new();
     for (one, two) in pairs {
         let is_wait = [one, two].into_iter().flatten().any(|call| call.starts_with("wait"));
@@ -265,7 +265,7 @@ fn differences(
     found
 }
 
-/// A script waits for what the original does. If the reference waited in vain, the script is wrong.
+/// Returns the failed waits of the reference. A script with any is wrong, because scripts wait only for events of the original.
 fn failed_waits(script: &Script, reference: &Trace, peer: usize) -> Option<Difference> {
     let calls = reference.peers[peer].iter().filter_map(|entry| match entry {
         Entry::Call(text) if text.starts_with("wait: ") => Some(text.clone()),
@@ -291,7 +291,7 @@ fn listed(list: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// Checks what holds for every trace: nothing damaged, nothing twice, sequenced messages in order, messages only within a connection.
+/// Checks the guarantees of every trace: no damage, no duplicates, sequenced messages in order, none outside a connection.
 fn broken_promises(script: &Script, trace: &Trace, peer: usize) -> Vec<Difference> {
     let mut broken = Vec::new();
     let mut report = |stream: &str, text: String| {
@@ -325,7 +325,7 @@ fn broken_promises(script: &Script, trace: &Trace, peer: usize) -> Vec<Differenc
     broken
 }
 
-/// Returns the sender of a message that came before or after its connection.
+/// Returns the sender of a message that arrived before or after its connection.
 fn outside(entries: &[Entry]) -> Option<String> {
     let mut open = BTreeSet::new();
     for entry in entries {

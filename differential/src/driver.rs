@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
-/// A line of a driver.
+/// A line of a driver's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// The result of a call.
@@ -27,7 +27,7 @@ impl Driver {
         let mut child = Command::new(program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // RakNet reports its own troubles there.
+            // RakNet prints its own errors there.
             .stderr(Stdio::null())
             .spawn()?;
         let input = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -48,17 +48,17 @@ impl Driver {
         Ok(Self { child, input, lines })
     }
 
-    /// Sends a call. Its result comes as a line.
+    /// Sends a call. The driver prints its result as a line.
     pub fn call(&mut self, words: &str) -> io::Result<()> {
         writeln!(self.input, "{words}")
     }
 
-    /// Returns the next line that has come, if any.
+    /// Returns the next line that has arrived, if any.
     pub fn next_line(&self) -> Option<Line> {
         self.lines.try_recv().ok()
     }
 
-    /// Returns true while its process runs.
+    /// Returns true while the process runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -66,7 +66,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

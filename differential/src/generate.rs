@@ -1,4 +1,4 @@
-//! Random scripts. A seed makes the same script each time.
+//! Random scripts. The same seed always generates the same script.
 
 use std::fmt::Write as _;
 
@@ -45,16 +45,16 @@ struct Draft {
     text: String,
     clients: Vec<Client>,
     has_password: bool,
-    /// The messages that the server gets for sure.
+    /// The number of messages that are guaranteed to reach the server.
     to_server: u64,
-    /// The messages that each client gets for sure.
+    /// The number of messages that are guaranteed to reach each client.
     to_client: [u64; 3],
 }
 
 /// Returns the text of a random script.
 ///
-/// The calls never race with each other: what a script waits for comes with every library, or a rule of the comparison
-/// permits that it does not.
+/// Calls never race: each event that a script waits for occurs with every library, unless a rule of the comparison
+/// permits its absence.
 #[must_use]
 pub fn script(seed: u64) -> String {
     let mut random = Random(seed);
@@ -119,7 +119,7 @@ impl Draft {
         }
     }
 
-    /// Lets everything arrive before calls with results that depend on it.
+    /// Waits until everything has arrived, before calls with results that depend on it.
     fn settled(&mut self, calls: impl FnOnce(&mut Self)) {
         self.await_messages();
         calls(self);
@@ -158,7 +158,7 @@ impl Draft {
         }
     }
 
-    /// Returns reliability, channel, priority, size and count, and how many of the messages arrive for sure.
+    /// Returns reliability, channel, priority, size and count, and the number of messages that are guaranteed to arrive.
     fn message(&mut self) -> (String, u64) {
         let reliability = self.random.below(5);
         let channel = *self.random.one_of(&[0, 0, 1, 7, 31]);
@@ -177,7 +177,7 @@ impl Draft {
         } else {
             self.line(&format!("a close @{name} notify"));
         }
-        // Both sides get an event. That of the side that closes comes later if an acknowledgement is lost.
+        // Both sides get an event. At the closing side it is later if an acknowledgement is lost.
         self.line(&format!("wait a disconnected {name}"));
         self.line(&format!("wait {name} disconnected a"));
         self.clients[client].is_connected = false;
@@ -198,7 +198,7 @@ mod tests {
     use crate::script::parse;
 
     #[test]
-    fn every_seed_makes_a_script_of_the_language_and_the_same_one_again() {
+    fn generated_scripts_are_valid_and_reproducible() {
         for seed in 0..300 {
             let text = super::script(seed);
             let scripts = parse(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));

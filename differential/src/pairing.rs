@@ -21,7 +21,7 @@ pub struct Pairing {
 }
 
 impl Pairing {
-    /// The pairing that the others are compared with.
+    /// The reference for all other pairings.
     pub const REFERENCE: Self = Self { first: Library::Original, others: Library::Original };
     /// The pairings that are compared with the reference.
     pub const COMPARED: [Self; 3] = [

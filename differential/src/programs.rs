@@ -14,7 +14,7 @@ pub struct Programs {
     rakwire: PathBuf,
 }
 
-/// Objects in the folder of the original that belong to other programs than the library.
+/// Objects in the folder of the original that are not part of the library.
 const OTHER_PROGRAMS: [&str; 7] =
     ["peer.o", "tcp.o", "plugins.o", "PacketizedTCP.o", "ConnectionGraph2.o", "ReadyEvent.o", "RPC4Plugin.o"];
 
@@ -40,13 +40,13 @@ impl Programs {
         Ok(Self { original, rakwire })
     }
 
-    /// Returns the same programs, with another one in place of the original.
+    /// Returns the same programs with the original replaced.
     #[must_use]
     pub fn with_original(self, original: PathBuf) -> Self {
         Self { original, ..self }
     }
 
-    /// Returns the same programs, with another one in place of rakwire's.
+    /// Returns the same programs with rakwire's replaced.
     #[must_use]
     pub fn with_rakwire(self, rakwire: PathBuf) -> Self {
         Self { rakwire, ..self }
@@ -87,7 +87,7 @@ fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the newest static library of rakwire that cargo has built with this program.
+/// Returns the newest static library of rakwire that cargo built together with this program.
 fn static_library() -> io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let mut found = Vec::new();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant as Clock};
 use rakwire::Instant;
 use rakwire::sim::{Conditions, Link};
 
-/// The largest pause between two looks at the sockets while nothing is in flight.
+/// The longest interval between two polls of the sockets while nothing is in flight.
 const PAUSE: Duration = Duration::from_micros(500);
 
 /// One direction of the path between two peers.
@@ -23,12 +23,12 @@ struct Direction {
 /// The state that the network shares with its thread.
 struct Shared {
     directions: Vec<Direction>,
-    /// The pairs, as indices of peers, that exchange nothing at the moment.
+    /// The pairs that are currently cut, as indices of peers.
     cut: Vec<(usize, usize)>,
     peers: usize,
 }
 
-/// A network between peers. Each peer sees each other one at an address of its own, whichever of them dials.
+/// A network between peers. Each peer sees each other peer at a separate address, regardless of the one that dials.
 pub struct Network {
     shared: Arc<Mutex<Shared>>,
     addresses: Vec<SocketAddr>,
@@ -43,7 +43,7 @@ impl Network {
         let mut directions = Vec::new();
         let mut addresses = Vec::new();
         for place in 0..peers * peers {
-            // Peer `of` is seen at this socket by one peer. Each peer has an IP address of its own, so that it can be banned.
+            // One other peer sees peer `of` at this socket. Each peer has a separate IP address, so that it can be banned.
             let of = place % peers;
             let socket = UdpSocket::bind(SocketAddrV4::new(ip_of(of), 0))?;
             socket.set_nonblocking(true)?;
@@ -70,7 +70,7 @@ impl Network {
         (0..self.peers).find(|of| self.address(*of, seen_by) == address)
     }
 
-    /// Sets the socket of a peer, after each of its starts.
+    /// Sets the socket of a peer, each time after it starts.
     pub fn place(&self, peer: usize, at: SocketAddr) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let peers = shared.peers;
@@ -86,7 +86,7 @@ impl Network {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).directions[peer].to
     }
 
-    /// Drops all datagrams between two peers from now on, or no longer.
+    /// Starts or stops dropping all datagrams between two peers.
     pub fn cut(&self, one: usize, other: usize, is_cut: bool) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         shared.cut.retain(|pair| *pair != (one, other) && *pair != (other, one));
@@ -106,7 +106,7 @@ impl Drop for Network {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has printed why.
+            // A thread that panicked has printed the reason.
             let _ = thread.join();
         }
     }
@@ -130,7 +130,7 @@ fn carry(shared: &Mutex<Shared>, is_over: &AtomicBool) {
     }
 }
 
-/// Takes what has arrived into the links, and sends what has passed them. Returns true if something moved.
+/// Moves received datagrams into the links, and sends those that have passed. Returns true if any datagram moved.
 fn step(shared: &mut Shared, now: Instant, bytes: &mut [u8]) -> bool {
     let mut moved = false;
     let peers = shared.peers;

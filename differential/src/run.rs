@@ -11,9 +11,9 @@ use crate::proxy::{Network, ip_of};
 use crate::script::{Script, Step};
 use crate::trace::{self, Entry, ITSELF, Trace};
 
-/// The longest time that a call or a wait takes, also on a slow machine.
+/// The time limit of a call or a wait, generous for slow machines.
 const TIME_LIMIT: Duration = Duration::from_secs(25);
-/// The pause between two looks at the drivers.
+/// The interval at which drivers are polled.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A running script.
@@ -24,9 +24,9 @@ struct Run<'a> {
     network: Network,
     drivers: Vec<Option<Driver>>,
     guids: Vec<Vec<u64>>,
-    /// The results that have come, in the order of the calls.
+    /// The results so far, in the order of the calls.
     results: Vec<Vec<String>>,
-    /// The events that no wait has used yet, as texts.
+    /// The events that no wait has consumed yet, as texts.
     unused: Vec<Vec<String>>,
     /// The calls without a result so far.
     pending: Vec<(usize, String)>,
@@ -34,7 +34,7 @@ struct Run<'a> {
     trace: Trace,
 }
 
-/// Runs a script, and returns its trace. An error is one of the machine, not of a library.
+/// Runs a script, and returns its trace. Errors are those of the machine, not of a library.
 pub fn run(script: &Script, pairing: Pairing, programs: &Programs, seed: u64) -> io::Result<Trace> {
     let peers = script.peers.len();
     let mut run = Run {
@@ -123,7 +123,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Takes the port and the GUID of a peer from the result of its start.
+    /// Stores the port and the GUID of a peer from the result of its start.
     fn started(&mut self, peer: usize, result: &str) -> String {
         let mut words = result.split_whitespace();
         let outcome = words.next().unwrap_or_default().to_owned();
@@ -135,7 +135,7 @@ impl Run<'_> {
         outcome
     }
 
-    /// Replaces addresses and GUIDs in a result by names.
+    /// Replaces addresses and GUIDs in a result with names.
     fn named(&self, peer: usize, words: &str, result: &str) -> String {
         let is_guid = words.starts_with("guid");
         let names = result.split_whitespace().map(|word| {
@@ -151,7 +151,7 @@ impl Run<'_> {
         names.join(" ")
     }
 
-    /// Puts addresses in place of `@NAME`, and IP addresses in place of `%NAME`.
+    /// Replaces `@NAME` with an address, and `%NAME` with an IP address.
     fn with_addresses(&self, peer: usize, words: &str) -> String {
         let place = |name: &str| self.script.peers.iter().position(|known| known == name).unwrap_or(0);
         let replaced = words.split(' ').map(|word| {
@@ -226,7 +226,7 @@ impl Run<'_> {
         self.trace.peers[peer].push(entry);
     }
 
-    /// Takes the first event of a peer that begins with this text, if it has one that no wait has taken.
+    /// Consumes the first event of a peer that begins with this text and that no wait has consumed, if there is one.
     fn use_event(&mut self, peer: usize, event: &str) -> bool {
         let found = self.unused[peer].iter().position(|text| text.starts_with(event));
         found.map(|at| self.unused[peer].remove(at)).is_some()

@@ -30,7 +30,7 @@ pub enum Step {
         /// True if the next step may begin before the call returns.
         is_together: bool,
     },
-    /// Waits until a peer has an event, or ends without it after a time limit.
+    /// Waits until a peer has an event, or until a time limit.
     Wait {
         /// The index of the peer.
         peer: usize,
@@ -48,11 +48,11 @@ pub enum Step {
     Settle(Duration),
     /// Waits.
     Pause(Duration),
-    /// Drops everything between two peers.
+    /// Drops all datagrams between two peers.
     Cut(usize, usize),
     /// Ends a `Cut`.
     Join(usize, usize),
-    /// Ends the process of a peer without farewell.
+    /// Kills the process of a peer.
     Kill(usize),
     /// Changes the conditions of the network.
     Network(Conditions),
@@ -102,7 +102,7 @@ const CALLS: [&str; 23] = [
     "unban",
 ];
 
-/// Reads all scripts of a text. Each begins with `script NAME`.
+/// Parses all scripts of a text. Each begins with `script NAME`.
 pub fn parse(text: &str) -> Result<Vec<Script>, ScriptError> {
     let mut scripts: Vec<Script> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_are_reported_with_their_lines() {
+    fn syntax_errors_are_reported_with_their_lines() {
         let start = "script one\na start 8 8\n";
         for (text, line, mistake) in [
             ("a start 8 8", 1, "before the first"),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_before_the_first_call_are_those_of_the_beginning() {
+    fn network_conditions_before_the_first_call_are_the_initial_ones() {
         let text = "script one # comment\nnetwork loss 0.5\na start 8 8\nnetwork delay 10\n& a list\nwait a messages 4";
         let script = parse(text).expect("a script").remove(0);
         assert!(script.is_lossy() && script.conditions.loss > 0.4);

@@ -95,7 +95,7 @@ pub fn run_one(script: &Script, programs: &Programs, table: &[Row], seed: u64) -
     Ok(outcomes)
 }
 
-/// Takes out the differences that the table permits.
+/// Removes the differences that the table permits.
 fn judge(script: &Script, pairing: Pairing, table: &[Row], comparison: Comparison) -> Outcome {
     let mut outcome = Outcome {
         script: script.name.clone(),

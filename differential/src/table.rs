@@ -1,4 +1,4 @@
-//! The table of differences that are documented, `differences.txt`.
+//! The table of documented differences, `differences.txt`.
 
 use std::fmt;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub struct Row {
     pub page: String,
 }
 
-/// The peers that a row is about.
+/// The peers that a row applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PeerPattern {
     name: String,
@@ -28,7 +28,7 @@ struct PeerPattern {
     library: Option<Library>,
 }
 
-/// A table that cannot be used.
+/// The error of a malformed table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TableError {
     /// The line, from 1 on.
@@ -45,7 +45,7 @@ impl fmt::Display for TableError {
 
 impl std::error::Error for TableError {}
 
-/// Reads a table: six columns with `|` between them.
+/// Parses a table of six columns, separated by `|`.
 pub fn parse(text: &str) -> Result<Vec<Row>, TableError> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     lines.map(|(number, line)| row(number, line)).collect()
@@ -80,7 +80,7 @@ fn row(line: usize, text: &str) -> Result<Row, TableError> {
 }
 
 impl Row {
-    /// Returns true if a difference of a pairing is the one of this row. `peer` is the index of its peer.
+    /// Returns true if this row matches a difference of a pairing. `peer` is the index of its peer.
     #[must_use]
     pub fn permits(&self, difference: &Difference, pairing: Pairing, peer: usize) -> bool {
         matches(&self.script, &difference.script)
@@ -106,7 +106,7 @@ impl Row {
     }
 }
 
-/// Checks that each row names a heading of a document of the repository.
+/// Checks that each row cites a heading of a document in the repository.
 pub fn check_pages(rows: &[Row]) -> Result<(), TableError> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     rows.iter().try_for_each(|row| row.check_page(&root))
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_match_any_text() {
+    fn asterisks_match_any_text() {
         for (pattern, text, is_match) in [
             ("*", "", true),
             ("a*c", "abc", true),

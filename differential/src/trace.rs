@@ -28,7 +28,7 @@ pub enum Entry {
     Message(Message),
     /// A receipt.
     Receipt {
-        /// The remote that has the message, or not.
+        /// The remote that the message was sent to.
         with: String,
         /// The number of the message.
         number: i64,
@@ -41,12 +41,12 @@ pub enum Entry {
     Bytes {
         /// The name of the sender.
         with: String,
-        /// The bytes, or what is known of them.
+        /// The bytes, or a description of them.
         text: String,
     },
 }
 
-/// A numbered message, as it has arrived.
+/// A numbered message as received.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Message {
     /// The name of the sender.
@@ -55,13 +55,13 @@ pub struct Message {
     pub reliability: u8,
     /// The channel that the sender gave it.
     pub channel: u8,
-    /// Its number: each peer counts the messages that it sends.
+    /// Its number: each peer numbers the messages that it sends.
     pub number: u32,
     /// Its length in bytes.
     pub size: u32,
 }
 
-/// A part of a trace that is compared on its own.
+/// A part of a trace that is compared separately.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stream {
     /// The results of the calls.
@@ -81,7 +81,7 @@ pub enum Stream {
     Receipts(String),
     /// Messages without a connection.
     Unconnected,
-    /// Pings without a connection, of which some libraries inform the application.
+    /// Unconnected pings, which some libraries report to the application.
     Pings,
     /// Other messages of a remote.
     Bytes(String),
@@ -171,7 +171,7 @@ fn split(entry: &Entry) -> (Stream, String) {
     }
 }
 
-/// Reads an event of a driver. `name` gives the name of a peer by an address, and `identity` by a GUID.
+/// Parses an event of a driver. `name` returns the name of a peer by its address, and `identity` by its GUID.
 pub fn event(
     line: &str,
     name: impl Fn(&str) -> String,
@@ -201,7 +201,7 @@ pub fn event(
         "timestamp" => Entry::Bytes { with, text: format!("timestamp {rest}") },
         "damaged" => Entry::Bytes { with, text: "damaged".to_owned() },
         kind => {
-            // Applications see the GUID of another peer as an error. The GUIDs of failed attempts vary.
+            // An application treats the GUID of another peer as an error. The GUIDs of failed attempts vary.
             let guid = words.get(2).and_then(|word| word.parse().ok()).and_then(identity);
             let is_open = matches!(kind, "accepted" | "incoming" | "disconnected" | "lost");
             let event = match guid {

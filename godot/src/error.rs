@@ -6,7 +6,7 @@ use rakwire_native::raknet::SetError;
 use rakwire_native::rakwire::endpoint::SendError;
 use rakwire_native::{BindError, ConnectError, KeyFileError};
 
-/// The error of a call. Its text says what to change.
+/// The error of a call. Its text states what to change.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -61,13 +61,13 @@ pub enum Error {
     /// The system provides no random bytes.
     #[error("the system provides no random bytes: {0}")]
     Entropy(#[from] io::Error),
-    /// There is a session already.
+    /// A session is open already.
     #[error("the peer is connecting or connected; call close() first")]
     AlreadyActive,
     /// There is no open session.
     #[error("the peer is not connected; call create_server() or create_client() first")]
     NotConnected,
-    /// Only servers can do it.
+    /// The call needs a server.
     #[error("only a server can do that; call create_server() first")]
     NotServer,
     /// There is no connection to the peer.

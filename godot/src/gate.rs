@@ -1,4 +1,4 @@
-//! The decision to let no new clients in.
+//! The decision to refuse new clients.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ struct Inner {
 pub(crate) struct Gate(Arc<Inner>);
 
 impl Gate {
-    /// Refuses new clients from now on, or lets them in again.
+    /// Refuses new clients from now on, or admits them again.
     pub(crate) fn set_closed(&self, is_closed: bool) {
         self.0.is_closed.store(is_closed, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! RakNet over UDP as a `MultiplayerPeer` of Godot 4.
 //!
-//! The engine sees the class [`RakwirePeer`]. It is a thin layer over [`Session`], which knows nothing of the engine: a
-//! server or a client with ids, transfer modes and a queue of packets, on an endpoint that works once a frame.
+//! The engine sees the class [`RakwirePeer`]. It is a thin layer over [`Session`], which does not depend on the engine: a
+//! server or a client with ids, transfer modes and a queue of packets, on an endpoint that is polled once a frame.
 //!
 //! Both ends are `RakwirePeer`s. The server assigns a random id to each client, in the first message of the connection.
 //! A packet is one message of RakNet: the first byte is the transfer channel, and the reliability is the transfer mode.

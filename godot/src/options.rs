@@ -14,7 +14,7 @@ use rakwire_native::{
 
 use crate::error::Error;
 
-/// Default of the bytes of reliable packets that may wait for room in a connection: 16 MiB.
+/// Default limit of waiting reliable packets in a connection, in bytes: 16 MiB.
 pub const DEFAULT_BACKLOG: usize = 16 << 20;
 /// Default of the time for which closing a session waits for its peers.
 pub const DEFAULT_CLOSE_WAIT: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ pub enum Value {
     Text(String),
     /// A `PackedByteArray`.
     Bytes(Vec<u8>),
-    /// Another type, by its name.
+    /// The name of any other type.
     Other(String),
 }
 
@@ -81,7 +81,7 @@ impl Value {
         Ok(value)
     }
 
-    /// Text counts as its UTF-8.
+    /// Returns the bytes of the value; a text counts as UTF-8.
     fn bytes(&self, name: &str) -> Result<&[u8], Error> {
         match self {
             Self::Text(value) => Ok(value.as_bytes()),
@@ -150,7 +150,7 @@ impl Common {
     }
 
     fn apply(&self, options: &mut Options) {
-        // A session works once a frame: a delay would move acknowledgements to the next one.
+        // A session is polled once a frame: a delay would move acknowledgements to the next frame.
         options.config.ack_delay = Duration::ZERO;
         if let Some(timeout) = self.timeout {
             options.config.timeout = timeout;
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_named_with_their_expected_values() {
+    fn errors_of_options_contain_the_expected_values() {
         let mut server = ServerSettings::default();
         assert_eq!(
             refusal(server.set("timeout", &text("5"))),
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_need_others_are_refused_without_them() {
+    fn dependent_options_are_refused_without_the_required_ones() {
         let mut server = ServerSettings::default();
         server.set("token_key", &Value::Bytes(vec![1; 32])).expect("an option");
         assert!(server.options(1).expect_err("no key").to_string().contains("\"key_file\""));

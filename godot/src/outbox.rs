@@ -10,11 +10,11 @@ use rakwire_native::{Delivery, RakNet, polled};
 /// The outcome of a message that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// It is queued in the connection, or waits for room there.
+    /// It is queued in the connection, or in the outbox.
     Queued,
-    /// It is unreliable and found no room.
+    /// It is unreliable, and the queue of the connection is full.
     Dropped,
-    /// It is reliable, and more bytes would wait than the limit.
+    /// It is reliable, and the waiting bytes would exceed the limit.
     Overflow,
 }
 
@@ -34,7 +34,7 @@ impl Outbox {
         Self { id, waiting: VecDeque::new(), bytes: 0, limit, is_closing: false }
     }
 
-    /// Sends a message, or lets it wait. A large one that is owned is not copied.
+    /// Sends a message, or queues it. A large owned message is not copied.
     pub(crate) fn send(
         &mut self,
         endpoint: &mut polled::Endpoint<RakNet>,

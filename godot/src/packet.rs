@@ -16,7 +16,7 @@ const VERSION: u8 = 1;
 pub enum Mode {
     /// Packets may be lost, and arrive in any order.
     Unreliable,
-    /// Packets may be lost, and those that arrive late are dropped.
+    /// Packets may be lost, and late ones are dropped.
     UnreliableOrdered,
     /// Packets arrive once and in order. The default of Godot.
     #[default]
@@ -131,7 +131,7 @@ pub(crate) fn welcome(id: i32) -> [u8; 6] {
 pub(crate) enum Welcome {
     /// The id of this client.
     Id(i32),
-    /// The server has other messages.
+    /// The server uses another version of the messages.
     OtherVersion(u8),
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn read_welcome(message: &[u8]) -> Option<Welcome> {
     }
 }
 
-/// Picks a random id of 2 to 2,147,483,647 that is not taken.
+/// Picks a random unused id from 2 to 2,147,483,647.
 ///
 /// # Errors
 /// Returns an error if the system provides no random bytes.
@@ -169,7 +169,7 @@ mod tests {
     const MODES: [Mode; 3] = [Mode::Unreliable, Mode::UnreliableOrdered, Mode::Reliable];
 
     #[test]
-    fn every_transfer_reads_back_from_its_message() {
+    fn every_transfer_round_trips_through_its_message() {
         for mode in MODES {
             for channel in 0..CHANNELS {
                 let transfer = Transfer::new(mode, channel).expect("a channel");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn other_messages_are_no_packets() {
+    fn other_messages_are_not_packets() {
         for message in [&[][..], &[0x86], &[0x1B, 1], &[0x85, 1], &[0x96, 1, 0], &[0xFF, 1]] {
             assert_eq!(Packet::open(1, message.to_vec(), Delivery::RELIABLE), None, "{message:?}");
         }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn taken_ids_are_drawn_again() {
+    fn ids_in_use_are_skipped() {
         let (seen, refusals) = (Cell::new(0), Cell::new(0));
         let id = random_id(|id| {
             assert!(id > 1);

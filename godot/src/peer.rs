@@ -31,7 +31,7 @@ pub struct RakwirePeer {
     channel: i32,
     mode: Mode,
     is_refusing: bool,
-    /// Set while the engine is to send at the end of the frame.
+    /// Set if a flush is scheduled for the end of the frame.
     is_flush_due: bool,
     /// The reason why the last session ended.
     end: GString,
@@ -43,7 +43,7 @@ impl RakwirePeer {
         if self.status() != Status::Disconnected {
             return Err(Error::AlreadyActive);
         }
-        // A socket for pings and a session that has ended make room.
+        // A socket for pings or a session that has ended is replaced.
         self.session = None;
         let session = open()?;
         session.set_refusing(self.is_refusing);
@@ -128,7 +128,7 @@ impl RakwirePeer {
         }))
     }
 
-    /// Starts to connect to a server. A name blocks until it is resolved.
+    /// Starts to connect to a server. Blocks until a host name is resolved.
     #[func]
     fn create_client(&mut self, host: GString, port: i64) -> global::Error {
         self.create_client_with(host, port, VarDictionary::new())
@@ -144,7 +144,7 @@ impl RakwirePeer {
         }))
     }
 
-    /// Sends what was put since the last poll. The engine calls it at the end of each frame with packets.
+    /// Sends the packets put since the last poll. The engine calls it at the end of each frame with packets.
     #[func]
     fn flush(&mut self) {
         self.is_flush_due = false;
@@ -153,7 +153,7 @@ impl RakwirePeer {
         }
     }
 
-    /// Bans an address, a wildcard such as `192.0.2.*` or a prefix such as `2001:db8::/32`, for ever with 0 seconds.
+    /// Bans an address, a wildcard such as `192.0.2.*` or a prefix such as `2001:db8::/32`; 0 seconds is a permanent ban.
     #[func]
     fn ban(&mut self, addresses: GString, #[opt(default = 0.0)] seconds: f64) -> global::Error {
         let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
@@ -178,7 +178,7 @@ impl RakwirePeer {
         checked(self.pinger().and_then(|session| session.ping(&host.to_string(), port)))
     }
 
-    /// Pings all servers of the local network at a port. Each that answers is a `pong_received`.
+    /// Pings all servers of the local network at a port. `pong_received` is emitted for each answer.
     #[func]
     fn discover(&mut self, port: i64) -> global::Error {
         checked(self.pinger().and_then(|session| session.discover(port)))
@@ -196,7 +196,7 @@ impl RakwirePeer {
         dictionary(shown(self.session().and_then(|session| session.figures(peer))))
     }
 
-    /// Returns `secure`, and for a secure connection the `key`, `user_id` and `user_data` that the peer has shown.
+    /// Returns `secure`, and for a secure connection the verified `key`, `user_id` and `user_data` of the peer.
     #[func]
     fn get_peer_identity(&self, peer: i32) -> VarDictionary {
         identity(shown(self.session().and_then(|session| session.identity(peer))))
@@ -220,7 +220,7 @@ impl RakwirePeer {
         shown(self.session().map(|session| session.local_addr().port().into()))
     }
 
-    /// Returns why the last connection ended or could not be opened, or an empty text.
+    /// Returns the reason why the last connection ended or could not be opened, or an empty text.
     #[func]
     fn get_close_reason(&self) -> GString {
         let reason = self.session.as_ref().and_then(Session::end_reason);
@@ -251,7 +251,7 @@ impl RakwirePeer {
 
 #[godot_api]
 impl IMultiplayerPeerExtension for RakwirePeer {
-    // The forms with pointers would save a copy of each packet, and need unsafe code.
+    // The variants with pointers would save a copy of each packet, but need unsafe code.
     fn get_packet_script(&mut self) -> PackedByteArray {
         let packet = self.session.as_mut().and_then(Session::take);
         packet.map(|packet| PackedByteArray::from(packet.payload())).unwrap_or_default()

@@ -2,13 +2,13 @@
 
 use rakwire_native::{ConnectionStats, RakNet, polled};
 
-/// Numbers of messages that were dropped.
+/// Numbers of dropped messages, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
     /// Received messages that no `RakwirePeer` sends.
     pub unknown: u64,
-    /// Unreliable packets that found no room in their connection.
+    /// Unreliable packets that did not fit the queue of their connection.
     pub unreliable: u64,
     /// Packets for a peer that was leaving.
     pub not_connected: u64,
@@ -26,7 +26,7 @@ pub enum Figure {
 /// Counters and measurements by their names.
 pub type Figures = Vec<(&'static str, Figure)>;
 
-/// Returns the figures of a connection.
+/// Returns the statistics of a connection.
 pub(crate) fn of_connection(stats: &ConnectionStats) -> Figures {
     use Figure::{Count, Number};
 
@@ -58,7 +58,7 @@ pub(crate) fn of_connection(stats: &ConnectionStats) -> Figures {
     ]
 }
 
-/// Returns the figures of a socket.
+/// Returns the statistics of a socket.
 pub(crate) fn of_endpoint(endpoint: &polled::Endpoint<RakNet>, dropped: Dropped) -> Figures {
     use Figure::Count;
 

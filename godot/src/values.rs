@@ -92,7 +92,7 @@ pub(crate) fn each_option(
     })
 }
 
-/// Returns figures by their names.
+/// Returns a dictionary of statistics by name.
 pub(crate) fn dictionary(figures: Figures) -> VarDictionary {
     let mut all = VarDictionary::new();
     for (name, figure) in figures {
@@ -104,7 +104,7 @@ pub(crate) fn dictionary(figures: Figures) -> VarDictionary {
     all
 }
 
-/// Returns what is known of a peer by the names of its parts.
+/// Returns the identity of a peer as a dictionary.
 pub(crate) fn identity(identity: Option<Identity>) -> VarDictionary {
     let mut all = VarDictionary::new();
     all.set("secure", identity.is_some());
@@ -113,7 +113,7 @@ pub(crate) fn identity(identity: Option<Identity>) -> VarDictionary {
         all.set("key", &PackedByteArray::from(&key[..]));
     }
     if let Some(user_id) = user_id {
-        // An id is a pattern of 64 bits, of which scripts have the signed reading.
+        // An id has 64 bits, which scripts read as a signed number.
         all.set("user_id", user_id.cast_signed());
         all.set("user_data", &PackedByteArray::from(&user_data[..]));
     }

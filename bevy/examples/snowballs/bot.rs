@@ -1,4 +1,4 @@
-//! A client that plays by itself, and one that watches.
+//! A client that plays automatically, and one that only watches.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -33,7 +33,7 @@ fn client(address: SocketAddr, time: Duration) -> Result<App, Box<dyn Error>> {
     Ok(app)
 }
 
-/// Decides by what the client sees, and sends what has changed.
+/// Decides by the entities that the client sees, and sends changed actions.
 fn play(mut bot: ResMut<Bot>, things: Query<(&Id, &Body), With<Remote>>, mut commands: Commands) {
     let seen: Vec<_> =
         things.iter().map(|(id, body)| snowfight::message::Entity { id: id.0, kind: body.0 }).collect();
@@ -60,7 +60,7 @@ fn report(client: Option<Res<RakwireClient>>, mut exit: MessageWriter<AppExit>) 
     }
 }
 
-/// Plays until the end. Returns whether the bot had a game.
+/// Plays until the end. Returns whether the bot took part in a game.
 pub(crate) fn run(address: SocketAddr, time: Duration) -> Result<bool, Box<dyn Error>> {
     let mut app = client(address, time)?;
     app.init_resource::<Bot>()
@@ -84,7 +84,7 @@ pub(crate) fn run(address: SocketAddr, time: Duration) -> Result<bool, Box<dyn E
     Ok(bot.player.is_some() && bot.most_seen > 100)
 }
 
-/// Prints which way the players walk, until the end.
+/// Prints the directions in which players walk, until the end.
 pub(crate) fn watch(address: SocketAddr, time: Duration) -> Result<(), Box<dyn Error>> {
     let mut app = client(address, time)?;
     app.add_systems(Update, print_walks)

@@ -1,6 +1,6 @@
 //! The entities of the game, for its server and all of its clients.
 //!
-//! Replicon compares a hash of what server and client have registered, with the paths of the types. So this module belongs
+//! Replicon compares a hash of the types that server and client register, including their paths. So this module belongs
 //! to the same crate in programs and pages.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ use snowfight::world::TICKS_PER_SECOND;
 #[derive(Clone, Component, Copy, Deserialize, Serialize)]
 pub(crate) struct Id(pub(crate) EntityId);
 
-/// A player, a tree or a mushroom. The server alone changes it.
+/// A player, a tree or a mushroom. Only the server changes it.
 #[derive(Clone, Component, Copy, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Body(pub(crate) EntityKind);
 

@@ -1,4 +1,4 @@
-//! The snowball fight as Bevy entities: a server without a window decides, bots play, and so do pages.
+//! The snowball fight as Bevy entities: a headless server decides, and bots and pages play.
 //!
 //! ```sh
 //! cargo run --release --example snowballs                               # a server and two bots for 20 seconds
@@ -7,7 +7,7 @@
 //! cargo run --release --example snowballs -- watch 127.0.0.1:19133 60   # prints which way the players walk
 //! ```
 //!
-//! For `wasm32-unknown-unknown` the same program is a page, `index.html`. The README has its commands.
+//! For `wasm32-unknown-unknown` the same program builds as a page, `index.html`, by the commands of the README.
 
 mod game;
 

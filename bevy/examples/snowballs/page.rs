@@ -1,4 +1,4 @@
-//! A page that plays: it draws the entities that replicon shows it, and sends what keys and mouse do.
+//! The page of the game: it draws the replicated entities, and sends the input of keys and mouse.
 
 #![allow(unreachable_pub, reason = "JavaScript calls what is public")]
 
@@ -26,7 +26,7 @@ extern "C" {
 enum Input {
     /// Walks in a direction.
     Walk(Direction),
-    /// Points at a place, in tiles from the middle.
+    /// Points at a position, in tiles from the middle.
     Point(f32, f32),
 }
 
@@ -45,13 +45,13 @@ pub fn walk(direction: u8) {
     push(Input::Walk(Direction(direction)));
 }
 
-/// Throws at a place, in tiles from the middle, or without an object breaks the nearest one to it.
+/// Throws at a position, in tiles from the middle, or, without an object, breaks the one nearest to it.
 #[wasm_bindgen]
 pub fn point(east: f32, north: f32) {
     push(Input::Point(east, north));
 }
 
-/// Plays on the server that the relay has as `target`.
+/// Plays on the server that is the relay's `target`.
 #[wasm_bindgen]
 pub fn play(relay: String, target: String) -> Result<(), JsError> {
     let client = RakwireClient::connect_by_relay(relay, target, ClientSettings::new()?);
@@ -68,7 +68,7 @@ pub fn play(relay: String, target: String) -> Result<(), JsError> {
 #[derive(Default, Resource)]
 struct Me(Option<PlayerId>);
 
-/// A query for all things of the game.
+/// A query for all objects and players of the game.
 type Things<'w, 's> = Query<'w, 's, (&'static Id, &'static Body), With<Remote>>;
 
 fn find(things: &Things<'_, '_>, me: &Me) -> Option<Player> {
@@ -78,7 +78,7 @@ fn find(things: &Things<'_, '_>, me: &Me) -> Option<Player> {
     })
 }
 
-/// Sends what the inputs do.
+/// Sends the actions of the inputs.
 fn act(things: Things<'_, '_>, me: Res<Me>, mut commands: Commands) {
     let inputs = INPUTS.lock().map(|mut inputs| std::mem::take(&mut *inputs)).unwrap_or_default();
     let Some(player) = find(&things, &me) else { return };
@@ -97,7 +97,7 @@ fn act(things: Things<'_, '_>, me: Res<Me>, mut commands: Commands) {
     }
 }
 
-/// Returns the object that is nearest to a place, if it can be broken.
+/// Returns the object nearest to a position, if it can be broken.
 fn nearest(things: &Things<'_, '_>, place: Point) -> Option<EntityId> {
     let whole = things.iter().filter_map(|(id, body)| match body.0 {
         EntityKind::Object(object) if object.durability.is_some() => {
@@ -108,7 +108,7 @@ fn nearest(things: &Things<'_, '_>, place: Point) -> Option<EntityId> {
     whole.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(id, _)| id)
 }
 
-/// Draws all things as discs, seen from above, with the own player in the middle and on top.
+/// Draws everything as discs, seen from above, with the own player in the middle and on top.
 fn draw(things: Things<'_, '_>, me: Res<Me>) {
     let own = find(&things, &me).map(|player| player.position);
     let center = own.unwrap_or_default();
@@ -121,7 +121,7 @@ fn draw(things: Things<'_, '_>, me: Res<Me>) {
     draw_discs(&numbers.collect::<Vec<_>>());
 }
 
-/// Returns the place, the radius in tiles and the colour of a thing.
+/// Returns the position, the radius in tiles and the colour of an entity.
 fn disc(kind: &EntityKind) -> Option<(Point, f32, f32)> {
     match kind {
         EntityKind::Object(object) => Some(match object.kind {

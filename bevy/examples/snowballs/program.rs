@@ -1,4 +1,4 @@
-//! The programs: a server, a bot, one that watches, and all of them at once.
+//! The programs: a server, a bot, a watching client, and all of them at once.
 
 use std::error::Error;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The server: it decides by the rules of the game, and shows its things as entities.
+//! The server, which runs the rules of the game, and represents its objects and players as entities.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -12,7 +12,7 @@ use snowfight::world::World as Rules;
 
 use crate::game::{self, Act, Body, Id, Welcome};
 
-/// The rules of the game, and the entity for each of theirs.
+/// The state of the game, with the Bevy entity of each of its entities.
 #[derive(Resource)]
 struct Game {
     rules: Box<Rules>,
@@ -23,7 +23,7 @@ struct Game {
 #[derive(Clone, Component, Copy)]
 struct Seat(PlayerId);
 
-/// A server at an address, which it returns with the port that it has.
+/// Starts a server at an address, and returns that address with its actual port.
 pub(crate) fn app(address: SocketAddr) -> Result<(App, SocketAddr), Box<dyn Error>> {
     let listening = RakwireServer::bind(address, ServerSettings::new(64)?)?;
     let bound = listening.local_addr();
@@ -41,7 +41,7 @@ fn join(client: On<Add, AuthorizedClient>, mut commands: Commands, mut game: Res
     seat(client.entity, &mut commands, &mut game);
 }
 
-/// Gives a client a player, if there is room.
+/// Creates a player for a client, if there is room.
 fn seat(client: Entity, commands: &mut Commands, game: &mut Game) {
     let Some(player) = game.rules.join() else { return };
     commands.entity(client).insert(Seat(player));

@@ -1,7 +1,7 @@
 //! The connection of a page, through the relay.
 //!
-//! The browser calls `rakwire-wasm` when a datagram arrives or a timeout is due, also between frames. A frame takes what
-//! has happened meanwhile, so no task of an executor is woken.
+//! The browser calls `rakwire-wasm` when a datagram arrives or a timeout is due, also between frames. A frame handles the
+//! events since the last one, so no task of an executor is woken.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use wasm_bindgen_futures::spawn_local;
 use super::interface::{Driver, Happened};
 use crate::outbox::{DEFAULT_BACKLOG, Link};
 
-/// The protocol version of this crate's servers, if they do not change it.
+/// The default protocol version of this crate's servers.
 const PROTOCOL_VERSION: u8 = 6;
 
 /// The settings of a [`RakwireClient`](crate::RakwireClient) in a browser.
@@ -32,7 +32,7 @@ const PROTOCOL_VERSION: u8 = 6;
 pub struct ClientSettings {
     /// The password for the server, 0 to 255 bytes. Default: empty.
     ///
-    /// It crosses the network from the relay to the server in the clear, except in a secure connection.
+    /// It is sent unencrypted from the relay to the server, except in a secure connection.
     pub password: Vec<u8>,
     /// The server to trust. The connection is then secure from page to server, or the attempt fails. Default: none, for
     /// a plain connection.
@@ -40,17 +40,17 @@ pub struct ClientSettings {
     pub trust: Option<ServerTrust>,
     /// The transport to the relay. Default: WebTransport, and a WebSocket if that is slow or impossible.
     pub transport: Transport,
-    /// The time without a datagram of the server until the connection is lost. Default: 10 s.
+    /// The time without a datagram from the server after which the connection is lost. Default: 10 s.
     pub timeout: Option<Duration>,
     /// The memory of the connection. Default: [`Memory::RAKNET`].
     pub memory: Memory,
-    /// True if the connection ends when its page is left. Default: true.
+    /// True if the connection ends when the user leaves the page. Default: true.
     pub ends_with_page: bool,
-    /// The protocol version of the server; `None` finds it by a ping. Default: 6, which is that of a `RakwireServer`.
+    /// The protocol version of the server; `None` detects it by a ping. Default: 6, the version of a `RakwireServer`.
     pub protocol_version: Option<u8>,
-    /// The bytes of reliable messages that may wait for room in the connection. Default: [`DEFAULT_BACKLOG`].
+    /// The limit of waiting reliable messages in the connection, in bytes. Default: [`DEFAULT_BACKLOG`].
     ///
-    /// The client disconnects when there are more.
+    /// The client disconnects if it is exceeded.
     pub backlog: usize,
 }
 
@@ -134,7 +134,7 @@ impl Connection {
         CONNECTIONS.with_borrow_mut(|all| all.remove(&self.0))
     }
 
-    /// Goes on with opening the connection. Returns `None` if it is open or over.
+    /// Continues to open the connection. Returns `None` if it is open or has ended.
     fn poll_open(&self) -> Option<Poll<Result<web::Connection, Failure>>> {
         CONNECTIONS.with_borrow_mut(|all| match all.get_mut(&self.0) {
             Some(State::Opening(opening)) => Some(once(opening.as_mut())),
@@ -148,9 +148,9 @@ fn once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Poll<T> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Takes the next thing that has happened to an open connection.
+/// Removes and returns the next event of an open connection.
 fn next(connection: &web::Connection) -> Option<Happened<Failure, End>> {
-    // Messages that have arrived before the end are still to be taken when these return `None`.
+    // Messages that arrived before the end must still be read when these return `None`.
     if let Poll::Ready(Some((receipt, _))) = once(pin!(connection.recv_receipt())) {
         return Some(Happened::Settled(receipt));
     }
@@ -174,7 +174,7 @@ impl Link for Connection {
     }
 
     fn disconnect(&mut self) {
-        // Dropping what is being opened cancels it.
+        // Dropping the future of an attempt cancels it.
         if let Some(State::Open(connection)) = self.take() {
             spawn_local(connection.disconnect());
         }
@@ -213,7 +213,7 @@ impl Driver for Connection {
         self.open(web::Connection::max_message_len).flatten()
     }
 
-    /// Does nothing: the messages of a frame leave together when it is over.
+    /// Does nothing: the messages of a frame are sent together at its end.
     fn flush(&mut self) {}
 }
 

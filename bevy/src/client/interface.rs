@@ -18,20 +18,20 @@ pub(super) enum Happened<Failure, End> {
     Message(Vec<u8>),
 }
 
-/// A connection to a server, by the means of this target.
+/// A connection to a server, as implemented for this target.
 pub(super) trait Driver: Debug + Link {
     /// The reason why it could not be opened.
     type Failure;
     /// The reason why it ended.
     type End;
 
-    /// The reason of a connection that this client has ended.
+    /// The reason of a connection that this client has closed.
     const ENDED_HERE: Self::End;
 
-    /// Handles what has arrived, and the time.
+    /// Handles received datagrams and due timers.
     fn update(&mut self);
 
-    /// Takes the next thing that has happened.
+    /// Removes and returns the next event.
     fn poll(&mut self) -> Option<Happened<Self::Failure, Self::End>>;
 
     /// Returns the length of the longest message, or `None` once the connection has ended.

@@ -33,18 +33,18 @@ use crate::closing::{Closing, ClosingPlugin};
 use crate::counters::{Dropped, statistics};
 use crate::outbox::{Link, Outbox, Overflow};
 
-/// The reason why a client is not connected any more. `Display` has it as a sentence.
+/// The reason why a client is not connected any more. `Display` writes it as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DisconnectCause {
     /// The connection could not be opened, for example because the server is full.
     ///
-    /// In a browser this is the `ConnectError` of `rakwire_wasm::web`, which has the reasons of the relay, too.
+    /// In a browser this is the `ConnectError` of `rakwire_wasm::web`, which includes the reasons of the relay.
     #[error("{0}")]
     Failed(driver::Failure),
     /// The connection has ended.
     ///
-    /// In a browser this is the `CloseReason` of `rakwire_wasm::web`, which has the reasons of the relay, too.
+    /// In a browser this is the `CloseReason` of `rakwire_wasm::web`, which includes the reasons of the relay.
     #[error("{0}")]
     Ended(driver::End),
     /// More reliable messages wait than [`ClientSettings::backlog`] allows.
@@ -75,7 +75,7 @@ pub enum Status {
     Disconnected(DisconnectCause),
 }
 
-/// The number of the next client of this program. It shows the systems that a resource has been replaced.
+/// The number of the next client of this program. Systems use it to detect that a resource was replaced.
 static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
 
 /// A client with a connection to one server, as a resource.
@@ -136,7 +136,7 @@ impl RakwireClient {
         }
     }
 
-    /// Handles what has arrived, and passes on the messages of the first `count` channels.
+    /// Handles received datagrams, and forwards the messages of the first `count` channels.
     fn receive(&mut self, count: usize, mut insert: impl FnMut(usize, Bytes)) {
         self.driver.update();
         while let Some(happened) = self.driver.poll() {
@@ -190,7 +190,7 @@ impl RakwireClient {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl RakwireClient {
-    /// Opens a socket and starts to connect to the first address of `server`. The plugin does the rest, frame by frame.
+    /// Opens a socket and starts to connect to the first address of `server`. The plugin continues in each frame.
     ///
     /// A name is resolved by the system, which blocks; resolve it in a task if that takes too long.
     ///
@@ -218,7 +218,7 @@ impl RakwireClient {
 
 #[cfg(target_arch = "wasm32")]
 impl RakwireClient {
-    /// Starts to connect to the server that the relay at `url` has as `target`. The plugin does the rest, frame by frame.
+    /// Starts to connect to the server named `target` at the relay at `url`. The plugin continues in each frame.
     ///
     /// The URL begins with `wss://`, `https://`, `ws://` or `http://`, or is relative to that of the page, such as
     /// `/ws`. Failures are in [`status`](Self::status), also that of an invalid URL.
@@ -258,7 +258,7 @@ impl Plugin for RakwireRepliconClientPlugin {
     }
 }
 
-/// Lets the app go on with the endpoint of a client that is removed.
+/// Passes the endpoint of a removed client to the app, which continues with it.
 #[cfg(not(target_arch = "wasm32"))]
 fn leave_to_app(mut client: ResMut<RakwireClient>, closing: Res<Closing>) {
     client.driver.endpoint().leave_to(&closing);

@@ -36,20 +36,20 @@ use crate::outbox::{DEFAULT_BACKLOG, Link};
 pub struct ClientSettings {
     /// The options of the endpoint: timeouts, memory, a simulated network.
     ///
-    /// Only those apply that [`polled::Endpoint::bind`] names.
+    /// Only the options listed at [`polled::Endpoint::bind`] apply.
     pub options: Options,
     /// The password for the server, 0 to 255 bytes. Default: empty.
     ///
-    /// It crosses the network in the clear, except in a secure connection.
+    /// It is sent unencrypted, except in a secure connection.
     pub password: Vec<u8>,
     /// The server to trust. The connection is then secure, or the attempt fails. Default: none, for a plain connection.
     #[cfg(feature = "secure")]
     pub trust: Option<ServerTrust>,
     /// The timeout of the attempt. Default: that of [`ConnectOptions::connect_timeout`], about 6 s.
     pub connect_timeout: Option<Duration>,
-    /// The bytes of reliable messages that may wait for room in the connection. Default: [`DEFAULT_BACKLOG`].
+    /// The limit of waiting reliable messages in the connection, in bytes. Default: [`DEFAULT_BACKLOG`].
     ///
-    /// The client disconnects when there are more.
+    /// The client disconnects if it is exceeded.
     pub backlog: usize,
 }
 

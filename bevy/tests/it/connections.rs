@@ -1,4 +1,4 @@
-//! How connections begin and end.
+//! Beginnings and ends of connections.
 
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ fn a_client_reconnects_with_another_resource() {
 }
 
 #[test]
-fn a_replaced_client_passes_through_disconnected() {
+fn replicon_sees_a_disconnect_when_a_client_is_replaced() {
     let mut game = Game::new(1);
     let before = game.connected();
     let again = game.connect(ClientSettings::new().expect("entropy"));
@@ -200,7 +200,7 @@ fn secure_connections_need_the_key_of_the_server() {
 }
 
 #[test]
-fn a_silent_server_is_reported_as_the_reason() {
+fn an_unresponsive_server_is_reported_as_the_reason() {
     let silent = std::net::UdpSocket::bind(LOCAL).expect("a free port");
     let mut settings = ClientSettings::new().expect("entropy");
     settings.connect_timeout = Some(Duration::from_secs(3));
@@ -216,7 +216,7 @@ fn a_silent_server_is_reported_as_the_reason() {
 }
 
 #[test]
-fn settings_without_any_attempt_are_errors() {
+fn settings_that_allow_no_attempt_are_errors() {
     let new = || ClientSettings::new().expect("entropy");
     assert!(matches!(RakwireClient::connect("no port", new()), Err(ConnectError::Resolve(Some(_)))));
     assert!(matches!(RakwireClient::connect(&[][..], new()), Err(ConnectError::Resolve(None))));

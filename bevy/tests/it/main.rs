@@ -1,4 +1,4 @@
-//! A server and clients over loopback, by the checklist of replicon's own backends and beyond it.
+//! Tests of a server and clients over loopback, based on the checklist of replicon's own backends.
 
 mod connections;
 mod messages;

@@ -29,7 +29,7 @@ fn entities_are_replicated_changed_and_despawned() {
 }
 
 #[test]
-fn messages_and_events_go_both_ways() {
+fn messages_and_events_arrive_in_both_directions() {
     let mut game = Game::new(2);
     game.tell_all(1);
     game.server
@@ -122,7 +122,7 @@ fn everything_arrives_in_order_over_a_lossy_network() {
 }
 
 #[test]
-fn statistics_are_filled() {
+fn statistics_are_reported_to_replicon() {
     let mut settings = ServerSettings::new(8).expect("entropy");
     settings.options.simulate = Some("latency=20ms".parse().expect("a simulation"));
     let mut game = Game::with(settings);

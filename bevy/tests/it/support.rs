@@ -32,11 +32,11 @@ pub(crate) struct Input(pub(crate) u32);
 #[derive(Clone, Debug, Deserialize, Event, Serialize)]
 pub(crate) struct Bell(pub(crate) u32);
 
-/// The bells that rang here.
+/// The received bell events.
 #[derive(Debug, Default, Resource)]
 pub(crate) struct Heard(pub(crate) Vec<u32>);
 
-/// The notes that arrived, which Bevy would drop after two frames.
+/// The received notes, which Bevy would drop after two frames.
 #[derive(Debug, Default, Resource)]
 pub(crate) struct Notes(pub(crate) Vec<u32>);
 
@@ -44,7 +44,7 @@ pub(crate) struct Notes(pub(crate) Vec<u32>);
 #[derive(Debug, Default, Resource)]
 pub(crate) struct Inputs(pub(crate) Vec<u32>);
 
-/// Makes an app with everything that the tests send.
+/// Creates an app that registers everything that the tests send.
 pub(crate) fn app() -> App {
     let mut app = App::new();
     app.add_plugins((
@@ -83,14 +83,14 @@ pub(crate) struct Game {
 }
 
 impl Game {
-    /// A server with these settings and no clients.
+    /// Creates a server with these settings and no clients.
     pub(crate) fn with(settings: ServerSettings) -> Self {
         let mut server = app();
         server.insert_resource(RakwireServer::bind(LOCAL, settings).expect("a free port"));
         Self { server, clients: Vec::new() }
     }
 
-    /// A server with so many clients, all of them connected.
+    /// Creates a server with this many clients, all of them connected.
     pub(crate) fn new(clients: usize) -> Self {
         let mut game = Self::with(ServerSettings::new(8).expect("entropy"));
         for _ in 0..clients {
@@ -100,7 +100,7 @@ impl Game {
         game
     }
 
-    /// Makes a client that starts to connect.
+    /// Creates a client that starts to connect.
     pub(crate) fn join(&mut self, settings: ClientSettings) {
         let mut client = app();
         client.insert_resource(self.connect(settings));
@@ -130,7 +130,7 @@ impl Game {
         self.until("time passes", |_| begin.elapsed() >= time);
     }
 
-    /// True if all clients are connected, as they and the server see it.
+    /// Returns true if all clients are connected, both in their own view and in the server's.
     pub(crate) fn all_connected(&mut self) -> bool {
         let count = self.clients.len();
         self.clients.iter().all(|client| state(client) == ClientState::Connected)
@@ -144,7 +144,7 @@ impl Game {
         clients.iter(world).collect()
     }
 
-    /// The data that a client sees, in order.
+    /// Returns the data that a client sees, in order.
     pub(crate) fn seen(&mut self, client: usize) -> Vec<Vec<u8>> {
         let world = self.clients[client].world_mut();
         let mut data = world.query_filtered::<&Data, With<Remote>>();
@@ -178,7 +178,7 @@ impl Game {
     }
 }
 
-/// The state of a client as replicon has it.
+/// Returns replicon's state of a client.
 pub(crate) fn state(client: &App) -> ClientState {
     *client.world().resource::<State<ClientState>>().get()
 }

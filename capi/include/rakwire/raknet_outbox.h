@@ -11,22 +11,22 @@
 namespace RakNet {
 namespace detail {
 
-// The delivery of a message, and its number for the program.
+// The delivery of a message, and the number that the program knows it by.
 struct Delivery {
     std::uint8_t reliability, channel, priority;
     std::uint32_t number;
 };
 
-// Sends messages, stores those without room, and translates the numbers of receipts.
+// Sends messages, queues those that do not fit, and translates the numbers of receipts.
 //
-// RakNet's memory has no limit, and its numbers belong to a peer. Those of rakwire belong to a connection.
+// RakNet's memory has no limit, and its receipt numbers are unique per peer. Those of rakwire are unique per connection.
 class Outbox {
 public:
-    // Sends a message, or stores it until there is room. Returns false if the connection does not take it.
+    // Sends a message, or queues it until there is room. Returns false if the connection refuses it.
     bool send(rakwire_endpoint_t endpoint, rakwire_connection_t to, const std::uint8_t *bytes, std::size_t length,
               const Delivery &how)
     {
-        // A message does not overtake those that wait.
+        // A message must not overtake those that wait.
         const int result = is_waiting(to) ? RAKWIRE_ERROR_NO_ROOM : send_now(endpoint, to, bytes, length, how);
         if (result == RAKWIRE_ERROR_NO_ROOM)
             waiting_.push_back({to, {bytes, bytes + length}, how});
@@ -76,13 +76,13 @@ public:
     }
 
 private:
-    // A message for which there was no room.
+    // A message that waits for room.
     struct Waiting {
         rakwire_connection_t connection;
         std::vector<std::uint8_t> bytes;
         Delivery how;
     };
-    // The number of a message for the program, and its number within its connection.
+    // The number of a message that the program knows, and its number within its connection.
     struct Receipt {
         rakwire_connection_t connection;
         std::uint32_t own, number;

@@ -54,7 +54,7 @@ fn equal_traces_have_no_difference_and_need_no_rule() {
 }
 
 #[test]
-fn ordered_messages_differ_if_one_is_missing_or_in_another_place() {
+fn missing_or_reordered_ordered_messages_are_a_difference() {
     let all = [message(3, 0, 1), message(3, 0, 2), message(3, 0, 3)];
     found(CLEAN, &all, &all[..2]);
     found(LOSSY, &all, &all[..2]);
@@ -63,14 +63,14 @@ fn ordered_messages_differ_if_one_is_missing_or_in_another_place() {
 }
 
 #[test]
-fn the_order_between_channels_is_free_and_that_of_a_channel_includes_receipts() {
+fn order_is_compared_within_a_channel_including_receipts() {
     let one = [message(3, 0, 1), message(3, 1, 2)];
     assert_eq!(compared(CLEAN, &one, &[message(3, 1, 2), message(3, 0, 1)]), Comparison::default());
     found(CLEAN, &[message(3, 0, 1), message(7, 0, 2)], &[message(7, 0, 2), message(3, 0, 1)]);
 }
 
 #[test]
-fn ordered_messages_may_be_cut_off_where_a_connection_is_closed_but_have_no_gap() {
+fn ordered_messages_may_be_cut_off_by_a_close_but_have_no_gap() {
     let all = [message(3, 0, 1), message(3, 0, 2), message(3, 0, 3)];
     permitted(CLOSING, &all, &all[..1], Rule::CutOff);
     found(CLOSING, &all, &[message(3, 0, 1), message(3, 0, 3)]);
@@ -85,7 +85,7 @@ fn reliable_messages_arrive_in_any_order_but_all_of_them_once() {
 }
 
 #[test]
-fn unreliable_messages_get_lost_only_on_a_path_that_loses() {
+fn unreliable_messages_may_be_lost_only_on_a_lossy_path() {
     let one = [message(0, 0, 1), message(0, 0, 2)];
     found(CLEAN, &one, &one[..1]);
     permitted(LOSSY, &one, &one[..1], Rule::Path);
@@ -102,7 +102,7 @@ fn sequenced_messages_are_never_out_of_order() {
 }
 
 #[test]
-fn receipts_may_change_their_order_and_their_outcome_only_where_the_path_loses() {
+fn receipts_may_change_order_but_their_outcome_only_on_a_lossy_path() {
     let one = [receipt(1, true), receipt(2, true)];
     permitted(CLEAN, &one, &[receipt(2, true), receipt(1, true)], Rule::ReceiptOrder);
     found(CLEAN, &one, &[receipt(1, true), receipt(2, false)]);
@@ -111,7 +111,7 @@ fn receipts_may_change_their_order_and_their_outcome_only_where_the_path_loses()
 }
 
 #[test]
-fn events_of_connections_and_results_of_calls_are_equal_on_every_path() {
+fn connection_events_and_results_must_be_equal_on_every_path() {
     found(LOSSY, &[connection("disconnected")], &[connection("lost")]);
     found(LOSSY, &[connection("disconnected")], &[]);
     let call = |text: &str| Entry::Call(text.to_owned());
@@ -122,13 +122,13 @@ fn events_of_connections_and_results_of_calls_are_equal_on_every_path() {
 }
 
 #[test]
-fn a_wait_that_fails_with_the_original_is_a_mistake_of_the_script() {
+fn a_failed_wait_of_the_original_is_an_error_of_the_script() {
     let failed = [Entry::Call("wait: no lost b".to_owned())];
     found(CLEAN, &failed, &failed);
 }
 
 #[test]
-fn a_message_outside_of_a_connection_and_damaged_bytes_break_promises_of_every_trace() {
+fn messages_outside_a_connection_and_damaged_bytes_break_the_guarantees() {
     let late = [connection("disconnected"), message(3, 0, 1)];
     found(CLOSING, &late, &late);
     let damaged = [Entry::Bytes { with: "b".to_owned(), text: "damaged".to_owned() }];
@@ -136,7 +136,7 @@ fn a_message_outside_of_a_connection_and_damaged_bytes_break_promises_of_every_t
 }
 
 #[test]
-fn sequenced_messages_are_overtaken_on_a_clean_path_only_by_another_priority_or_if_they_are_split() {
+fn sequenced_messages_are_overtaken_on_a_clean_path_only_by_priorities_or_splits() {
     let sends = |first: &str, second: &str| format!("{CLEAN}b send @a {first} 20\nb send @a {second} 20\n");
     let (one, two) = ([message(4, 0, 1), message(4, 0, 2)], [message(4, 0, 2)]);
     found(&sends("4 0 1 50", "4 0 1 50"), &one, &two);

@@ -35,7 +35,7 @@ fn differences(outcomes: &[Outcome]) -> Vec<String> {
 }
 
 #[test]
-fn named_scripts_show_the_documented_differences_and_no_other() {
+fn named_scripts_show_only_documented_differences() {
     let outcomes = run(&named_scripts::all().expect("scripts"), programs());
     let found = differences(&outcomes);
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -52,7 +52,7 @@ fn random_scripts_show_no_difference() {
 }
 
 #[test]
-fn every_row_of_the_table_names_a_heading_of_a_document() {
+fn every_row_of_the_table_cites_an_existing_heading() {
     let rows = table::parse(named_scripts::DIFFERENCES).expect("the table");
     assert!(!rows.is_empty());
     table::check_pages(&rows).expect("pages with the headings");
@@ -70,7 +70,7 @@ b close @a notify
 settle 1000
 ";
 
-/// Makes a driver of rakwire with a filter of `sed` behind its output.
+/// Creates a driver of rakwire with its output filtered by `sed`.
 fn faulty(filter: &str, name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let driver = programs().of(Library::Rakwire).display().to_string();
@@ -80,7 +80,7 @@ fn faulty(filter: &str, name: &str) -> PathBuf {
 }
 
 #[test]
-fn planted_faults_of_a_library_are_found_in_each_pairing_that_it_is_part_of() {
+fn injected_faults_are_found_in_each_pairing_with_the_faulty_library() {
     let faults = [
         ("a-lost-message", "/^! message .* 3 50$/d", "messages from b"),
         ("another-reason", "s/^! disconnected/! lost/", "connection with b"),

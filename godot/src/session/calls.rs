@@ -1,4 +1,4 @@
-//! The calls of a game between two polls.
+//! The methods that a game calls between two polls.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,7 +14,7 @@ use crate::outbox::Sent;
 use crate::packet::Transfer;
 use crate::statistics::{self, Figures};
 
-/// What a secure connection has shown of the other peer.
+/// The identity of the remote of a secure connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Its public key.
@@ -45,7 +45,7 @@ impl Session {
         let excluded = target.checked_neg();
         let all: Vec<i32> = self.links.keys().copied().filter(|id| Some(*id) != excluded).collect();
         let message = transfer.message(payload);
-        // The packet goes to the others whatever happens at one of them.
+        // A failure at one peer does not affect the others.
         let mut result = Ok(());
         for id in all {
             let sent = self.send(id, transfer, Cow::Borrowed(&message));
@@ -71,7 +71,7 @@ impl Session {
                 link.state = LinkState::Leaving;
                 Err(Error::Backlog(id))
             }
-            // The event of the end has not been handled yet.
+            // The connection has ended, but the event has not been handled yet.
             Err(SendError::NotConnected) => {
                 self.dropped.not_connected += 1;
                 Ok(())
@@ -88,7 +88,7 @@ impl Session {
         most.unwrap_or_else(|| self.endpoint.peer().config().max_message_len as usize).saturating_sub(1)
     }
 
-    /// Disconnects a peer, after reliable packets that were put before. With `force` it is forgotten at once: its packets
+    /// Disconnects a peer after sending its queued reliable packets. With `force` it is removed at once: its packets
     /// are dropped, and no notice follows.
     ///
     /// # Errors
@@ -118,16 +118,16 @@ impl Session {
         Ok(())
     }
 
-    /// Refuses new clients, which are notified that the server is full, or lets them in again.
+    /// Refuses new clients, which are notified that the server is full, or admits them again.
     pub fn set_refusing(&self, refuses: bool) {
         self.gate.set_closed(refuses);
     }
 
-    /// Bans an address, a wildcard such as `192.0.2.*` or a prefix such as `2001:db8::/32` for a time, or for ever.
-    /// Connections that exist stay.
+    /// Bans an address, a wildcard such as `192.0.2.*` or a prefix such as `2001:db8::/32` for a time, or permanently.
+    /// Existing connections continue.
     ///
     /// # Errors
-    /// Returns an error if the session is no server, if the text is no address, and if there are 64 bans.
+    /// Returns an error if the session is not a server, if the text is not an address, or if there are 64 bans already.
     pub fn ban(&mut self, addresses: &str, time: Option<Duration>) -> Result<(), Error> {
         let pattern = self.pattern(addresses)?;
         let now = self.endpoint.now();
@@ -139,7 +139,7 @@ impl Session {
     /// Ends a ban. Returns true if there was one.
     ///
     /// # Errors
-    /// Returns an error if the session is no server, and if the text is no address.
+    /// Returns an error if the session is not a server, or if the text is not an address.
     pub fn unban(&mut self, addresses: &str) -> Result<bool, Error> {
         let pattern = self.pattern(addresses)?;
         Ok(self.endpoint.peer_mut().bans_mut().is_some_and(|bans| bans.remove(pattern)))
@@ -148,7 +148,7 @@ impl Session {
     /// Returns true if an address is banned now.
     ///
     /// # Errors
-    /// Returns an error if the session is no server, and if the text is no address.
+    /// Returns an error if the session is not a server, or if the text is not an address.
     pub fn is_banned(&mut self, address: &str) -> Result<bool, Error> {
         self.pattern(address)?;
         let ip: IpAddr = address.parse().map_err(|_| Error::Addresses(address.to_owned()))?;
@@ -166,7 +166,7 @@ impl Session {
     /// Pings a server without a connection. A lost ping is not repeated.
     ///
     /// # Errors
-    /// Returns an error for a wrong port, if the name has no address, and if eight pings wait for their answers.
+    /// Returns an error for a wrong port, if the name has no address, or if eight pings wait for their answers.
     pub fn ping(&mut self, host: &str, port: i64) -> Result<(), Error> {
         let (host, addresses) = resolve(host, port)?;
         let has_ipv6 = self.endpoint.local_addr().is_ipv6();
@@ -178,10 +178,10 @@ impl Session {
         Ok(())
     }
 
-    /// Pings all servers of the local network at a port. Those that answer within five seconds are notices.
+    /// Pings all servers of the local network at a port. Each answer within five seconds becomes a notice.
     ///
     /// # Errors
-    /// Returns an error for a wrong port, and if eight pings wait for their answers.
+    /// Returns an error for a wrong port, or if eight pings wait for their answers.
     pub fn discover(&mut self, port: i64) -> Result<(), Error> {
         let port = u16::try_from(port).map_err(|_| Error::Port(port))?;
         self.discover_at((Ipv4Addr::BROADCAST, port).into())
@@ -201,7 +201,7 @@ impl Session {
     /// Sets the data with which a server answers pings.
     ///
     /// # Errors
-    /// Returns an error if the session is no server, or if there are more than 399 bytes.
+    /// Returns an error if the session is not a server, or if there are more than 399 bytes.
     pub fn set_advertisement(&mut self, data: &[u8]) -> Result<(), Error> {
         if !self.is_server() {
             return Err(Error::NotServer);
@@ -227,7 +227,7 @@ impl Session {
         self.endpoint.local_addr()
     }
 
-    /// Returns the figures of the connection to a peer, or of the socket with 0.
+    /// Returns the statistics of the connection to a peer, or of the socket with 0.
     ///
     /// # Errors
     /// Returns an error if there is no such peer.
@@ -239,7 +239,7 @@ impl Session {
         stats.map(|stats| statistics::of_connection(&stats)).ok_or(Error::NoPeer(id))
     }
 
-    /// Returns what the connection to a peer has shown of it, or `None` if the connection is not secure.
+    /// Returns the verified identity of a peer, or `None` if the connection is not secure.
     ///
     /// # Errors
     /// Returns an error if there is no such peer.

@@ -22,12 +22,12 @@ pub use self::calls::Identity;
 
 /// The unique id of a server.
 pub(crate) const SERVER: i32 = 1;
-/// Bytes of received packets from which on further ones wait in the endpoint, which slows their senders down.
+/// Limit of the bytes of received packets. Beyond it, packets wait in the endpoint, which slows their senders down.
 const MOST_QUEUED: usize = 8 << 20;
-/// The time after which a server that has assigned no id is taken for another kind of server.
+/// The time in which a server must assign an id; otherwise it is not a `RakwirePeer`.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The status of a session, as Godot has it.
+/// The status of a session, in Godot's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// There is no connection.
@@ -41,9 +41,9 @@ pub enum Status {
 /// A change that the game is notified of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// A peer has joined; for a client the server, once.
+    /// A peer has joined. At a client this is only the server.
     PeerConnected(i32),
-    /// A peer has left, and all packets from it have been taken.
+    /// A peer has left, and all its packets have been read.
     PeerDisconnected(i32),
     /// A server answered a ping.
     Pong {
@@ -61,7 +61,7 @@ enum LinkState {
     Open,
     /// Being disconnected by this side.
     Leaving,
-    /// The connection has ended, and packets of it have not been taken yet.
+    /// The connection has ended, but some of its packets have not been read yet.
     Ended,
 }
 
@@ -74,17 +74,17 @@ struct Link {
     state: LinkState,
     /// Maximum length of a message.
     max_len: usize,
-    /// Number of packets of it in the queue.
+    /// The number of its packets in the queue.
     queued: usize,
 }
 
-/// The addresses that a client has left, and what it connects with.
+/// The addresses that a client has not tried yet, and its options.
 #[derive(Debug)]
 struct Attempt {
     settings: ClientSettings,
     host: String,
     remaining: IntoIter<SocketAddr>,
-    /// When a connection without a welcome is given up.
+    /// The time at which a connection without a welcome is closed.
     welcome_until: Option<Instant>,
 }
 
@@ -119,9 +119,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// Handles what has arrived, sends what is due, and returns what has changed.
+    /// Handles received datagrams, sends due ones, and returns the changes.
     ///
-    /// A peer with packets in the queue leaves only once they have been taken.
+    /// A peer with packets in the queue leaves only after they have been read.
     pub fn poll(&mut self) -> Vec<Notice> {
         self.endpoint.update();
         while self.status != Status::Connected || self.queued_bytes < MOST_QUEUED {
@@ -136,7 +136,7 @@ impl Session {
         std::mem::take(&mut self.notices)
     }
 
-    /// Sends what was put since the last poll.
+    /// Sends the packets put since the last poll.
     pub fn flush(&mut self) {
         self.endpoint.flush();
     }
@@ -202,7 +202,7 @@ impl Session {
         }
     }
 
-    /// Tries the next address of the server after one that did not answer.
+    /// Tries the next address of the server after one without an answer.
     fn try_next(&mut self, reason: ConnectFailure) {
         let Role::Client(attempt) = &mut self.role else { return };
         while let Some(address) = attempt.remaining.next().filter(|_| RakNet::was_unanswered(&reason)) {
@@ -253,7 +253,7 @@ impl Session {
         }
     }
 
-    /// Gives up a server that has assigned no id.
+    /// Disconnects from a server that has assigned no id.
     fn check_welcome(&mut self) {
         let Role::Client(attempt) = &mut self.role else { return };
         if attempt.welcome_until.is_some_and(|until| Instant::now() >= until) {
@@ -267,7 +267,7 @@ impl Session {
     fn release_ended(&mut self) {
         let is_client = matches!(self.role, Role::Client(_));
         if is_client && self.status != Status::Connected {
-            // Packets before the id of this client belong to no session.
+            // Packets before the assignment of the id are dropped.
             self.links
                 .values_mut()
                 .filter(|link| link.state == LinkState::Ended)
@@ -293,7 +293,7 @@ impl Session {
         }
     }
 
-    /// Takes the next packet.
+    /// Removes the next packet from the queue.
     pub fn take(&mut self) -> Option<Packet> {
         if self.status != Status::Connected {
             return None;
@@ -312,7 +312,7 @@ impl Session {
         self.queue.front().filter(|_| self.status == Status::Connected)
     }
 
-    /// Returns the number of packets that can be taken.
+    /// Returns the number of queued packets.
     #[must_use]
     pub fn available(&self) -> usize {
         if self.status == Status::Connected { self.queue.len() } else { 0 }
@@ -348,7 +348,7 @@ impl Session {
         self.dropped
     }
 
-    /// Notifies all peers of the end, after reliable packets that were put before.
+    /// Disconnects all peers after sending the queued reliable packets.
     fn shut_down(&mut self) {
         let until = Instant::now() + self.close_wait;
         let Self { links, endpoint, .. } = self;

@@ -16,7 +16,7 @@ fn port_of(port: i64) -> Result<u16, Error> {
     u16::try_from(port).map_err(|_| Error::Port(port))
 }
 
-/// Returns a name or an address with a port, as the resolver reads it: an IPv6 address gets its brackets.
+/// Returns a name or an address with a port, in the syntax of the resolver: an IPv6 address gets brackets.
 fn with_port(host: &str, port: u16) -> String {
     if host.contains(':') && !host.starts_with('[') {
         format!("[{host}]:{port}")
@@ -25,7 +25,7 @@ fn with_port(host: &str, port: u16) -> String {
     }
 }
 
-/// Returns an IPv4 address for one that is inside an IPv6 address.
+/// Converts an IPv4-mapped IPv6 address to IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => (ip, address.port()).into(),
@@ -33,14 +33,14 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Returns a name with its port, and the addresses of it. It blocks.
+/// Returns a name with its port, and its addresses. Blocks until they are resolved.
 pub(super) fn resolve(host: &str, port: i64) -> Result<(String, Vec<SocketAddr>), Error> {
     let host = with_port(host.trim(), port_of(port)?);
     let found = lookup_blocking(&host).map_err(|source| Error::Resolve { host: host.clone(), source })?;
     Ok((host, found.into_iter().map(canonical).collect()))
 }
 
-/// Binds a socket for IPv6 and IPv4, or for IPv4 alone where the system has no other, unless the options name an address.
+/// Binds a socket for IPv6 and IPv4, or only for IPv4 on systems without IPv6, unless the options set an address.
 fn bind(common: &Common, port: u16, options: Options) -> Result<polled::Endpoint<RakNet>, Error> {
     let addresses = match &common.bind_address {
         Some(address) => resolve(address, port.into())?.1,
@@ -90,7 +90,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Starts to connect to a server. A name blocks until it is resolved; each of its addresses is tried until one
+    /// Starts to connect to a server. Blocks until a host name is resolved; each of its addresses is tried until one
     /// answers.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_hosts_are_refused() {
+    fn invalid_host_names_are_refused() {
         for host in ["", "::1::", "a b"] {
             assert!(matches!(resolve(host, 9), Err(Error::Resolve { .. })), "{host:?}");
         }

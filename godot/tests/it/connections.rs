@@ -11,7 +11,7 @@ use rakwire_native::{Options, RakNet, polled};
 use crate::support::{Game, client_settings, server_settings, text};
 
 #[test]
-fn each_client_gets_a_random_id_that_the_server_knows() {
+fn each_client_gets_a_random_id_from_the_server() {
     let game = Game::new(3);
     let ids: BTreeSet<i32> = game.clients.iter().map(|client| client.id()).collect();
     assert_eq!(ids.len(), 3);
@@ -58,7 +58,7 @@ fn a_full_server_refuses_a_further_client() {
 }
 
 #[test]
-fn a_password_must_be_that_of_the_server() {
+fn a_wrong_password_is_refused() {
     let mut game = Game::with(2, &[("password", text("snow"))]);
     game.join(&[("password", text("rain"))]);
     assert!(game.end_of(0).contains("password"));
@@ -67,7 +67,7 @@ fn a_password_must_be_that_of_the_server() {
 }
 
 #[test]
-fn a_client_that_leaves_is_a_notice_of_the_server() {
+fn the_server_is_notified_when_a_client_leaves() {
     let mut game = Game::new(2);
     let id = game.clients[0].id();
     drop(game.clients.remove(0));
@@ -90,7 +90,7 @@ fn clients_of_a_server_that_closes_are_disconnected() {
 }
 
 #[test]
-fn a_peer_leaves_once_its_packets_have_been_taken() {
+fn a_peer_leaves_after_its_packets_have_been_read() {
     let mut game = Game::new(1);
     let id = game.clients[0].id();
     game.clients[0].session.put(1, Transfer::default(), b"goodbye").expect("sent");
@@ -107,7 +107,7 @@ fn a_peer_leaves_once_its_packets_have_been_taken() {
 }
 
 #[test]
-fn a_peer_that_is_disconnected_with_force_is_forgotten_without_a_notice() {
+fn a_forced_disconnect_removes_the_peer_without_a_notice() {
     let mut game = Game::new(2);
     let (first, second) = (game.clients[0].id(), game.clients[1].id());
     game.clients[0].session.put(1, Transfer::default(), b"unread").expect("sent");
@@ -123,7 +123,7 @@ fn a_peer_that_is_disconnected_with_force_is_forgotten_without_a_notice() {
 }
 
 #[test]
-fn a_client_that_disconnects_with_force_has_ended_at_once() {
+fn a_forced_disconnect_ends_a_client_at_once() {
     let mut game = Game::new(1);
     game.clients[0].session.disconnect(1, true).expect("the server");
     assert_eq!(game.clients[0].session.status(), Status::Disconnected);
@@ -132,7 +132,7 @@ fn a_client_that_disconnects_with_force_has_ended_at_once() {
 }
 
 #[test]
-fn a_server_that_is_no_rakwire_peer_is_given_up() {
+fn a_client_disconnects_from_a_server_that_is_not_a_rakwire_peer() {
     let other = polled::Endpoint::<RakNet>::bind("127.0.0.1:0", Options::server(1).expect("entropy"));
     let mut other = other.expect("a port");
     let mut game = Game::with(1, &[]);
@@ -164,7 +164,7 @@ fn a_closed_port_ends_the_attempt() {
 #[test]
 fn the_addresses_of_a_name_are_tried_until_one_answers() {
     let mut game = Game::with(1, &[]);
-    // With IPv6 the name has an address more, at which there is no server.
+    // With IPv6 the name has one more address, without a server.
     let session = Session::client("localhost", game.port(), client_settings(&[])).expect("an attempt");
     let mut session = session;
     game.until("the client is connected", |_| {
@@ -189,7 +189,7 @@ fn banned_addresses_are_refused_until_the_ban_ends() {
 }
 
 #[test]
-fn a_ping_without_a_connection_brings_the_advertisement() {
+fn an_unconnected_ping_returns_the_advertisement() {
     let mut game = Game::with(1, &[("advertisement", text("first"))]);
     game.server.session.set_advertisement(b"snowfight;3;8").expect("a server");
     assert!(game.server.session.set_advertisement(&[0; 400]).is_err());

@@ -1,4 +1,4 @@
-//! Packets: targets, modes, channels, order, sizes, and those that are no packets.
+//! Packets: targets, modes, channels, order, sizes, and messages that are not packets.
 
 use rakwire_godot::{Error, Figure, Mode, Status, Transfer, Value};
 use rakwire_native::rakwire::endpoint::Event;
@@ -11,7 +11,7 @@ fn reliable(channel: i32) -> Transfer {
 }
 
 #[test]
-fn a_packet_for_one_peer_reaches_it_alone() {
+fn a_packet_for_one_peer_reaches_only_that_peer() {
     let mut game = Game::new(2);
     let ids = [game.clients[0].id(), game.clients[1].id()];
     game.server.session.put(ids[0], reliable(0), b"first").expect("sent");
@@ -34,7 +34,7 @@ fn a_broadcast_reaches_all_peers_and_an_exclusion_all_but_one() {
 }
 
 #[test]
-fn a_client_reaches_the_server_alone() {
+fn a_client_reaches_only_the_server() {
     let mut game = Game::new(2);
     let (id, other) = (game.clients[0].id(), game.clients[1].id());
     let client = &mut game.clients[0].session;
@@ -160,7 +160,7 @@ fn packets_beyond_the_memory_of_a_connection_wait_for_room() {
 }
 
 #[test]
-fn a_peer_that_does_not_keep_up_is_disconnected() {
+fn a_peer_that_exceeds_the_backlog_is_disconnected() {
     let mut game = Game::with(1, &[("backlog", Value::Whole(1_000_000))]);
     game.join(&[]);
     game.until("the client is connected", |game| game.clients[0].session.status() == Status::Connected);
@@ -171,7 +171,7 @@ fn a_peer_that_does_not_keep_up_is_disconnected() {
         sent = sent.and_then(|()| game.server.session.put(id, reliable(0), &payload));
     }
     assert!(matches!(sent, Err(Error::Backlog(slow)) if slow == id), "{sent:?}");
-    // A packet for a peer that is leaving is no error, because its notice has not come yet.
+    // A packet for a peer that is leaving is not an error, because its notice has not been returned yet.
     game.server.session.put(0, reliable(0), b"x").expect("nothing to do");
     game.until("the server notices the end", |game| {
         game.clients[0].take_all();

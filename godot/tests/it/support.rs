@@ -7,7 +7,7 @@ use rakwire_godot::{ClientSettings, Notice, Packet, ServerSettings, Session, Sta
 /// The time after which a test gives up.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// One side, with what has happened to it.
+/// One session, with the notices that it has returned.
 pub(crate) struct Side {
     pub(crate) session: Session,
     pub(crate) notices: Vec<Notice>,
@@ -43,7 +43,7 @@ impl Side {
             .collect()
     }
 
-    /// Takes all packets: their senders and payloads.
+    /// Reads all packets, and returns their senders and payloads.
     pub(crate) fn take_all(&mut self) -> Vec<(i32, Vec<u8>)> {
         std::iter::from_fn(|| self.session.take())
             .map(|packet| (packet.from(), packet.payload().to_vec()))
@@ -57,7 +57,7 @@ pub(crate) struct Game {
     pub(crate) clients: Vec<Side>,
 }
 
-/// The options that all sessions of the tests have, and these.
+/// Returns settings with these options and those of all tests.
 pub(crate) fn server_settings(options: &[(&str, Value)]) -> ServerSettings {
     let mut settings = ServerSettings::default();
     settings.set("bind_address", &text("127.0.0.1")).expect("an address");
@@ -76,13 +76,13 @@ pub(crate) fn text(value: &str) -> Value {
 }
 
 impl Game {
-    /// A server for so many clients, and no client.
+    /// Creates a server for this many clients, without any client.
     pub(crate) fn with(max_clients: i64, options: &[(&str, Value)]) -> Self {
         let server = Session::server(0, max_clients, server_settings(options)).expect("a server");
         Self { server: Side::new(server), clients: Vec::new() }
     }
 
-    /// A server and so many connected clients.
+    /// Creates a server and this many connected clients.
     pub(crate) fn new(clients: usize) -> Self {
         let mut game = Self::with(8, &[]);
         for _ in 0..clients {
@@ -117,13 +117,13 @@ impl Game {
         }
     }
 
-    /// Polls all until this client has ended, and returns the reason.
+    /// Polls all until this client is disconnected, and returns the reason.
     pub(crate) fn end_of(&mut self, client: usize) -> String {
         self.until("the client ends", |game| game.clients[client].session.status() == Status::Disconnected);
         self.clients[client].session.end_reason().expect("a reason").to_owned()
     }
 
-    /// Polls all until a client has so many packets, and takes them.
+    /// Polls all until a client has this many packets, and reads them.
     pub(crate) fn packets_of(&mut self, client: usize, count: usize) -> Vec<(i32, Vec<u8>)> {
         self.until("the packets arrive at the client", |game| {
             game.clients[client].session.available() >= count
@@ -131,7 +131,7 @@ impl Game {
         self.clients[client].take_all()
     }
 
-    /// Polls all until the server has so many packets, and takes them.
+    /// Polls all until the server has this many packets, and reads them.
     pub(crate) fn packets_of_server(&mut self, count: usize) -> Vec<Packet> {
         self.until("the packets arrive at the server", |game| game.server.session.available() >= count);
         std::iter::from_fn(|| self.server.session.take()).collect()

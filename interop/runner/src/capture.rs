@@ -46,7 +46,7 @@ pub enum Fate {
     Doubled,
 }
 
-/// A datagram as its sender sent it.
+/// A datagram as it was sent.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// The time since the cell began.
@@ -77,7 +77,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Returns the datagrams of one end with their places in the capture.
+    /// Returns the datagrams of one end with their indices in the capture.
     pub fn of(&self, from: End) -> impl Iterator<Item = (usize, &Record)> {
         self.records.iter().enumerate().filter(move |(_, record)| record.from == from)
     }
@@ -127,7 +127,7 @@ impl Capture {
     }
 }
 
-/// Puts headers of IPv4 and UDP before a datagram. A checksum of zero means that there is none.
+/// Prepends IPv4 and UDP headers to a datagram. A UDP checksum of zero means that there is none.
 fn ip_packet(record: &Record) -> Vec<u8> {
     let (source, target) = match record.from {
         End::Client => (1, 2),
@@ -148,7 +148,7 @@ fn ip_packet(record: &Record) -> Vec<u8> {
     out
 }
 
-/// Writes lines of sixteen bytes behind their offsets. Of a long datagram only the beginning is shown.
+/// Writes a hex dump of sixteen bytes a line. Only the beginning of a long datagram is shown.
 fn hex(bytes: &[u8], out: &mut String) {
     const MOST_LINES: usize = 16;
     for (row, line) in bytes.chunks(16).take(MOST_LINES).enumerate() {

@@ -3,7 +3,7 @@
 use crate::path::Kind;
 use std::time::Duration;
 
-/// The eight reliabilities by name, each with the one that its messages have on the wire.
+/// The eight reliabilities by name, each with its equivalent on the wire.
 pub const RELIABILITIES: [(&str, u8); 8] = [
     ("unreliable", 0),
     ("unreliable-sequenced", 1),
@@ -30,9 +30,9 @@ pub struct Case {
     pub count: u32,
     /// The bytes of each message.
     pub size: usize,
-    /// The most unanswered messages.
+    /// The limit of unanswered messages.
     pub window: u32,
-    /// The seconds before the last message.
+    /// The pause before the last message, in seconds.
     pub pause: u64,
     /// The path between the peers.
     pub path: Kind,
@@ -103,7 +103,11 @@ pub const ALL: [Case; 17] = [
         window: 4,
         ..on(Kind::Narrow, "mtu", "messages of 3,000 bytes come back over a path that carries 1,200 bytes")
     },
-    Case { name: "goodbye", about: "the client's disconnection arrives, is acknowledged, and ends all other traffic", ..BASE },
+    Case {
+        name: "goodbye",
+        about: "the client's disconnection arrives, is acknowledged, and ends all other traffic",
+        ..BASE
+    },
     Case {
         name: "idle",
         about: "a connection without messages for 12 seconds stays open",

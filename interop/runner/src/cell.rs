@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// The time for what is under way when the client has ended.
+/// The time for datagrams in flight after the client has exited.
 const REST: Duration = Duration::from_millis(200);
-/// The time in which a server that knows the end of its client must be silent.
+/// The time in which a server must send nothing after its client has disconnected.
 const SILENCE: Duration = Duration::from_millis(1_500);
 
 /// The result of a cell.
@@ -25,7 +25,7 @@ pub enum Verdict {
     Fail(Broken),
     /// A peer does not support the case.
     Unsupported(String),
-    /// The case did not run, because no message comes back in the simplest one.
+    /// The case did not run, because the simplest one failed.
     Skipped,
 }
 
@@ -36,7 +36,7 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// The datagrams.
     pub capture: Capture,
-    /// The exit status of the client, if it ended by itself. It decides nothing.
+    /// The exit status of the client, if it exited by itself. It does not affect the result.
     pub client_status: Option<i32>,
     /// The duration.
     pub took: Duration,
@@ -52,7 +52,7 @@ impl Outcome {
 ///
 /// # Errors
 ///
-/// When the system has no sockets, or does not start a program.
+/// When a socket cannot be opened, or a program cannot be started.
 pub fn run(server: &Peer, client: &Peer, task: &Task, seed: u64, log: Option<&Path>) -> io::Result<Outcome> {
     let began = Instant::now();
     let start = Start { case: &task.case, protocol: task.protocol, seed, log };

@@ -7,7 +7,7 @@ use rakwire_conformance::wire::{self, Capsule, Datagram, id};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A capsule and its place in the datagram.
+/// A capsule and its offset in the datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// The offset of its first byte.
@@ -17,7 +17,7 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// Returns whether it holds a message of an application, or a part of one.
+    /// Returns whether it contains an application message, or a part of one.
     #[must_use]
     pub fn is_of_an_application(&self) -> bool {
         self.capsule.split.is_some() || self.capsule.payload.first().is_some_and(|&id| id >= id::USER)
@@ -71,7 +71,7 @@ pub fn dissect(bytes: &[u8]) -> Packet {
                 placed
             });
             let capsules: Vec<_> = capsules.collect();
-            // Fewer than four bytes are no capsule, and zeros at the end do no harm.
+            // Fewer than four bytes cannot be a capsule, and trailing zeros are harmless.
             let rest = bytes.get(offset..).unwrap_or_default();
             let is_harmless = rest.len() < 4 || rest.iter().all(|&byte| byte == 0);
             Packet::Data { number, capsules, broken: (!is_harmless).then_some(offset) }
@@ -79,10 +79,10 @@ pub fn dissect(bytes: &[u8]) -> Packet {
     }
 }
 
-/// A message of a connection, put together from its parts.
+/// A message of a connection, reassembled from its parts.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// The place of its first datagram in the capture.
+    /// The index of its first datagram in the capture.
     pub record: usize,
     /// The offset of its capsule in that datagram.
     pub offset: usize,
@@ -96,7 +96,7 @@ pub struct Message {
     pub is_complete: bool,
     /// The time at which all of it had arrived.
     pub arrived: Option<Duration>,
-    /// The places of all datagrams that carried it or a part of it.
+    /// The indices of all datagrams that carried it or a part of it.
     pub carriers: Vec<usize>,
 }
 
@@ -119,13 +119,13 @@ impl Message {
         Some(u32::from_be_bytes(self.bytes().get(1..5)?.try_into().ok()?))
     }
 
-    /// Returns the finding that it breaks a rule.
+    /// Returns a finding that this message breaks a rule.
     #[must_use]
     pub fn breaks(&self, rule: Rule, why: impl Into<String>) -> Broken {
         Broken::at(rule, self.record, self.offset, why)
     }
 
-    /// Returns whether it is one of an application.
+    /// Returns whether it is an application message.
     #[must_use]
     pub fn is_of_an_application(&self) -> bool {
         self.id().is_some_and(|id| id >= id::USER)
@@ -141,7 +141,7 @@ struct Piece {
     carriers: Vec<usize>,
 }
 
-/// Puts the messages of one end together, in the order in which they were sent first.
+/// Reassembles the messages of one end, in the order in which they were first sent.
 ///
 /// # Errors
 ///
@@ -154,7 +154,7 @@ pub fn messages(capture: &Capture, from: End) -> Result<Vec<Message>, Broken> {
             groups.push(vec![piece]);
             continue;
         };
-        // An id is used again once its message is whole.
+        // An id is reused once its message is complete.
         let key = (piece.placed.capsule.channel, split.id, piece.placed.capsule.order);
         let index = *open.entry(key).or_insert_with(|| {
             groups.push(Vec::new());

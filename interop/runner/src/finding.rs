@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Broken {
     /// The rule.
     pub rule: Rule,
-    /// The place of the datagram in the capture, if a datagram breaks the rule rather than the lack of one.
+    /// The index of the datagram in the capture, unless the rule is broken by a missing datagram.
     pub record: Option<usize>,
     /// The offset in the datagram.
     pub offset: usize,
@@ -23,7 +23,7 @@ impl Broken {
         Self { rule, record: Some(record), offset, why: why.into() }
     }
 
-    /// A rule that is broken because something is missing.
+    /// A rule that is broken because a datagram is missing.
     #[must_use]
     pub fn missing(rule: Rule, why: impl Into<String>) -> Self {
         Self { rule, record: None, offset: 0, why: why.into() }

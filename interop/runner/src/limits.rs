@@ -19,7 +19,7 @@ pub struct Limit {
     pub rules: Vec<String>,
     /// The reason, a sentence about the peer.
     pub why: String,
-    /// Set if the failure does not show in every run.
+    /// Set if the failure does not occur in every run.
     #[serde(default)]
     pub sometimes: bool,
 }
@@ -29,7 +29,7 @@ fn names(list: &[String], name: &str) -> bool {
 }
 
 impl Limit {
-    /// Returns whether a cell is one of those of the limit.
+    /// Returns whether the limit covers a cell.
     #[must_use]
     pub fn covers(&self, cell: &Cell) -> bool {
         names(&self.servers, &cell.server)
@@ -51,10 +51,10 @@ pub fn read(list: &Path) -> io::Result<Vec<Limit>> {
     Ok(serde_json::from_reader(File::open(list)?)?)
 }
 
-/// Marks failures that a limit explains, and returns the limits that show no more.
+/// Marks failures that a limit explains, and returns the limits that no longer occur.
 ///
-/// A limit shows in each of its cells that ran, unless it shows only sometimes. Cells of such a limit count as limited
-/// also where they passed, so that the page is the same for each run.
+/// A limit must occur in each of its cells that ran, unless it is marked `sometimes`. Cells of such a limit count as limited
+/// even if they passed, so that the page is the same for each run.
 pub fn apply(limits: &[Limit], cells: &mut [Cell]) -> Vec<String> {
     let mut stale = Vec::new();
     for limit in limits {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_explains_its_own_failure_alone() {
+    fn a_limit_explains_only_its_own_failure() {
         let mut cells =
             [cell("loss", "fail", "order"), cell("loss", "fail", "acked"), cell("split", "fail", "order")];
         assert_eq!(apply(&[limit(false)], &mut cells), [""; 0]);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_shows_no_more_is_reported() {
+    fn a_limit_that_no_longer_occurs_is_reported() {
         let mut cells = [cell("loss", "pass", "")];
         assert_eq!(apply(&[limit(false)], &mut cells).len(), 1);
         assert_eq!(cells[0].verdict, "pass");

@@ -18,11 +18,11 @@ use std::time::Duration;
 /// Runs RakNet servers and clients against each other, and judges the captures of their datagrams.
 ///
 /// The exit status is 0 if every cell passes, is not supported or fails as limits.json says, 1 if another one fails or a
-/// limit shows no more, and 2 if the runner could not run.
+/// limit no longer occurs, and 2 if the runner could not run.
 #[derive(Debug, Parser)]
 #[command(name = "rakwire-interop-runner", version, max_term_width = 100)]
 struct Arguments {
-    /// List the peers and the cases and end.
+    /// List the peers and the cases, and exit.
     #[arg(long)]
     list: bool,
     /// Run only the cases with these texts in their names.
@@ -34,7 +34,7 @@ struct Arguments {
     /// Run only these clients.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     client: Vec<String>,
-    /// Run nothing, and take the cells of these JSON documents of earlier runs. Of two results of a cell the later counts.
+    /// Run nothing, and read the cells from these JSON documents of earlier runs. Later results of a cell replace earlier ones.
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "only")]
     from: Vec<PathBuf>,
     /// Print one JSON document; lines about the cells go to standard error.
@@ -69,7 +69,7 @@ struct Pair<'a> {
 
 /// Prints a line to standard error, or to standard output if no document goes there.
 fn say(arguments: &Arguments, text: &str) {
-    // A reader that has seen enough closes the pipe.
+    // A reader such as `head` may close the pipe early.
     let _ = if arguments.json { writeln!(io::stderr(), "{text}") } else { writeln!(io::stdout(), "{text}") };
 }
 
@@ -91,7 +91,7 @@ fn selected_cases(arguments: &Arguments) -> Vec<Case> {
     cases::ALL.iter().filter(is_selected).copied().collect()
 }
 
-/// A cell that needs no run.
+/// A cell that was not run.
 fn without_run(verdict: Verdict) -> Outcome {
     Outcome { verdict, capture: Default::default(), client_status: None, took: Duration::ZERO }
 }
@@ -165,7 +165,7 @@ fn list(peers: &[Peer]) {
     let mut out = io::stdout().lock();
     for peer in peers {
         let roles: Vec<&str> = peer.roles.iter().map(|role| role.name()).collect();
-        // A reader that has seen enough closes the pipe.
+        // A reader such as `head` may close the pipe early.
         let _ = writeln!(out, "peer {:22} {:14} {}", peer.name, roles.join(", "), peer.about);
     }
     for case in &cases::ALL {
@@ -236,7 +236,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(reason) => {
-            // Standard error may be closed, which changes nothing.
+            // A closed standard error has no effect on the results.
             let _ = writeln!(io::stderr(), "rakwire-interop-runner: {reason}");
             ExitCode::from(2)
         }

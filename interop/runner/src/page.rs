@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 const HEAD: &str = include_str!("../page-head.txt");
 
-/// Writes the page. It holds nothing that differs between two runs with the same results.
+/// Writes the page. It is the same for all runs with the same results.
 #[must_use]
 pub fn markdown(document: &Document, limits: &[Limit]) -> String {
     let mut out = HEAD.to_owned();
@@ -105,7 +105,7 @@ fn table_of_limits(out: &mut String, document: &Document, limits: &[Limit]) {
     }
 }
 
-/// Lists the cases; those that differ in their reliability alone have one row.
+/// Lists the cases. Those that differ only in their reliability share a row.
 fn cases(out: &mut String, document: &Document) {
     out.push_str("\n## Cases\n\n| case | passes if |\n|---|---|\n");
     let mut rows: Vec<(&str, &str)> = Vec::new();

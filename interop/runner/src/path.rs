@@ -1,31 +1,31 @@
-//! The path between the peers: it decides by a seed about each datagram.
+//! The path between the peers, which decides the treatment of each datagram by a seed.
 
 use crate::capture::{End, Fate};
 use crate::dissect::{Packet, dissect};
 use rakwire_conformance::wire::UDP_OVERHEAD;
 
-/// The MTU of the narrow path.
+/// The MTU of the path with a small MTU.
 pub const NARROW_MTU: usize = 1_200;
 
 /// The faults of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Everything passes at once.
+    /// Passes everything at once.
     Clean,
-    /// Drops a tenth.
+    /// Drops a tenth of the datagrams.
     Loss,
-    /// Lets others overtake a quarter.
+    /// Delays a quarter of the datagrams, so that others overtake them.
     Reorder,
-    /// Passes a quarter twice.
+    /// Duplicates a quarter of the datagrams.
     Duplicate,
-    /// Drops all that is longer than [`NARROW_MTU`].
+    /// Drops datagrams longer than [`NARROW_MTU`].
     Narrow,
 }
 
 /// One direction of a path.
 ///
-/// Its faults begin with the first datagram that carries a message of an application, which always meets one: so the
-/// handshake is the same in all cases, and every run shows something.
+/// Its faults begin with the first datagram that carries an application message, which is always affected. The
+/// handshake is therefore the same in all cases, and every run has a fault.
 #[derive(Clone, Debug)]
 pub struct Path {
     kind: Kind,
@@ -41,7 +41,7 @@ impl Path {
         Self { kind, state, has_begun: false }
     }
 
-    /// Decides about the next datagram.
+    /// Decides the treatment of the next datagram.
     pub fn decide(&mut self, datagram: &[u8]) -> Fate {
         let (fate, one_in) = match self.kind {
             Kind::Clean => return Fate::Passed,
@@ -59,7 +59,7 @@ impl Path {
         if self.has_begun { fate } else { Fate::Passed }
     }
 
-    /// Draws a number: the generator splitmix64.
+    /// Returns the next random number, by SplitMix64.
     fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.state;
@@ -69,7 +69,7 @@ impl Path {
     }
 }
 
-/// Returns whether a datagram carries a message of an application, or a part of one.
+/// Returns whether a datagram carries an application message, or a part of one.
 #[must_use]
 pub fn carries_a_message(datagram: &[u8]) -> bool {
     match dissect(datagram) {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_path_drops_datagrams_above_its_mtu() {
+    fn a_path_with_a_small_mtu_drops_longer_datagrams() {
         let mut path = Path::new(Kind::Narrow, 0, End::Client);
         assert_eq!(path.decide(&[0; NARROW_MTU - 28]), Fate::Passed);
         assert_eq!(path.decide(&[0; NARROW_MTU - 27]), Fate::Dropped);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub const UNSUPPORTED: i32 = 127;
 /// The time in which a server must print its line.
 const READY_TIME: Duration = Duration::from_secs(30);
-/// The time in which a server ends after its standard input.
+/// The time in which a server must exit after its standard input is closed.
 const END_TIME: Duration = Duration::from_millis(300);
 /// The interval at which a running program is polled.
 const POLL: Duration = Duration::from_millis(10);
@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(10);
 pub enum Role {
     /// It listens.
     Server,
-    /// It dials.
+    /// It connects.
     Client,
 }
 
@@ -53,23 +53,23 @@ pub struct Peer {
     /// The program, relative to the list of peers.
     #[serde(skip_serializing)]
     pub run: PathBuf,
-    /// The roles that it plays.
+    /// The roles that it supports.
     pub roles: Vec<Role>,
-    /// The protocol versions that it speaks.
+    /// The protocol versions that it supports.
     pub protocols: Vec<u8>,
-    /// Those that its client speaks, if they are others.
+    /// The protocol versions of its client, if they differ.
     #[serde(default, skip_serializing)]
     pub client_protocols: Option<Vec<u8>>,
 }
 
 impl Peer {
-    /// Returns whether it plays a role.
+    /// Returns whether it supports a role.
     #[must_use]
     pub fn plays(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }
 
-    /// Returns the newest protocol version that this client and a server speak.
+    /// Returns the newest protocol version that this client and a server support.
     #[must_use]
     pub fn protocol_with(&self, server: &Self) -> Option<u8> {
         let own = self.client_protocols.as_ref().unwrap_or(&self.protocols);
@@ -100,7 +100,7 @@ pub struct Start<'a> {
     pub protocol: u8,
     /// The seed of the cell.
     pub seed: u64,
-    /// The file for what the program prints.
+    /// The log file for the output of the program.
     pub log: Option<&'a Path>,
 }
 
@@ -133,7 +133,7 @@ pub enum Started {
     Failed(String),
 }
 
-/// A running server. Its standard input closes when this is dropped, which ends it; otherwise it is killed.
+/// A running server. Dropping this closes its standard input, on which it should exit; otherwise it is killed.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -151,7 +151,7 @@ impl Drop for Server {
             }
             std::thread::sleep(POLL);
         }
-        // It may have ended in the meantime.
+        // It may have exited in the meantime.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -161,7 +161,7 @@ impl Drop for Server {
 ///
 /// # Errors
 ///
-/// When the system has no port or does not start the program.
+/// When no port is free, or the program cannot be started.
 pub fn serve(peer: &Peer, start: &Start<'_>) -> io::Result<Started> {
     let address = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
     let mut command = start.command(peer, Role::Server, address)?;
@@ -192,14 +192,14 @@ fn first_line(child: &mut Child) -> Receiver<()> {
             if line.is_err() {
                 break;
             }
-            // Only the first line is waited for.
+            // The caller waits only for the first line.
             let _ = ready.send(());
         }
     });
     lines
 }
 
-/// Waits until a server answers a ping, since some print their line before they listen. Some never answer.
+/// Waits until a server answers a ping, because some print their line before they listen. Gives up on servers without pongs.
 fn wait_for_pong(server: SocketAddr) -> io::Result<()> {
     rakwire_conformance::start::wait_for_pong(server, Duration::from_secs(1))
 }
@@ -208,7 +208,7 @@ fn wait_for_pong(server: SocketAddr) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// When the system does not start the program.
+/// When the program cannot be started.
 pub fn dial(peer: &Peer, start: &Start<'_>, address: SocketAddr) -> io::Result<Option<ExitStatus>> {
     let mut child = start.command(peer, Role::Client, address)?.spawn()?;
     let began = Instant::now();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_speak_the_newest_common_version() {
+    fn pairs_use_the_newest_common_version() {
         assert_eq!(peer(&[6, 10, 11]).protocol_with(&peer(&[10, 6])), Some(10));
         assert_eq!(peer(&[11]).protocol_with(&peer(&[10, 6])), None);
         let client = Peer { client_protocols: Some(vec![10]), ..peer(&[10, 11]) };

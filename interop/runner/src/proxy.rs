@@ -1,4 +1,4 @@
-//! The proxy between a client and a server, which keeps every datagram and applies the faults of the path.
+//! The proxy between a client and a server, which captures every datagram and applies the faults of the path.
 
 use crate::capture::{Capture, End, Fate, Record};
 use crate::path::{Kind, Path};
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 /// Longer than any datagram of RakNet.
 const BUFFER: usize = 4_096;
-/// The interval at which held datagrams are checked.
+/// The interval at which delayed datagrams are checked.
 const POLL: Duration = Duration::from_millis(5);
-/// A held datagram goes on once so many others have overtaken it, or after this time.
+/// A delayed datagram is forwarded once this many others have overtaken it, or after this time.
 const OVERTAKEN_BY: u32 = 2;
 const HELD_TIME: Duration = Duration::from_millis(40);
 
@@ -30,8 +30,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens the socket that the client dials: at another address of this machine with the port of the server, since some servers
-/// compare the port that a client names with their own. Any port has to do on systems without that address.
+/// Opens the socket that the client dials: at another address of this machine with the port of the server, because some servers
+/// compare the port in the client's messages with their own. Systems without that address use any port.
 fn front_socket(server: SocketAddr) -> io::Result<UdpSocket> {
     UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 2), server.port()))
         .or_else(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)))
@@ -47,11 +47,11 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy before a server.
+    /// Starts a proxy in front of a server.
     ///
     /// # Errors
     ///
-    /// When the system has no sockets.
+    /// When a socket cannot be opened.
     pub fn start(server: SocketAddr, kind: Kind, seed: u64) -> io::Result<Self> {
         let front = front_socket(server)?;
         let back = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -123,7 +123,7 @@ impl Direction {
         }
     }
 
-    /// Waits for a datagram for a moment. A closed port that the system reports is no datagram.
+    /// Waits briefly for a datagram. Reports of closed ports are ignored.
     fn receive<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         let len = match self.from {
             End::Client => {
@@ -169,7 +169,7 @@ impl Direction {
         }
     }
 
-    /// Passes a datagram on. One that the system refuses is lost.
+    /// Forwards a datagram. It is lost if the system refuses it.
     fn pass(&self, record: usize, bytes: &[u8]) {
         let client = *lock(&self.shared.client);
         let mut capture = lock(&self.shared.capture);

@@ -21,7 +21,7 @@ pub struct Cell {
     pub rule: String,
     /// The section of docs/raknet.md that states the rule.
     pub section: String,
-    /// The place of the datagram in the capture.
+    /// The index of the datagram in the capture.
     pub datagram: Option<usize>,
     /// The offset in the datagram.
     pub offset: usize,
@@ -31,7 +31,7 @@ pub struct Cell {
     pub limit: String,
     /// The number of datagrams.
     pub datagrams: usize,
-    /// The exit status of the client, which decides nothing.
+    /// The exit status of the client, which does not affect the result.
     pub client_status: Option<i32>,
     /// The duration in seconds.
     pub seconds: f64,
@@ -89,9 +89,9 @@ impl Cell {
     }
 }
 
-/// Merges the cells of several runs, in the order of the peers and the cases, without the judgement by known limits.
+/// Merges the cells of several runs, in the order of the peers and the cases, without applying known limits.
 ///
-/// Of two results of a cell the later one counts.
+/// A later result of a cell replaces an earlier one.
 #[must_use]
 pub fn merged(documents: &[Document], peers: &[Peer]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
@@ -134,7 +134,7 @@ pub struct PeerRow {
     pub about: String,
     /// The package and its version.
     pub package: String,
-    /// The protocol versions that it speaks.
+    /// The protocol versions that it supports.
     pub protocols: Vec<u8>,
 }
 
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn later_results_replace_earlier_ones_and_limits_are_judged_anew() {
+    fn merged_results_keep_the_latest_and_apply_limits_again() {
         let document = |cells: Vec<Cell>| Document::new(1, &[], &[], cells);
         let first = document(vec![cell("split", "limit", "order"), cell("handshake", "fail", "mtu")]);
         let second = document(vec![cell("handshake", "pass", ""), cell("loss", "limit", "")]);

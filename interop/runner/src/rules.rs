@@ -1,6 +1,6 @@
 //! The rules by which captures are judged.
 
-/// A rule, with the place of docs/raknet.md that states it.
+/// A rule, with the section of docs/raknet.md that states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Its name in results.
@@ -12,7 +12,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns whether a connection may work although this rule is broken.
+    /// Returns whether a connection may work even if this rule is broken.
     #[must_use]
     pub fn is_formal(&self) -> bool {
         [READABLE, COOKIE, MTU, FRESH_NUMBER, ACK_OF_SENT].contains(self)
@@ -25,7 +25,7 @@ macro_rules! rules {
             #[doc = $text]
             pub const $id: Rule = Rule { name: $name, section: $section, text: $text };
         )*
-        /// Every rule, about in the order in which captures are checked.
+        /// Every rule, roughly in the order in which captures are checked.
         pub const ALL: &[Rule] = &[$($id),*];
     };
 }

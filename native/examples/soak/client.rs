@@ -136,7 +136,7 @@ fn number(message: &[u8]) -> Option<u64> {
     padding.iter().all(|&byte| byte == low).then(|| u64::from_le_bytes(*number))
 }
 
-/// A xorshift generator: the sessions of a client differ, and those of two runs do not.
+/// A xorshift generator. The sessions of a client differ from each other, but not between runs.
 pub(crate) struct Random(u64);
 
 impl Random {

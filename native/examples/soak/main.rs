@@ -26,7 +26,7 @@ const CLIENTS: u64 = 24;
 /// The number of samples in a run.
 const SAMPLES: u32 = 60;
 
-/// Longer than a server keeps a client that has vanished, several times over on a slow machine.
+/// Several times as long as a server keeps a vanished client, for slow machines.
 const SETTLE: Duration = Duration::from_secs(120);
 
 /// The counters of all clients.
@@ -100,7 +100,7 @@ async fn run(length: Duration) -> Result<(), SessionError> {
     }
 }
 
-/// Waits until the server has forgotten all clients, and the process uses as many files and tasks as after the first one.
+/// Waits until the server has removed all clients, and the process uses as many files and tasks as after the first one.
 async fn settle(server: &Endpoint, before: Sample) -> Result<(), SessionError> {
     let deadline = Instant::now() + SETTLE;
     loop {

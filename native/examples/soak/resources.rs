@@ -5,10 +5,10 @@ use std::io;
 
 use tokio::runtime::Handle;
 
-/// The resident memory may vary by this much without being called growth, in kibibytes.
+/// The increase of resident memory that does not count as growth, in kibibytes.
 const TOLERATED: u64 = 4096;
 
-/// What the process uses at a time.
+/// The resources of the process at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     /// Resident memory in kibibytes.

@@ -48,7 +48,7 @@ pub(super) fn idle(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Checks that the pings of an end that arrived before a time are answered. Of several only the newest need be.
+/// Checks that the pings of an end that arrived before a time are answered. A peer may answer only the newest of several.
 fn pings_answered(talk: &Talk<'_>, end: End, until: Duration) -> Result<(), Broken> {
     let pings: Vec<&Message> =
         talk.of(end).iter().filter(|message| message.id() == Some(id::CONNECTED_PING)).collect();
@@ -68,7 +68,7 @@ fn pings_answered(talk: &Talk<'_>, end: End, until: Duration) -> Result<(), Brok
     Ok(())
 }
 
-/// Checks that the client says goodbye, and that the server acknowledges it and says nothing more.
+/// Checks that the client disconnects, and that the server acknowledges it and sends nothing else afterwards.
 pub(super) fn goodbye(talk: &Talk<'_>) -> Result<(), Broken> {
     let goodbye = goodbye_of(talk, End::Client)
         .ok_or_else(|| Broken::missing(rules::GOODBYE, "the client sent no message 15"))?;

@@ -19,7 +19,7 @@ struct Step<'a> {
     arrived: Duration,
 }
 
-/// Finds the first datagram of an end that fits and was sent after a time, and arrived.
+/// Finds the first matching datagram of an end that was sent after a time, and arrived.
 fn find<'a>(
     capture: &'a Capture,
     from: End,
@@ -34,7 +34,7 @@ fn find<'a>(
     found.ok_or_else(|| missing(capture, from, name))
 }
 
-/// Names the step that is missing, with the refusal if the server sent one.
+/// Returns the missing step, with the server's refusal if it sent one.
 fn missing(capture: &Capture, from: End, name: &str) -> Broken {
     let refusal = capture.of(End::Server).find_map(|(record, sent)| {
         let is_one = |id: &u8| matches!(id, 0x11 | 0x12 | 0x14 | 0x17 | 0x19 | 0x1a);
@@ -103,13 +103,13 @@ impl Handshake<'_> {
         self.agreed.mtu
     }
 
-    /// Checks the fields without which a connection may still work.
+    /// Checks the fields that a working connection does not require.
     pub(super) fn formal(&self) -> Result<(), Broken> {
         self.cookie()?;
         self.mtus()
     }
 
-    /// Checks that request 2 returns the cookie of a reply 1 that the client has.
+    /// Checks that request 2 returns the cookie of a reply 1 that the client has received.
     fn cookie(&self) -> Result<(), Broken> {
         let mut replies = self
             .capture

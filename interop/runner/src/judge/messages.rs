@@ -99,7 +99,7 @@ pub(super) fn all_echoed(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Returns the first place at which two messages differ.
+/// Returns the first offset at which two messages differ.
 fn difference(one: &[u8], other: &[u8]) -> Option<usize> {
     let same = one.iter().zip(other).take_while(|(one, other)| one == other).count();
     (same < one.len().max(other.len())).then_some(same)

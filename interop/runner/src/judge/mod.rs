@@ -29,7 +29,7 @@ pub fn judge(task: &Task, capture: &Capture) -> Result<(), Broken> {
     let server = dissect::messages(capture, End::Server)?;
     let talk = Talk { capture, mtu: handshake.mtu(), client, server };
     transport::mtu_of_path(case, &talk)?;
-    // What peers sent comes before what is missing, which may be its consequence.
+    // Wrong datagrams are reported before missing ones, which may be their consequence.
     messages::sent(case, &talk)?;
     messages::echoed(case, &talk)?;
     messages::indices(case, &talk)?;

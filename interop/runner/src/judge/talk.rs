@@ -17,7 +17,7 @@ pub struct Task {
 #[derive(Debug)]
 pub(super) struct Talk<'a> {
     pub(super) capture: &'a Capture,
-    /// The MTU that the two agreed on.
+    /// The negotiated MTU.
     pub(super) mtu: u16,
     pub(super) client: Vec<Message>,
     pub(super) server: Vec<Message>,

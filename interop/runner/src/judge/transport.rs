@@ -11,7 +11,7 @@ use rakwire_conformance::wire::{UDP_OVERHEAD, id};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A receiver may take this long to acknowledge; what arrives later is not judged. Some delay their first one by 1.5 s.
+/// The time that a receiver has to acknowledge; messages that arrive later are not judged. Some delay their first one by 1.5 s.
 const ACKNOWLEDGEMENT_TIME: Duration = Duration::from_millis(2_500);
 
 /// Checks that every datagram can be read.
@@ -105,7 +105,7 @@ fn number_of(record: &Record) -> Option<u32> {
     }
 }
 
-/// Checks that reliable messages are acknowledged which arrived while there was time for it.
+/// Checks that reliable messages are acknowledged if they arrived early enough.
 pub(super) fn acknowledged(talk: &Talk<'_>) -> Result<(), Broken> {
     for end in [End::Client, End::Server] {
         let last = talk.capture.of(end.other()).last().map_or(Duration::ZERO, |(_, sent)| sent.at);
@@ -125,7 +125,7 @@ pub(super) fn acknowledged(talk: &Talk<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Checks that the path met a message of each end.
+/// Checks that the path affected a message of each end.
 pub(super) fn path(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     let wanted = match case.path {
         Kind::Clean | Kind::Narrow => return Ok(()),

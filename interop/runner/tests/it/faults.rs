@@ -1,4 +1,4 @@
-//! Every judge passes flawless peers, and each rule is broken by a fault.
+//! Every judge passes correct peers, and each rule is broken by a fault.
 
 use crate::tape::{Fault, PROTOCOL, capture};
 use rakwire_interop_runner::cases::{ALL, Case};
@@ -55,7 +55,7 @@ const FAULTS: [(Fault, &str, Rule); 41] = [
 ];
 
 #[test]
-fn flawless_peers_pass_every_case() {
+fn correct_peers_pass_every_case() {
     for case in ALL {
         let task = Task { case, protocol: PROTOCOL };
         assert_eq!(judge(&task, &capture(case, Fault::None)), Ok(()), "{}", case.name);
@@ -74,7 +74,7 @@ fn each_fault_breaks_its_rule() {
     assert_eq!(broken.rule, rules::ADVERTISEMENT, "{broken}");
 }
 
-/// The rule about starting programs has its tests in `programs`.
+/// The module `programs` tests the rule about starting programs.
 #[test]
 fn a_fault_exists_for_each_rule() {
     for rule in rules::ALL.iter().filter(|&&rule| rule != rules::STARTED) {
@@ -88,7 +88,7 @@ fn a_finding_names_the_datagram_and_the_offset() {
     let taken = capture(task.case, Fault::BytesBehindCapsules);
     let broken = judge(&task, &taken).unwrap_err();
     let record = broken.record.expect("a datagram");
-    // The bytes behind the capsules claim a length that the datagram does not have.
+    // The bytes after the capsules announce a length that exceeds the datagram.
     assert_eq!(taken.records[record].bytes[broken.offset..], [0, 0, 80, 1, 2, 3]);
     assert!(taken.excerpt(record, 0).starts_with("> "));
     assert!(broken.to_string().contains(&format!("datagram {record}, offset {:#x}", broken.offset)));

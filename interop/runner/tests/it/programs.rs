@@ -1,4 +1,4 @@
-//! Programs as peers: the variables that they get, and their exit status.
+//! Programs as peers: their environment variables and exit status.
 
 use rakwire_interop_runner::cases;
 use rakwire_interop_runner::cell::{Outcome, Verdict, run};
@@ -33,13 +33,13 @@ fn status_127_means_that_a_case_is_not_supported() {
 }
 
 #[test]
-fn a_server_that_ends_early_fails() {
+fn a_server_that_exits_early_fails() {
     let Verdict::Fail(broken) = cell("failing", "failing").verdict else { panic!("it passed") };
     assert_eq!(broken.rule, rules::STARTED);
     assert!(broken.why.contains('3'), "{broken}");
 }
 
-/// Silence fails whatever the status of the client is.
+/// A pair without datagrams fails, regardless of the exit status of the client.
 #[test]
 fn a_pair_without_datagrams_fails() {
     for (client, status) in [("failing", 3), ("silent", 0)] {

@@ -66,14 +66,14 @@ fn a_lossy_path_drops_the_datagrams_that_the_capture_marks() {
 }
 
 #[test]
-fn a_doubling_path_delivers_some_twice() {
+fn a_duplicating_path_delivers_some_datagrams_twice() {
     let (arrived, capture) = carried(Kind::Duplicate, 100);
     assert!(count(&capture, Fate::Doubled) > 0);
     assert_eq!(arrived.len(), 100 + count(&capture, Fate::Doubled));
 }
 
 #[test]
-fn a_reordering_path_delivers_everything_once_in_another_order() {
+fn a_reordering_path_delivers_everything_once_out_of_order() {
     let (mut arrived, capture) = carried(Kind::Reorder, 100);
     assert!(count(&capture, Fate::Held) > 0);
     let in_order: Vec<_> = (0..100).map(message).collect();

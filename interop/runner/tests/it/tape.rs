@@ -1,4 +1,4 @@
-//! Captures of flawless peers, and of peers with one fault.
+//! Captures of correct peers, and of peers with one fault.
 
 use rakwire_conformance::wire::{self, Capsule, Split};
 use rakwire_interop_runner::capture::{Capture, End, Fate, Record};
@@ -209,7 +209,7 @@ impl Tape {
         }
     }
 
-    /// Adds one message and its acknowledgement, with the fault of the path in the first of each end.
+    /// Adds one message and its acknowledgement. The first message of each end has the fault of the path.
     fn message(&mut self, from: End, number: u32) {
         let pieces = self.pieces(from, number);
         let is_first = number == 0;
@@ -287,7 +287,7 @@ impl Tape {
         }
     }
 
-    /// Fills in the numbers that the header of a reliability has.
+    /// Fills in the numbers that the header of a reliability requires.
     fn stamped(&mut self, from: End, header: Capsule, index: u32, payload: Vec<u8>) -> Capsule {
         let mut capsule = Capsule { payload, ..header };
         if capsule.is_reliable() {
