@@ -2,7 +2,7 @@
 
 bin=${INTEROP_BIN_DIR:-$(dirname "$0")/../../../target/interop/bin}
 
-# supports PATTERN...: ends with 127 unless a pattern matches ROLE-TESTCASE.
+# supports PATTERN...: exits with 127 unless a pattern matches ROLE-TESTCASE.
 supports() {
     for pattern; do
         # shellcheck disable=SC2254 # It is a pattern.
@@ -11,13 +11,13 @@ supports() {
     exit 127
 }
 
-# lacks PATTERN: ends with 127 if the pattern matches ROLE-TESTCASE.
+# lacks PATTERN: exits with 127 if the pattern matches ROLE-TESTCASE.
 lacks() {
     # shellcheck disable=SC2254 # It is a pattern.
     case $ROLE-$TESTCASE in $1) exit 127 ;; esac
 }
 
-# start PROGRAM [ARGUMENT...]: becomes the program.
+# start PROGRAM [ARGUMENT...]: replaces this process by the program.
 start() {
     program=$bin/$1
     shift
