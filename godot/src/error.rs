@@ -19,7 +19,7 @@ pub enum Error {
         text: String,
     },
     /// A port is not 0 to 65,535.
-    #[error("{0} is no port; a port is 0 to 65535")]
+    #[error("{0} is not a port; ports are 0 to 65535")]
     Port(i64),
     /// A number of clients is not 1 to 65,534.
     #[error("a server has 1 to 65534 clients, not {0}")]
@@ -36,7 +36,7 @@ pub enum Error {
     #[error("{0} has no address that the socket can reach")]
     NoAddress(String),
     /// A pattern of addresses is wrong.
-    #[error("{0} is no address, wildcard such as 192.0.2.* or prefix such as 2001:db8::/32")]
+    #[error("{0} is not an address, a wildcard such as 192.0.2.* or a prefix such as 2001:db8::/32")]
     Addresses(String),
     /// No socket could be opened.
     #[error(transparent)]
@@ -74,7 +74,7 @@ pub enum Error {
     #[error("there is no connection to the peer {0}")]
     NoPeer(i32),
     /// The transfer channel is not 0 to 15.
-    #[error("{0} is no transfer channel; there are 0 to 15")]
+    #[error("{0} is not a transfer channel; channels are 0 to 15")]
     Channel(i32),
     /// The packet is empty.
     #[error("a packet needs at least one byte")]

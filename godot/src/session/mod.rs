@@ -259,7 +259,7 @@ impl Session {
         if attempt.welcome_until.is_some_and(|until| Instant::now() >= until) {
             attempt.welcome_until = None;
             self.links.values_mut().for_each(|link| link.outbox.abort(&mut self.endpoint));
-            self.fail("the server is no RakwirePeer: it has assigned no id".to_owned());
+            self.fail("the server is not a RakwirePeer: it has assigned no id".to_owned());
         }
     }
 

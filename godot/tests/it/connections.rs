@@ -144,7 +144,7 @@ fn a_client_disconnects_from_a_server_that_is_not_a_rakwire_peer() {
         assert!(session.poll().is_empty());
         session.status() == Status::Disconnected
     });
-    assert!(session.end_reason().expect("a reason").contains("no RakwirePeer"));
+    assert!(session.end_reason().expect("a reason").contains("not a RakwirePeer"));
 }
 
 #[test]
