@@ -67,7 +67,7 @@ fn fmt(shell: &Shell) -> Result<()> {
 fn deny(shell: &Shell) -> Result<()> {
     const CHECK: [&str; 4] = ["check", "--hide-inclusion-graph", "licenses", "sources"];
     shell.cmd("cargo", ["deny"].into_iter().chain(CHECK).chain(["bans"])).run()?;
-    ["bevy", "capi", "conformance", "python"].iter().try_for_each(|folder| {
+    ["bevy", "capi", "conformance", "godot", "python"].iter().try_for_each(|folder| {
         let manifest = format!("{folder}/Cargo.toml");
         let workspace = ["deny", "--locked", "--config", "deny.toml", "--manifest-path", &manifest];
         shell.cmd("cargo", workspace.into_iter().chain(CHECK)).run()
