@@ -92,9 +92,20 @@ pub enum Error {
         "the peer {0} does not keep up: more reliable packets wait for it than \"backlog\" allows, and it is disconnected"
     )]
     Backlog(i32),
+    /// A packet that waited for room was refused. Its peer has been disconnected.
+    #[error("a packet for the peer {peer} could not be sent, and it is disconnected: {source}")]
+    Broken {
+        /// The peer.
+        peer: i32,
+        /// The reason.
+        source: SendError,
+    },
     /// The message was refused.
     #[error(transparent)]
     Send(#[from] SendError),
+    /// The time of a ban is not 0 or more seconds.
+    #[error("a ban lasts 0 or more seconds, not {0}; 0 is for ever")]
+    BanTime(f64),
     /// There are 64 bans already.
     #[error("there are 64 bans, the maximum; end one by unban()")]
     BansFull,

@@ -76,6 +76,14 @@ impl Value {
         }
     }
 
+    /// A time of 0 would end every connection as it begins.
+    fn timeout(&self, name: &str) -> Result<Duration, Error> {
+        match self.seconds(name)? {
+            Duration::ZERO => Err(Error::option(name, "it must be more than 0")),
+            timeout => Ok(timeout),
+        }
+    }
+
     fn text(&self, name: &str) -> Result<&str, Error> {
         let Self::Text(value) = self else { return Err(self.wrong(name, "a String")) };
         Ok(value)
@@ -134,7 +142,7 @@ impl Common {
         match name {
             "password" => self.password = value.bytes(name)?.to_vec(),
             "bind_address" => self.bind_address = Some(value.text(name)?.to_owned()),
-            "timeout" => self.timeout = Some(value.seconds(name)?),
+            "timeout" => self.timeout = Some(value.timeout(name)?),
             "backlog" => self.backlog = value.whole(name, i64::from(u32::MAX))? as usize,
             "close_wait" => self.close_wait = value.seconds(name)?,
             "simulate" => self.simulation = Some(parsed(name, value.text(name)?)?),
@@ -147,6 +155,17 @@ impl Common {
             ));
         }
         Ok(true)
+    }
+
+    /// Refuses a password beside connect tokens, which would not be checked.
+    fn check_token(&self, has_token: bool) -> Result<(), Error> {
+        if has_token && !self.password.is_empty() {
+            return Err(Error::option(
+                "password",
+                "a token takes the place of the password; leave \"password\" out",
+            ));
+        }
+        Ok(())
     }
 
     fn apply(&self, options: &mut Options) {
@@ -177,26 +196,14 @@ fn key_from_file(path: &str) -> Result<StaticKey, Error> {
 }
 
 /// The options of a server.
+#[derive(Default)]
 pub struct ServerSettings {
     pub(crate) common: Common,
     pub(crate) advertisement: Vec<u8>,
     max_per_address: Option<u16>,
     key: Option<StaticKey>,
     token_key: Option<TokenKey>,
-    requires_security: bool,
-}
-
-impl Default for ServerSettings {
-    fn default() -> Self {
-        Self {
-            common: Common::default(),
-            advertisement: Vec::new(),
-            max_per_address: None,
-            key: None,
-            token_key: None,
-            requires_security: true,
-        }
-    }
+    requires_security: Option<bool>,
 }
 
 impl ServerSettings {
@@ -217,7 +224,7 @@ impl ServerSettings {
                 self.token_key =
                     Some(read.map_err(|source| Error::KeyFile { path: path.to_owned(), source })?);
             }
-            "require_security" => self.requires_security = value.flag(name)?,
+            "require_security" => self.requires_security = Some(value.flag(name)?),
             _ if self.common.set(name, value)? => {}
             _ => {
                 let known = "advertisement, max_per_address, key, key_file, token_key, token_key_file, require_security";
@@ -227,22 +234,34 @@ impl ServerSettings {
         Ok(())
     }
 
+    /// Refuses options that contradict each other.
+    fn check(&self) -> Result<(), Error> {
+        let has_key = self.key.is_some();
+        if self.token_key.is_some() {
+            if !has_key {
+                let text = "tokens need the key of the server in \"key\" or \"key_file\"";
+                return Err(Error::option("token_key", text));
+            } else if self.requires_security == Some(false) {
+                let text =
+                    "plain clients have no token, which \"token_key\" requires; leave one of the two out";
+                return Err(Error::option("require_security", text));
+            }
+        } else if self.requires_security == Some(true) && !has_key {
+            let text = "secure connections need the key of the server in \"key\" or \"key_file\"";
+            return Err(Error::option("require_security", text));
+        }
+        self.common.check_token(self.token_key.is_some())
+    }
+
     /// Returns the options of the endpoint.
     pub(crate) fn options(&mut self, max_clients: u16) -> Result<Options, Error> {
+        self.check()?;
         let mut options = Options::server(max_clients)?;
         self.common.apply(&mut options);
         options.config.max_per_address = self.max_per_address;
-        let Some(key) = self.key.take() else {
-            return match self.token_key {
-                Some(_) => Err(Error::option(
-                    "token_key",
-                    "tokens need the key of the server in \"key\" or \"key_file\"",
-                )),
-                None => Ok(options),
-            };
-        };
+        let Some(key) = self.key.take() else { return Ok(options) };
         let mut identity = ServerIdentity::new(key);
-        identity.requires_security = self.requires_security;
+        identity.requires_security = self.requires_security.unwrap_or(true);
         if let Some(token_key) = self.token_key.take() {
             let keys = [token_key].into_iter().collect();
             identity.tokens = Some(TokenVerifier::shared(keys, Arc::new(UsedTokenTable::default())));
@@ -257,7 +276,8 @@ impl ServerSettings {
 pub struct ClientSettings {
     pub(crate) common: Common,
     connect_timeout: Option<Duration>,
-    trust: Option<ServerTrust>,
+    server_key: Option<PublicKey>,
+    trusts_any: bool,
     identity: Option<StaticKey>,
     token: Option<String>,
 }
@@ -269,10 +289,9 @@ impl ClientSettings {
     /// Returns an error if there is no such option, or if it cannot have this value.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<(), Error> {
         match name {
-            "connect_timeout" => self.connect_timeout = Some(value.seconds(name)?),
-            "server_key" => self.trust = Some(ServerTrust::Key(PublicKey(value.key(name)?))),
-            "trust_any_key" if value.flag(name)? => self.trust = Some(ServerTrust::Any),
-            "trust_any_key" => self.trust = self.trust.filter(|trust| *trust != ServerTrust::Any),
+            "connect_timeout" => self.connect_timeout = Some(value.timeout(name)?),
+            "server_key" => self.server_key = Some(PublicKey(value.key(name)?)),
+            "trust_any_key" => self.trusts_any = value.flag(name)?,
             "identity_key" => self.identity = Some(StaticKey::from_bytes(value.key(name)?)),
             "identity_file" => self.identity = Some(key_from_file(value.text(name)?)?),
             "token" => self.token = Some(value.text(name)?.to_owned()),
@@ -285,26 +304,35 @@ impl ClientSettings {
         Ok(())
     }
 
+    fn trust(&self) -> Option<ServerTrust> {
+        self.server_key.map(ServerTrust::Key).or(self.trusts_any.then_some(ServerTrust::Any))
+    }
+
+    /// Refuses options that contradict each other.
+    fn check(&self) -> Result<(), Error> {
+        let trust_name = if self.server_key.is_some() { "server_key" } else { "trust_any_key" };
+        if self.server_key.is_some() && self.trusts_any {
+            let text = "it is not checked with \"trust_any_key\"; leave one of the two out";
+            return Err(Error::option("server_key", text));
+        } else if self.token.is_some() && self.trust().is_some() {
+            let text = format!("the token has the key of the server; leave \"{trust_name}\" out");
+            return Err(Error::option(trust_name, text));
+        } else if self.token.is_some() && self.identity.is_none() {
+            let text = "it needs the key of the player in \"identity_key\" or \"identity_file\"";
+            return Err(Error::option("token", text));
+        } else if self.token.is_none() && self.identity.is_some() && self.trust().is_none() {
+            let text = "it needs a secure connection: set \"server_key\" or \"trust_any_key\"";
+            return Err(Error::option("identity_key", text));
+        }
+        self.common.check_token(self.token.is_some())
+    }
+
     /// Returns the options of the endpoint.
     pub(crate) fn options(&self) -> Result<Options, Error> {
+        self.check()?;
         let mut options = Options::client()?;
         self.common.apply(&mut options);
-        match (&self.token, &self.identity) {
-            (Some(_), None) => {
-                return Err(Error::option(
-                    "token",
-                    "it needs the key of the player in \"identity_key\" or \"identity_file\"",
-                ));
-            }
-            (None, Some(_)) if self.trust.is_none() => {
-                return Err(Error::option(
-                    "identity_key",
-                    "it needs a secure connection: set \"server_key\" or \"trust_any_key\"",
-                ));
-            }
-            _ => {}
-        }
-        if self.trust.is_some() || self.token.is_some() {
+        if self.trust().is_some() || self.token.is_some() {
             options.secure()?;
         }
         Ok(options)
@@ -319,7 +347,7 @@ impl ClientSettings {
         let plain = ConnectOptions {
             password: &self.common.password,
             connect_timeout: self.connect_timeout,
-            trust: self.trust,
+            trust: self.trust(),
             identity: self.identity.as_ref(),
             ..ConnectOptions::default()
         };
@@ -338,74 +366,4 @@ impl ClientSettings {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(value: &str) -> Value {
-        Value::Text(value.to_owned())
-    }
-
-    fn refusal(result: Result<(), Error>) -> String {
-        result.expect_err("an error").to_string()
-    }
-
-    #[test]
-    fn options_of_servers_reach_the_endpoint() {
-        let mut settings = ServerSettings::default();
-        settings.set("max_per_address", &Value::Whole(4)).expect("an option");
-        settings.set("timeout", &Value::Number(2.5)).expect("an option");
-        settings.set("simulate", &text("loss=5%,latency=50ms")).expect("an option");
-        settings.set("key", &Value::Bytes(vec![7; 32])).expect("an option");
-        let mut options = settings.options(9).expect("options");
-        assert_eq!(options.config.max_incoming, 9);
-        assert_eq!(options.config.max_per_address, Some(4));
-        assert_eq!(options.config.timeout, Duration::from_millis(2_500));
-        assert!(options.simulate.is_some());
-        let identity = options.secure().expect("entropy").server.as_ref().expect("a key");
-        assert!(identity.requires_security);
-    }
-
-    #[test]
-    fn errors_of_options_contain_the_expected_values() {
-        let mut server = ServerSettings::default();
-        assert_eq!(
-            refusal(server.set("timeout", &text("5"))),
-            "the option \"timeout\": it must be a number of seconds, not a String"
-        );
-        assert!(
-            refusal(server.set("timeout", &Value::Number(f64::NAN))).contains("0 to 86400 seconds, not NaN")
-        );
-        assert!(refusal(server.set("timeout", &Value::Whole(-1))).contains("0 to 86400 seconds, not -1"));
-        assert!(refusal(server.set("max_per_address", &Value::Whole(0))).contains("1 to 65534, not 0"));
-        assert!(
-            refusal(server.set("key", &Value::Bytes(vec![1; 31]))).contains("a key has 32 bytes, not 31")
-        );
-        assert!(refusal(server.set("password", &Value::Bytes(vec![1; 256]))).contains("at most 255 bytes"));
-        assert!(refusal(server.set("simulate", &text("loss=x"))).contains("\"simulate\""));
-        assert!(refusal(server.set("key_file", &text("/nowhere"))).contains("/nowhere"));
-        assert!(
-            refusal(server.set("server_key", &Value::Bytes(vec![1; 32])))
-                .contains("no such option; there are bind_address")
-        );
-        let mut client = ClientSettings::default();
-        assert!(refusal(client.set("trust_any_key", &Value::Whole(1))).contains("a bool, not an int"));
-        assert!(
-            refusal(client.set("token", &Value::Other("an Array".to_owned())))
-                .contains("a String, not an Array")
-        );
-        assert!(refusal(client.set("max_per_address", &Value::Whole(1))).contains("no such option"));
-    }
-
-    #[test]
-    fn dependent_options_are_refused_without_the_required_ones() {
-        let mut server = ServerSettings::default();
-        server.set("token_key", &Value::Bytes(vec![1; 32])).expect("an option");
-        assert!(server.options(1).expect_err("no key").to_string().contains("\"key_file\""));
-        let mut client = ClientSettings::default();
-        client.set("token", &text("rakwire")).expect("an option");
-        assert!(client.options().expect_err("no identity").to_string().contains("\"identity_key\""));
-        let mut client = ClientSettings::default();
-        client.set("identity_key", &Value::Bytes(vec![1; 32])).expect("an option");
-        assert!(client.options().expect_err("no trust").to_string().contains("\"server_key\""));
-    }
-}
+mod tests;

@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use rakwire_native::raknet::ConnectionId;
 use rakwire_native::rakwire::endpoint::SendError;
 use rakwire_native::{Delivery, RakNet, polled};
+
+use crate::packet::cost;
 
 /// The outcome of a message that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +28,13 @@ pub(crate) struct Outbox {
     waiting: VecDeque<(Delivery, Vec<u8>)>,
     bytes: usize,
     limit: usize,
-    /// Set if the connection is closed once nothing waits.
-    is_closing: bool,
+    /// Set if the connection is closed once nothing waits, and at this time at the latest.
+    close_by: Option<Instant>,
 }
 
 impl Outbox {
     pub(crate) const fn new(id: ConnectionId, limit: usize) -> Self {
-        Self { id, waiting: VecDeque::new(), bytes: 0, limit, is_closing: false }
+        Self { id, waiting: VecDeque::new(), bytes: 0, limit, close_by: None }
     }
 
     /// Sends a message, or queues it. A large owned message is not copied.
@@ -59,8 +62,9 @@ impl Outbox {
         }
     }
 
-    fn wait(&mut self, message: Cow<'_, [u8]>, delivery: Delivery) -> Sent {
-        let bytes = self.bytes.saturating_add(message.len());
+    /// Lets a message wait for room.
+    pub(crate) fn wait(&mut self, message: Cow<'_, [u8]>, delivery: Delivery) -> Sent {
+        let bytes = self.bytes.saturating_add(cost(&message));
         if bytes > self.limit {
             return Sent::Overflow;
         }
@@ -70,26 +74,45 @@ impl Outbox {
     }
 
     /// Sends the waiting messages for which there is room now.
-    pub(crate) fn retry(&mut self, endpoint: &mut polled::Endpoint<RakNet>) {
-        while let Some((delivery, mut message)) = self.waiting.pop_front() {
-            let length = message.len();
-            if let Err(SendError::QuotaExceeded | SendError::PoolExhausted) =
-                endpoint.send_vec(self.id, &mut message, delivery)
-            {
-                self.waiting.push_front((delivery, message));
-                return;
-            }
-            self.bytes -= length;
+    ///
+    /// # Errors
+    /// Returns the error of a message that the connection refuses for another reason. The connection is then aborted,
+    /// because the messages after it would arrive with a gap.
+    pub(crate) fn retry(&mut self, endpoint: &mut polled::Endpoint<RakNet>) -> Result<(), SendError> {
+        if self.close_by.is_some_and(|until| Instant::now() >= until) {
+            self.abort(endpoint);
+            return Ok(());
         }
-        if self.is_closing {
+        while let Some((delivery, mut message)) = self.waiting.pop_front() {
+            let cost = cost(&message);
+            match endpoint.send_vec(self.id, &mut message, delivery) {
+                // An event reports the end of a connection that is not open any more.
+                Ok(_) | Err(SendError::NotConnected) => self.bytes -= cost,
+                Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
+                    self.waiting.push_front((delivery, message));
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.abort(endpoint);
+                    return Err(error);
+                }
+            }
+        }
+        if self.close_by.is_some() {
             endpoint.disconnect(self.id);
         }
+        Ok(())
     }
 
-    /// Closes the connection when the messages that wait for room have been sent.
-    pub(crate) fn close(&mut self, endpoint: &mut polled::Endpoint<RakNet>) {
-        self.is_closing = true;
-        self.retry(endpoint);
+    /// Closes the connection when the messages that wait for room have been sent, or after the time for which closing
+    /// connections wait.
+    ///
+    /// # Errors
+    /// The same as for [`retry`](Self::retry).
+    pub(crate) fn close(&mut self, endpoint: &mut polled::Endpoint<RakNet>) -> Result<(), SendError> {
+        let timeout = endpoint.peer().config().close_timeout;
+        self.close_by.get_or_insert_with(|| Instant::now() + timeout);
+        self.retry(endpoint)
     }
 
     /// Closes the connection without the messages that wait for room.
@@ -97,5 +120,136 @@ impl Outbox {
         self.waiting.clear();
         self.bytes = 0;
         endpoint.disconnect(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use rakwire_native::Options;
+    use rakwire_native::rakwire::endpoint::Event;
+
+    use super::*;
+
+    /// A server, and a client with an open connection to it.
+    struct Pair {
+        server: polled::Endpoint<RakNet>,
+        client: polled::Endpoint<RakNet>,
+        id: ConnectionId,
+    }
+
+    impl Pair {
+        fn new() -> Self {
+            let bind = |options: Options| polled::Endpoint::<RakNet>::bind("127.0.0.1:0", options);
+            let server = bind(Options::server(1).expect("entropy")).expect("a port");
+            let mut client = bind(Options::client().expect("entropy")).expect("a port");
+            let id = client.connect(server.local_addr()).expect("an attempt");
+            let mut pair = Self { server, client, id };
+            pair.until(|event| matches!(event, Event::Connected { .. }));
+            pair
+        }
+
+        /// Polls both until the client has such an event.
+        fn until(&mut self, is_wanted: impl Fn(&Event<'_, RakNet>) -> bool) {
+            for _ in 0..60_000 {
+                self.server.update();
+                while self.server.poll_event().is_some() {}
+                self.client.update();
+                while let Some(event) = self.client.poll_event() {
+                    if is_wanted(&event) {
+                        return;
+                    }
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+            panic!("there is no such event");
+        }
+
+        /// An outbox in which messages wait because the connection has no room.
+        fn full_outbox(&mut self) -> Outbox {
+            let mut outbox = Outbox::new(self.id, 1 << 20);
+            let message = vec![0x86; 100_000];
+            for _ in 0..1_000 {
+                let message = Cow::Borrowed(&message[..]);
+                let sent = outbox.send(&mut self.client, message, Delivery::RELIABLE_ORDERED);
+                assert_eq!(sent, Ok(Sent::Queued));
+                if !outbox.waiting.is_empty() {
+                    return outbox;
+                }
+            }
+            panic!("there is always room");
+        }
+
+        fn is_disconnected(&mut self) -> bool {
+            let sent = self.client.send(self.id, &[0x86], Delivery::UNRELIABLE);
+            sent == Err(SendError::NotConnected)
+        }
+    }
+
+    #[test]
+    fn small_messages_count_for_more_than_their_bytes() {
+        let mut pair = Pair::new();
+        let mut outbox = Outbox::new(pair.id, 650);
+        let sent: Vec<Sent> =
+            (0..11).map(|_| outbox.wait(Cow::Borrowed(&[0x86]), Delivery::RELIABLE)).collect();
+        assert_eq!((&sent[..10], sent[10]), (&[Sent::Queued; 10][..], Sent::Overflow));
+        outbox.retry(&mut pair.client).expect("room");
+        assert_eq!((outbox.bytes, outbox.waiting.len()), (0, 0));
+    }
+
+    #[test]
+    fn messages_that_wait_are_sent_before_the_connection_closes() {
+        let mut pair = Pair::new();
+        let mut outbox = pair.full_outbox();
+        outbox.close(&mut pair.client).expect("no room");
+        assert!(!outbox.waiting.is_empty() && !pair.is_disconnected());
+        for _ in 0..60_000 {
+            pair.server.update();
+            while pair.server.poll_event().is_some() {}
+            pair.client.update();
+            outbox.retry(&mut pair.client).expect("sent, or no room");
+            if outbox.waiting.is_empty() {
+                break;
+            }
+        }
+        assert!(pair.is_disconnected());
+    }
+
+    #[test]
+    fn a_connection_that_closes_is_aborted_at_its_deadline() {
+        let mut pair = Pair::new();
+        let mut outbox = pair.full_outbox();
+        outbox.close(&mut pair.client).expect("no room");
+        let until = outbox.close_by.expect("a deadline");
+        assert!(until <= Instant::now() + pair.client.peer().config().close_timeout);
+        // Closing again does not move the deadline.
+        outbox.close(&mut pair.client).expect("no room");
+        assert_eq!(outbox.close_by, Some(until));
+        outbox.close_by = Some(Instant::now());
+        outbox.retry(&mut pair.client).expect("aborted");
+        assert!(outbox.waiting.is_empty() && pair.is_disconnected());
+    }
+
+    #[test]
+    fn a_refused_message_aborts_the_connection() {
+        let mut pair = Pair::new();
+        let mut outbox = Outbox::new(pair.id, 1_000);
+        for message in [&[0x86, 1][..], &[0], &[0x86, 2]] {
+            assert_eq!(outbox.wait(Cow::Borrowed(message), Delivery::RELIABLE_ORDERED), Sent::Queued);
+        }
+        assert_eq!(outbox.retry(&mut pair.client), Err(SendError::ReservedId));
+        assert!(outbox.waiting.is_empty() && pair.is_disconnected());
+    }
+
+    #[test]
+    fn messages_for_a_connection_that_has_ended_are_dropped() {
+        let mut pair = Pair::new();
+        let mut outbox = Outbox::new(pair.id, 1_000);
+        outbox.wait(Cow::Borrowed(&[0x86, 1]), Delivery::RELIABLE);
+        pair.client.disconnect(pair.id);
+        assert_eq!(outbox.retry(&mut pair.client), Ok(()));
+        assert_eq!((outbox.bytes, outbox.waiting.len()), (0, 0));
     }
 }

@@ -113,11 +113,24 @@ impl Packet {
         self.transfer
     }
 
+    /// Returns the bytes that it counts for in a queue.
+    pub(crate) fn cost(&self) -> usize {
+        cost(&self.message)
+    }
+
     /// Returns the bytes that the sender passed to its peer.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.message.get(1..).unwrap_or_default()
     }
+}
+
+/// Bytes that a message in a queue counts for beyond its own: a vector and the entry of the queue.
+const OVERHEAD: usize = 64;
+
+/// Returns the bytes that a message in a queue counts for.
+pub(crate) fn cost(message: &[u8]) -> usize {
+    message.len().saturating_add(OVERHEAD)
 }
 
 /// Returns the message in which a server assigns an id to a client.

@@ -1,7 +1,5 @@
 //! The class that the engine sees.
 
-use std::time::Duration;
-
 use godot::builtin::{GString, PackedByteArray, VarDictionary, vslice};
 use godot::classes::multiplayer_peer::{ConnectionStatus, TransferMode};
 use godot::classes::{IMultiplayerPeerExtension, MultiplayerPeerExtension};
@@ -31,7 +29,9 @@ pub struct RakwirePeer {
     channel: i32,
     mode: Mode,
     is_refusing: bool,
-    /// Set if a flush is scheduled for the end of the frame.
+    /// Number of sessions that have begun or ended, by which notices of an earlier one are known.
+    sessions: u64,
+    /// Set while the engine is to send at the end of the frame.
     is_flush_due: bool,
     /// The reason why the last session ended.
     end: GString,
@@ -45,7 +45,8 @@ impl RakwirePeer {
         }
         // A socket for pings or a session that has ended is replaced.
         self.session = None;
-        let session = open()?;
+        self.sessions += 1;
+        let session = open().inspect_err(|error| self.end = text(error))?;
         session.set_refusing(self.is_refusing);
         self.end = GString::new();
         self.session = Some(session);
@@ -102,6 +103,9 @@ impl RakwirePeer {
                 let arguments = vslice![address, port, latency.as_secs_f64(), advertisement];
                 self.base_mut().emit_signal("pong_received", arguments);
             }
+            Notice::SendFailed { peer, error } => {
+                push(&Error::Broken { peer: *peer, source: *error });
+            }
         }
     }
 }
@@ -156,8 +160,7 @@ impl RakwirePeer {
     /// Bans an address, a wildcard such as `192.0.2.*` or a prefix such as `2001:db8::/32`; 0 seconds is a permanent ban.
     #[func]
     fn ban(&mut self, addresses: GString, #[opt(default = 0.0)] seconds: f64) -> global::Error {
-        let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
-        checked(self.session_mut().and_then(|session| session.ban(&addresses.to_string(), time)))
+        checked(self.session_mut().and_then(|session| session.ban(&addresses.to_string(), seconds)))
     }
 
     /// Ends a ban. Returns true if there was one.
@@ -313,14 +316,20 @@ impl IMultiplayerPeerExtension for RakwirePeer {
 
     fn poll(&mut self) {
         let notices = self.session.as_mut().map(Session::poll).unwrap_or_default();
+        let sessions = self.sessions;
         for notice in &notices {
             self.notify(notice);
+            // The handler has closed the session or has begun another one, in which the others mean nothing.
+            if self.sessions != sessions {
+                break;
+            }
         }
     }
 
     fn close(&mut self) {
         self.end = self.get_close_reason();
         self.session = None;
+        self.sessions += 1;
     }
 
     fn disconnect_peer(&mut self, peer: i32, force: bool) {

@@ -12,6 +12,8 @@ pub struct Dropped {
     pub unreliable: u64,
     /// Packets for a peer that was leaving.
     pub not_connected: u64,
+    /// Received packets of a peer that was being disconnected.
+    pub leaving: u64,
 }
 
 /// A counter or a measurement.
@@ -75,5 +77,6 @@ pub(crate) fn of_endpoint(endpoint: &polled::Endpoint<RakNet>, dropped: Dropped)
         ("messages_unknown", Count(dropped.unknown)),
         ("packets_without_room", Count(dropped.unreliable)),
         ("packets_to_leaving_peers", Count(dropped.not_connected)),
+        ("packets_from_leaving_peers", Count(dropped.leaving)),
     ]
 }

@@ -25,6 +25,7 @@ fn code(error: &Error) -> global::Error {
         | Error::Set(_)
         | Error::Token(_)
         | Error::NoPeer(_)
+        | Error::BanTime(_)
         | Error::Channel(_)
         | Error::Empty
         | Error::TooLong { .. }
@@ -37,7 +38,7 @@ fn code(error: &Error) -> global::Error {
         Error::NotConnected | Error::NotServer => global::Error::ERR_UNCONFIGURED,
         Error::Backlog(_) | Error::BansFull => global::Error::ERR_OUT_OF_MEMORY,
         Error::PingsFull => global::Error::ERR_BUSY,
-        Error::Send(_) => global::Error::FAILED,
+        Error::Broken { .. } | Error::Send(_) => global::Error::FAILED,
     }
 }
 

@@ -32,12 +32,13 @@ impl Session {
     /// Returns an error if the session is not connected, if the packet is empty or too long, or if there is no such peer.
     /// A peer is disconnected if its reliable packets would exceed the backlog, which is [`Error::Backlog`].
     pub fn put(&mut self, target: i32, transfer: Transfer, payload: &[u8]) -> Result<(), Error> {
-        let (length, most) = (payload.len(), self.max_packet_size());
         if self.status != Status::Connected {
             return Err(Error::NotConnected);
-        } else if length == 0 {
+        } else if payload.is_empty() {
             return Err(Error::Empty);
-        } else if length > most {
+        }
+        let (length, most) = (payload.len(), self.max_packet_size_for(target)?);
+        if length > most {
             return Err(Error::TooLong { length, most });
         } else if target > 0 {
             return self.send(target, transfer, Cow::Owned(transfer.message(payload)));
@@ -69,7 +70,9 @@ impl Session {
             Ok(Sent::Overflow) => {
                 link.outbox.abort(&mut self.endpoint);
                 link.state = LinkState::Leaving;
-                Err(Error::Backlog(id))
+                let error = Error::Backlog(id);
+                link.fault = Some(error.to_string());
+                Err(error)
             }
             // The connection has ended, but the event has not been handled yet.
             Err(SendError::NotConnected) => {
@@ -88,8 +91,13 @@ impl Session {
         most.unwrap_or_else(|| self.endpoint.peer().config().max_message_len as usize).saturating_sub(1)
     }
 
-    /// Disconnects a peer after sending its queued reliable packets. With `force` it is removed at once: its packets
-    /// are dropped, and no notice follows.
+    /// Returns the maximum length of a packet for a target: that of the peer, or that of all of them.
+    fn max_packet_size_for(&self, target: i32) -> Result<usize, Error> {
+        if target > 0 { Ok(self.link(target)?.max_len.saturating_sub(1)) } else { Ok(self.max_packet_size()) }
+    }
+
+    /// Disconnects a peer, after reliable packets that were put before; those that arrive from it later are dropped. With
+    /// `force` it is forgotten immediately: its packets are dropped, and no notice follows.
     ///
     /// # Errors
     /// Returns an error if there is no such peer.
@@ -98,7 +106,10 @@ impl Session {
         if !force {
             if link.state == LinkState::Open {
                 link.state = LinkState::Leaving;
-                link.outbox.close(&mut self.endpoint);
+                if let Err(error) = link.outbox.close(&mut self.endpoint) {
+                    link.refuse(id, error, &mut self.notices);
+                }
+                self.forget_attempt();
             }
             return Ok(());
         }
@@ -108,11 +119,12 @@ impl Session {
         let queued_bytes = &mut self.queued_bytes;
         self.queue.retain(|packet| {
             let stays = packet.from() != id;
-            *queued_bytes -= if stays { 0 } else { packet.payload().len() };
+            *queued_bytes -= if stays { 0 } else { packet.cost() };
             stays
         });
         if !self.is_server() {
             self.status = Status::Disconnected;
+            self.forget_attempt();
         }
         self.endpoint.flush();
         Ok(())
@@ -123,17 +135,20 @@ impl Session {
         self.gate.set_closed(refuses);
     }
 
-    /// Bans an address, a wildcard such as `192.0.2.*` or a prefix such as `2001:db8::/32` for a time, or permanently.
-    /// Existing connections continue.
+    /// Bans an address, a wildcard such as `192.0.2.*` or a prefix such as `2001:db8::/32` for some seconds, or for ever
+    /// with 0. Connections that exist stay.
     ///
     /// # Errors
-    /// Returns an error if the session is not a server, if the text is not an address, or if there are 64 bans already.
-    pub fn ban(&mut self, addresses: &str, time: Option<Duration>) -> Result<(), Error> {
+    /// Returns an error if the session is no server, if the text is no address, if the time is negative or no number, and
+    /// if there are 64 bans.
+    pub fn ban(&mut self, addresses: &str, seconds: f64) -> Result<(), Error> {
         let pattern = self.pattern(addresses)?;
+        let time = Duration::try_from_secs_f64(seconds).map_err(|_| Error::BanTime(seconds))?;
+        let until = (seconds > 0.0).then(|| self.endpoint.now() + time);
         let now = self.endpoint.now();
         let bans = self.endpoint.peer_mut().bans_mut().ok_or(Error::BansFull)?;
         bans.expire(now);
-        bans.add(pattern, time.map(|time| now + time)).map_err(|_| Error::BansFull)
+        bans.add(pattern, until).map_err(|_| Error::BansFull)
     }
 
     /// Ends a ban. Returns true if there was one.

@@ -2,6 +2,8 @@
 
 mod calls;
 mod opening;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -9,9 +11,10 @@ use std::time::{Duration, Instant};
 use std::vec::IntoIter;
 
 use rakwire_native::raknet::ConnectionId;
-use rakwire_native::rakwire::endpoint::{Event, Protocol};
+use rakwire_native::rakwire::endpoint::{Event, Protocol, SendError};
 use rakwire_native::{ConnectFailure, Delivery, RakNet, polled};
 
+use crate::error::Error;
 use crate::gate::Gate;
 use crate::options::ClientSettings;
 use crate::outbox::Outbox;
@@ -22,7 +25,8 @@ pub use self::calls::Identity;
 
 /// The unique id of a server.
 pub(crate) const SERVER: i32 = 1;
-/// Limit of the bytes of received packets. Beyond it, packets wait in the endpoint, which slows their senders down.
+/// Bytes of received packets, by their [`cost`](Packet::cost), from which on further ones wait in the endpoint, which
+/// slows their senders down.
 const MOST_QUEUED: usize = 8 << 20;
 /// The time in which a server must assign an id; otherwise it is not a `RakwirePeer`.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,6 +49,13 @@ pub enum Notice {
     PeerConnected(i32),
     /// A peer has left, and all its packets have been read.
     PeerDisconnected(i32),
+    /// A packet that waited for room was refused, and its peer is being disconnected.
+    SendFailed {
+        /// The peer.
+        peer: i32,
+        /// The reason.
+        error: SendError,
+    },
     /// A server answered a ping.
     Pong {
         /// The address of the server.
@@ -76,6 +87,19 @@ struct Link {
     max_len: usize,
     /// The number of its packets in the queue.
     queued: usize,
+    /// Why this side ends the connection, if that is the fault of the connection.
+    fault: Option<String>,
+}
+
+impl Link {
+    /// Ends the connection after its outbox was aborted because of a refused packet.
+    fn refuse(&mut self, peer: i32, error: SendError, notices: &mut Vec<Notice>) {
+        if self.state == LinkState::Open {
+            self.state = LinkState::Leaving;
+        }
+        self.fault = Some(Error::Broken { peer, source: error }.to_string());
+        notices.push(Notice::SendFailed { peer, error });
+    }
 }
 
 /// The addresses that a client has not tried yet, and its options.
@@ -124,13 +148,9 @@ impl Session {
     /// A peer with packets in the queue leaves only after they have been read.
     pub fn poll(&mut self) -> Vec<Notice> {
         self.endpoint.update();
-        while self.status != Status::Connected || self.queued_bytes < MOST_QUEUED {
-            if !self.next_event() {
-                break;
-            }
-        }
+        while self.queued_bytes < MOST_QUEUED && self.next_event() {}
         self.check_welcome();
-        self.links.values_mut().for_each(|link| link.outbox.retry(&mut self.endpoint));
+        self.retry();
         self.release_ended();
         self.endpoint.flush();
         std::mem::take(&mut self.notices)
@@ -155,7 +175,8 @@ impl Session {
             Event::Disconnected { id, reason, .. } => {
                 if let Some(link) = self.ids.remove(&id).and_then(|peer| self.links.get_mut(&peer)) {
                     link.state = LinkState::Ended;
-                    self.end = Some(reason.to_string());
+                    let reason = link.fault.take().unwrap_or_else(|| reason.to_string());
+                    self.note_end(reason);
                 }
             }
             Event::Pong { from, latency, .. } => {
@@ -165,6 +186,24 @@ impl Session {
             _ => {}
         }
         true
+    }
+
+    /// Sends the packets that wait for room.
+    fn retry(&mut self) {
+        for (peer, link) in &mut self.links {
+            if let Err(error) = link.outbox.retry(&mut self.endpoint) {
+                link.refuse(*peer, error, &mut self.notices);
+            }
+        }
+    }
+
+    /// Keeps the reason of an end. The first one of a client counts: what follows it is the end of its connection.
+    fn note_end(&mut self, reason: String) {
+        if self.is_server() {
+            self.end = Some(reason);
+        } else {
+            self.end.get_or_insert(reason);
+        }
     }
 
     fn open(&mut self, connection: ConnectionId, remote: SocketAddr) {
@@ -189,7 +228,8 @@ impl Session {
             Role::Pinger => return,
         };
         let outbox = Outbox::new(connection, self.backlog);
-        let link = Link { connection, remote, outbox, state: LinkState::Open, max_len: 0, queued: 0 };
+        let state = LinkState::Open;
+        let link = Link { connection, remote, outbox, state, max_len: 0, queued: 0, fault: None };
         self.ids.insert(connection, peer);
         self.links.insert(peer, link);
         self.measure(connection);
@@ -219,11 +259,36 @@ impl Session {
     /// Ends an attempt.
     fn fail(&mut self, reason: String) {
         self.status = Status::Disconnected;
-        self.end = Some(reason);
+        self.forget_attempt();
+        for link in self.links.values_mut().filter(|link| link.state == LinkState::Open) {
+            link.state = LinkState::Leaving;
+            link.outbox.abort(&mut self.endpoint);
+        }
+        self.note_end(reason);
+    }
+
+    /// Ends the wait for an id, and drops the packets before it, which belong to no session.
+    fn forget_attempt(&mut self) {
+        if let Role::Client(attempt) = &mut self.role {
+            attempt.welcome_until = None;
+        }
+        if self.status != Status::Connected {
+            self.clear_queue();
+        }
+    }
+
+    fn clear_queue(&mut self) {
+        self.queue.clear();
+        self.queued_bytes = 0;
+        self.links.values_mut().for_each(|link| link.queued = 0);
     }
 
     fn receive(&mut self, connection: ConnectionId, delivery: Delivery, message: Vec<u8>) {
         let Some(&peer) = self.ids.get(&connection) else { return };
+        if self.links.get(&peer).is_some_and(|link| link.state == LinkState::Leaving) {
+            self.dropped.leaving += 1;
+            return;
+        }
         if let (Role::Client(attempt), Some(read)) = (&mut self.role, read_welcome(&message))
             && self.status == Status::Connecting
         {
@@ -235,7 +300,6 @@ impl Session {
                     self.notices.push(Notice::PeerConnected(SERVER));
                 }
                 Welcome::OtherVersion(version) => {
-                    self.endpoint.disconnect(connection);
                     self.fail(format!(
                         "the server has version {version} of RakwirePeer's messages; use the same build"
                     ));
@@ -246,7 +310,7 @@ impl Session {
         match (Packet::open(peer, message, delivery), self.links.get_mut(&peer)) {
             (Some(packet), Some(link)) => {
                 link.queued += 1;
-                self.queued_bytes += packet.payload().len();
+                self.queued_bytes += packet.cost();
                 self.queue.push_back(packet);
             }
             _ => self.dropped.unknown += 1,
@@ -255,11 +319,9 @@ impl Session {
 
     /// Disconnects from a server that has assigned no id.
     fn check_welcome(&mut self) {
-        let Role::Client(attempt) = &mut self.role else { return };
+        let Role::Client(attempt) = &self.role else { return };
         if attempt.welcome_until.is_some_and(|until| Instant::now() >= until) {
-            attempt.welcome_until = None;
-            self.links.values_mut().for_each(|link| link.outbox.abort(&mut self.endpoint));
-            self.fail("the server is not a RakwirePeer: it has assigned no id".to_owned());
+            self.fail("the server is no RakwirePeer: it has assigned no id".to_owned());
         }
     }
 
@@ -288,8 +350,7 @@ impl Session {
         });
         if is_over {
             self.status = Status::Disconnected;
-            self.queue.clear();
-            self.queued_bytes = 0;
+            self.forget_attempt();
         }
     }
 
@@ -299,7 +360,7 @@ impl Session {
             return None;
         }
         let packet = self.queue.pop_front()?;
-        self.queued_bytes -= packet.payload().len();
+        self.queued_bytes -= packet.cost();
         if let Some(link) = self.links.get_mut(&packet.from()) {
             link.queued -= 1;
         }
@@ -336,7 +397,7 @@ impl Session {
         self.unique_id
     }
 
-    /// Returns the reason why the last connection ended or could not be opened.
+    /// Returns the reason why the last connection ended or could not be opened. A client keeps the first reason.
     #[must_use]
     pub fn end_reason(&self) -> Option<&str> {
         self.end.as_deref()
@@ -352,14 +413,19 @@ impl Session {
     fn shut_down(&mut self) {
         let until = Instant::now() + self.close_wait;
         let Self { links, endpoint, .. } = self;
-        links.values_mut().for_each(|link| link.outbox.close(endpoint));
+        // Refused packets abort their connection, and there is no later poll for the notice.
+        for link in links.values_mut() {
+            let _ = link.outbox.close(endpoint);
+        }
         let linked: Vec<_> = links.values().map(|link| link.connection).collect();
         let others: Vec<_> = endpoint.peer().connections().filter(|id| !linked.contains(id)).collect();
         others.into_iter().for_each(|id| endpoint.disconnect(id));
         loop {
             endpoint.update();
             while endpoint.poll_event().is_some() {}
-            links.values_mut().for_each(|link| link.outbox.retry(endpoint));
+            for link in links.values_mut() {
+                let _ = link.outbox.retry(endpoint);
+            }
             endpoint.flush();
             if endpoint.connections() == 0 || Instant::now() >= until {
                 return;

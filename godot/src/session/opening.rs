@@ -40,7 +40,7 @@ pub(super) fn resolve(host: &str, port: i64) -> Result<(String, Vec<SocketAddr>)
     Ok((host, found.into_iter().map(canonical).collect()))
 }
 
-/// Binds a socket for IPv6 and IPv4, or only for IPv4 on systems without IPv6, unless the options set an address.
+/// Binds a socket for IPv6 and IPv4, or only for IPv4 where the system has no other, unless the options name an address.
 fn bind(common: &Common, port: u16, options: Options) -> Result<polled::Endpoint<RakNet>, Error> {
     let addresses = match &common.bind_address {
         Some(address) => resolve(address, port.into())?.1,

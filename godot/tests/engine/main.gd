@@ -163,6 +163,12 @@ func pass_wrong_arguments() -> void:
 	check(peer.create_server_with(0, 4, {"key_file": "user://missing"}) == ERR_FILE_CANT_READ, "a key file must exist")
 	check(peer.create_server_with(0, 4, {"bind_address": "192.0.2.1"}) == ERR_CANT_CREATE, "an address is one of this machine")
 	check(peer.create_client("not a name", 1) == ERR_CANT_RESOLVE, "a name must be one")
+	check("not a name" in peer.get_close_reason(), "the attempt that did not begin has a reason")
+	var any := {"server_key": RakwirePeer.generate_key(), "trust_any_key": true}
+	check(peer.create_client_with("127.0.0.1", 1, any) == ERR_INVALID_PARAMETER, "a key is not checked with any key")
+	check("trust_any_key" in peer.get_close_reason(), "the reason is that of the last attempt")
+	check(peer.create_server_with(0, 4, {"require_security": true}) == ERR_INVALID_PARAMETER, "security needs a key")
+	check(peer.create_client_with("127.0.0.1", 1, {"connect_timeout": 0}) == ERR_INVALID_PARAMETER, "an attempt takes time")
 	check(peer.create_client_with("127.0.0.1", 1, {"token": "x"}) == ERR_INVALID_PARAMETER, "a token needs an identity")
 	check(peer.put_packet(PackedByteArray([1])) == ERR_UNCONFIGURED, "a packet needs a connection")
 	check(peer.ban("192.0.2.1") == ERR_UNCONFIGURED, "a ban needs a server")
@@ -173,7 +179,25 @@ func pass_wrong_arguments() -> void:
 	peer.disconnect_peer(1)
 	peer.poll()
 	peer.close()
+	await close_in_a_handler()
 	await talk()
+
+func close_in_a_handler() -> void:
+	var servers := [RakwirePeer.new(), RakwirePeer.new()]
+	var pinger := RakwirePeer.new()
+	var pongs := []
+	pinger.pong_received.connect(func(_address, port, _seconds, _data): pongs.append(port); pinger.close())
+	for server in servers:
+		check(server.create_server(0) == OK and pinger.ping("127.0.0.1", server.get_local_port()) == OK, "a server is pinged")
+	for _i in 20:
+		for server in servers:
+			server.poll()
+		OS.delay_msec(10)
+	# Both pongs are there.
+	pinger.poll()
+	check(pongs.size() == 1, "no signal follows from a session that a handler has closed")
+	for server in servers:
+		server.close()
 
 func talk() -> void:
 	var key := RakwirePeer.generate_key()
@@ -210,6 +234,7 @@ func talk() -> void:
 	large.resize(64_000_000)
 	check(peer.put_packet(large) == ERR_INVALID_PARAMETER, "a packet has a maximum")
 	server.disconnect_peer(99)
+	check(server.ban("192.0.2.7", -1) == ERR_INVALID_PARAMETER and server.ban("192.0.2.7", NAN) == ERR_INVALID_PARAMETER, "a ban has a time")
 	check(server.ban("nonsense") == ERR_INVALID_PARAMETER, "a ban is for addresses")
 	check(server.ban("192.0.2.*", 60) == OK and server.is_banned("192.0.2.7") and server.unban("192.0.2.*"), "bans begin and end")
 	var data := PackedByteArray()

@@ -107,7 +107,32 @@ fn a_peer_leaves_after_its_packets_have_been_read() {
 }
 
 #[test]
-fn a_forced_disconnect_removes_the_peer_without_a_notice() {
+fn packets_of_a_peer_that_is_being_disconnected_are_dropped_and_counted() {
+    let mut game = Game::new(1);
+    let id = game.clients[0].id();
+    // They wait for room, so that the connection stays open.
+    for _ in 0..40 {
+        game.server.session.put(id, Transfer::default(), &[5; 300_000]).expect("sent, or waiting");
+    }
+    game.clients[0].session.put(1, Transfer::default(), b"before").expect("sent");
+    game.until("it arrives", |game| game.server.session.available() == 1);
+    game.server.session.disconnect(id, false).expect("a peer");
+    game.clients[0].session.put(1, Transfer::default(), b"after").expect("sent");
+    game.until("it is dropped", |game| {
+        game.clients[0].take_all();
+        game.server.session.dropped().leaving == 1
+    });
+    assert_eq!(game.server.take_all(), [(id, b"before".to_vec())]);
+    let figures = game.server.session.figures(0).expect("the socket");
+    assert!(figures.contains(&("packets_from_leaving_peers", Figure::Count(1))));
+    game.until("the peer has left", |game| {
+        game.clients[0].take_all();
+        game.server.left() == [id]
+    });
+}
+
+#[test]
+fn a_peer_that_is_disconnected_with_force_is_forgotten_without_a_notice() {
     let mut game = Game::new(2);
     let (first, second) = (game.clients[0].id(), game.clients[1].id());
     game.clients[0].session.put(1, Transfer::default(), b"unread").expect("sent");
@@ -123,7 +148,7 @@ fn a_forced_disconnect_removes_the_peer_without_a_notice() {
 }
 
 #[test]
-fn a_forced_disconnect_ends_a_client_at_once() {
+fn a_client_that_disconnects_with_force_has_ended_immediately() {
     let mut game = Game::new(1);
     game.clients[0].session.disconnect(1, true).expect("the server");
     assert_eq!(game.clients[0].session.status(), Status::Disconnected);
@@ -144,7 +169,16 @@ fn a_client_disconnects_from_a_server_that_is_not_a_rakwire_peer() {
         assert!(session.poll().is_empty());
         session.status() == Status::Disconnected
     });
-    assert!(session.end_reason().expect("a reason").contains("not a RakwirePeer"));
+    // The end of the connection, which follows, is another reason.
+    let mut polls = 0;
+    game.until("the connection has ended", |_| {
+        other.update();
+        while other.poll_event().is_some() {}
+        assert!(session.poll().is_empty());
+        polls += 1;
+        polls >= 10 && other.connections() == 0
+    });
+    assert!(session.end_reason().expect("a reason").contains("no RakwirePeer"));
 }
 
 #[test]
@@ -176,7 +210,7 @@ fn the_addresses_of_a_name_are_tried_until_one_answers() {
 #[test]
 fn banned_addresses_are_refused_until_the_ban_ends() {
     let mut game = Game::with(2, &[]);
-    game.server.session.ban("127.0.0.*", None).expect("a ban");
+    game.server.session.ban("127.0.0.*", 0.0).expect("a ban");
     assert!(game.server.session.is_banned("127.0.0.1").expect("an address"));
     game.join(&[]);
     assert!(game.end_of(0).contains("ban"));
@@ -184,8 +218,25 @@ fn banned_addresses_are_refused_until_the_ban_ends() {
     assert!(!game.server.session.unban("127.0.0.*").expect("a pattern"));
     game.join(&[]);
     game.until("the client is connected", |game| game.clients[1].session.status() == Status::Connected);
-    assert!(matches!(game.server.session.ban("nonsense", None), Err(Error::Addresses(_))));
-    assert!(matches!(game.clients[1].session.ban("192.0.2.1", None), Err(Error::NotServer)));
+    assert!(matches!(game.server.session.ban("nonsense", 0.0), Err(Error::Addresses(_))));
+    assert!(matches!(game.clients[1].session.ban("192.0.2.1", 0.0), Err(Error::NotServer)));
+}
+
+#[test]
+fn bans_of_negative_times_are_refused() {
+    let mut game = Game::with(1, &[]);
+    let server = &mut game.server.session;
+    for seconds in [-1.0, -0.001, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let ban = server.ban("192.0.2.7", seconds);
+        assert!(matches!(ban, Err(Error::BanTime(_))), "{seconds}: {ban:?}");
+    }
+    assert!(!server.is_banned("192.0.2.7").expect("an address"));
+    server.ban("192.0.2.7", 0.000_001).expect("a ban that is over soon");
+    server.ban("192.0.2.8", 3_600.0).expect("a ban");
+    game.until("the first ban is over", |game| {
+        !game.server.session.is_banned("192.0.2.7").expect("an address")
+    });
+    assert!(game.server.session.is_banned("192.0.2.8").expect("an address"));
 }
 
 #[test]
@@ -248,6 +299,17 @@ fn a_secure_connection_needs_the_key_of_the_server() {
     game.join(&[]);
     game.end_of(2);
     assert_eq!(game.server.joined().len(), 1);
+}
+
+#[test]
+fn options_that_would_weaken_security_open_no_session() {
+    let key = || Value::Bytes(vec![1; 32]);
+    let trusts = client_settings(&[("server_key", key()), ("trust_any_key", Value::Flag(true))]);
+    assert!(matches!(Session::client("127.0.0.1", 1, trusts), Err(Error::Option { .. })));
+    let tokens = server_settings(&[("key", key()), ("token_key", key()), ("password", text("snow"))]);
+    assert!(matches!(Session::server(0, 1, tokens), Err(Error::Option { .. })));
+    let requires = server_settings(&[("require_security", Value::Flag(true))]);
+    assert!(matches!(Session::server(0, 1, requires), Err(Error::Option { .. })));
 }
 
 #[test]

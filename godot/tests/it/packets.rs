@@ -11,7 +11,7 @@ fn reliable(channel: i32) -> Transfer {
 }
 
 #[test]
-fn a_packet_for_one_peer_reaches_only_that_peer() {
+fn a_packet_for_one_peer_reaches_no_other() {
     let mut game = Game::new(2);
     let ids = [game.clients[0].id(), game.clients[1].id()];
     game.server.session.put(ids[0], reliable(0), b"first").expect("sent");
@@ -178,6 +178,27 @@ fn a_peer_that_exceeds_the_backlog_is_disconnected() {
         game.server.left() == [id]
     });
     assert!(game.server.session.dropped().not_connected >= 1);
+    assert!(game.server.session.end_reason().expect("a reason").contains("does not keep up"));
+}
+
+#[test]
+fn a_client_keeps_the_reason_of_its_end() {
+    let mut game = Game::with(1, &[]);
+    game.join(&[("backlog", Value::Whole(1_000))]);
+    game.until("the client is connected", |game| game.clients[0].session.status() == Status::Connected);
+    let payload = vec![5; 300_000];
+    let mut sent = Ok(());
+    for _ in 0..1_000 {
+        sent = sent.and_then(|()| game.clients[0].session.put(1, reliable(0), &payload));
+    }
+    assert!(matches!(sent, Err(Error::Backlog(1))), "{sent:?}");
+    let mut polls = 0;
+    game.until("the client has ended", |game| {
+        game.server.take_all();
+        polls += usize::from(game.clients[0].session.status() == Status::Disconnected);
+        polls > 10
+    });
+    assert!(game.clients[0].session.end_reason().expect("a reason").contains("does not keep up"));
 }
 
 #[test]
