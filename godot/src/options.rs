@@ -305,7 +305,8 @@ impl ClientSettings {
     }
 
     fn trust(&self) -> Option<ServerTrust> {
-        self.server_key.map(ServerTrust::Key).or(self.trusts_any.then_some(ServerTrust::Any))
+        let any = self.trusts_any.then_some(ServerTrust::Any);
+        self.server_key.map(ServerTrust::Key).or(any)
     }
 
     /// Refuses options that contradict each other.
