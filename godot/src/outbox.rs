@@ -213,6 +213,7 @@ mod tests {
             if outbox.waiting.is_empty() {
                 break;
             }
+            thread::sleep(Duration::from_millis(1));
         }
         assert!(pair.is_disconnected());
     }
