@@ -43,7 +43,7 @@
 // An argument is outside its range.
 #define RAKWIRE_ERROR_ARGUMENT -6
 
-// A string is not UTF-8, or has no end within 1,024 bytes.
+// A string is not UTF-8, or is not NUL-terminated within 1,024 bytes.
 #define RAKWIRE_ERROR_STRING -7
 
 // The endpoint has no such connection.

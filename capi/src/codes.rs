@@ -20,7 +20,7 @@ pub const RAKWIRE_ERROR_HANDLE: i32 = -4;
 pub const RAKWIRE_ERROR_THREAD: i32 = -5;
 /// An argument is outside its range.
 pub const RAKWIRE_ERROR_ARGUMENT: i32 = -6;
-/// A string is not UTF-8, or has no end within 1,024 bytes.
+/// A string is not UTF-8, or is not NUL-terminated within 1,024 bytes.
 pub const RAKWIRE_ERROR_STRING: i32 = -7;
 /// The endpoint has no such connection.
 pub const RAKWIRE_ERROR_NO_CONNECTION: i32 = -8;
@@ -67,7 +67,7 @@ const fn describe(code: i32) -> &'static CStr {
             c"the endpoint belongs to another thread: only the thread that opened it may use it"
         }
         RAKWIRE_ERROR_ARGUMENT => c"an argument is outside its range",
-        RAKWIRE_ERROR_STRING => c"a string is not UTF-8, or has no end within 1024 bytes",
+        RAKWIRE_ERROR_STRING => c"a string is not UTF-8, or is not NUL-terminated within 1024 bytes",
         RAKWIRE_ERROR_NO_CONNECTION => c"the endpoint has no such connection",
         RAKWIRE_ERROR_NOT_CONNECTED => c"the connection is not open",
         RAKWIRE_ERROR_ADDRESS => c"the address cannot be parsed or resolved",

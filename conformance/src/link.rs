@@ -39,7 +39,7 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// The most datagrams that a dump shows from either end.
+    /// A dump shows this many datagrams at the start of the trace and as many at its end.
     const SHOWN: usize = 40;
 
     /// The time since the case began.

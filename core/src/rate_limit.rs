@@ -113,8 +113,8 @@ pub(crate) struct Rates {
     pub(crate) address: u16,
 }
 
-/// Number of address groups with a guaranteed part of their network's share. There are so many that the answers
-/// which the network groups admit in one second cannot use up the part of every group.
+/// Number of address groups with a guaranteed part of their network's share. It is large enough that the answers of
+/// one second, as limited by the network groups, cannot exhaust the part of every group.
 pub(crate) const ADDRESS_GROUPS: usize = if cfg!(feature = "alloc") { 256 } else { 32 };
 
 /// Buckets for a fixed number of groups of networks or addresses, selected by a keyed hash.

@@ -143,10 +143,9 @@ pub(crate) mod send_many {
     /// Up to [`MOST`] datagrams, each in its own transmit.
     pub(crate) type Datagrams<'b> = Vec<Transmit<'b>, MOST>;
 
-    /// Sends the first datagram, and as many of the others as fit into the call, each to the address that `route`
-    /// returns.
+    /// Sends the datagrams by one `sendmmsg`, each to the address that `route` returns.
     ///
-    /// Returns how many were sent; an error concerns the first. Nothing is allocated.
+    /// Returns how many the system accepted; an error is that of the first. Does not allocate.
     pub(crate) fn send(
         socket: impl AsFd,
         datagrams: &Datagrams<'_>,

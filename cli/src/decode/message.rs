@@ -18,8 +18,8 @@ pub(crate) struct Inner<'a> {
 }
 
 impl<'a> Inner<'a> {
-    /// Reads a message at `offset` of the datagram from a capsule of `bits` bits. Returns `None` if its layout is the
-    /// application's.
+    /// Decodes the message at `offset` of the datagram, from a capsule of `bits` bits. Returns `None` for messages of
+    /// applications, whose layout is unknown.
     pub(crate) fn read(
         bytes: &'a [u8],
         offset: usize,

@@ -44,7 +44,7 @@ rules! {
     ECHO_KIND = "echo-kind", "capsules", "The server sends with the reliability of the case.";
     ORDER = "order", "ordering", "Ordering indices follow the order of the messages.";
     SEQUENCE = "sequence", "ordering", "Sequencing indices increase with the messages.";
-    SAME_RESEND = "same-resend", "gaps", "A reliable message number never returns with other content.";
+    SAME_RESEND = "same-resend", "gaps", "A reliable message number is never reused for other content.";
     RECOVERED = "recovered", "gaps", "A reliable message in a dropped datagram is sent again until it arrives.";
     ARRIVED = "arrived", "acknowledgements", "Every message of the client arrives.";
     PAUSE = "pause", "", "Before its last message the client is idle for the time that the case specifies.";
@@ -52,7 +52,7 @@ rules! {
     KEPT_ALIVE = "kept-alive", "keeping-and-closing-it", "An idle connection carries datagrams of both ends.";
     PING_ANSWERED = "ping-answered", "pings", "A connected ping is answered by a pong with its time.";
     ECHOED = "echoed", "", "Every message comes back.";
-    TOUCHED = "touched", "", "The path affected a message of each end. Otherwise the case would prove nothing.";
+    TOUCHED = "touched", "", "The proxy dropped, delayed or duplicated a message from each end. Otherwise the case would prove nothing.";
     ACKED = "acked", "acknowledgements", "Every reliable message that arrived is acknowledged.";
     GOODBYE = "goodbye", "keeping-and-closing-it", "The client ends its connection by message 15.";
     GOODBYE_ACKED = "goodbye-acked", "keeping-and-closing-it", "The server acknowledges message 15.";
@@ -60,7 +60,7 @@ rules! {
     READABLE = "readable", "datagrams", "Every datagram is an offline message, or a connection's datagram that decodes completely.";
     COOKIE = "cookie", "cookies", "Request 2 returns the cookie of reply 1, if that has one.";
     MTU = "mtu", "connection-attempts", "No reply raises the MTU above that of its request.";
-    FRESH_NUMBER = "fresh-number", "gaps", "Every data datagram has a new number, also when it carries a resend.";
+    FRESH_NUMBER = "fresh-number", "gaps", "Every data datagram has a new number, even when it carries a resend.";
     ACK_OF_SENT = "ack-of-sent", "acknowledgements", "An acknowledgement names only datagrams that were sent.";
     PONG = "pong", "unconnected-pings", "A ping is answered by a pong with its time.";
     ADVERTISEMENT = "advertisement", "offline-messages", "The pong has data, fewer than 400 bytes.";

@@ -199,7 +199,7 @@ impl TargetWatch {
     }
 }
 
-/// Limits the lines about new clients of a target that move to another address.
+/// Limits how often a changed address of each target is logged.
 #[derive(Debug, Default)]
 pub(crate) struct MoveLog(BTreeMap<TargetName, Moves>);
 

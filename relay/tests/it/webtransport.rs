@@ -770,7 +770,7 @@ async fn a_client_that_ignores_the_answer_is_disconnected() {
     settings.enable_webtransport(1);
     let mut room = BytesMut::new();
     settings.encode(&mut room);
-    // The relay's first data fills it, which leaves no room for the answer.
+    // The receive window has room only for the relay's SETTINGS, so the response is blocked.
     let mut transport = TransportConfig::default();
     transport.receive_window(u32::try_from(room.len()).unwrap().into());
     let to = SocketAddr::new(relay.address.ip(), announced.port);

@@ -589,7 +589,7 @@ mod tests {
         }
     }
 
-    /// Of the snapshots of several ticks a frame shows and acknowledges the newest, in whatever order they arrived.
+    /// If several snapshots arrive between frames, in any order, the next frame shows and acknowledges only the newest.
     #[test]
     fn frame_shows_one_state() {
         for updates in [WorldUpdates::Changes, WorldUpdates::Whole] {

@@ -284,7 +284,7 @@ fn half_open_of(connections: &ConnectionTable<'_, Connection>, from: SocketAddr)
     half_open.count()
 }
 
-/// Returns the fields of a request that the handshake depends on.
+/// Builds the input of the secure handshake from a request 2 and its challenge.
 #[cfg(feature = "secure")]
 const fn of_client<'r>(
     config: &Config,

@@ -301,8 +301,8 @@ fn a_challenge_for_one_server_is_not_answered_by_another() {
     }
 }
 
-/// A dishonest server challenges another one itself, and passes off the client's identity, or the other server's
-/// answer, as its own.
+/// A malicious server opens its own handshake with a second server. It can neither present the client's identity
+/// there, nor pass the answer of the second server to the client.
 #[test]
 fn identities_and_answers_are_bound_to_their_server() {
     let mut stage = Stage::with_identity();

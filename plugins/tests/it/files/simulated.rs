@@ -185,7 +185,7 @@ fn transfers_over_raknet_resume() {
     }
 }
 
-/// The Game Protocol is unordered, so a part may have gaps, which its SHA-256 reveals.
+/// The Game Protocol is unordered, so a partial file may have holes, which the check of its SHA-256 finds.
 #[test]
 fn transfers_over_the_game_protocol_resume() {
     let tree = [("a".to_owned(), vec![5; 15_000]), ("b".to_owned(), vec![6; 20_000])].into();
