@@ -32,6 +32,9 @@ constexpr unsigned char NUMBERED = 0xFE;
 constexpr size_t HEADER = 7;
 // The id of out-of-band texts.
 constexpr unsigned char TEXT = 0xFD;
+// The largest difference of a time stamp from now, in milliseconds: more than the path takes, and less than a second, at which the
+// clocks of rakwire begin.
+constexpr long long NEAR_MS = 250;
 
 RakPeerInterface *peer = nullptr;
 uint32_t last_number = 0;
@@ -106,7 +109,7 @@ std::string text_behind(const Packet *packet, size_t header)
     return packet->length > header ? std::string((const char *)packet->data + header, packet->length - header) : "-";
 }
 
-// Prints `! timestamp ADDRESS near` if the time of the message, by the receiver's clock, is at most a second from now.
+// Prints `! timestamp ADDRESS near` if the time of the message, as the receiver's clock counts, is near to now.
 void print_timestamp(const Packet *packet)
 {
     BitStream stream(packet->data, packet->length, false);
@@ -114,7 +117,7 @@ void print_timestamp(const Packet *packet)
     Time sent = 0;
     stream.Read(sent);
     const long long age = (long long)GetTime() - (long long)sent;
-    print("! timestamp %s %s", address_text(packet->systemAddress).c_str(), age > -1000 && age < 1000 ? "near" : "far");
+    print("! timestamp %s %s", address_text(packet->systemAddress).c_str(), age > -NEAR_MS && age < NEAR_MS ? "near" : "far");
 }
 
 void report(const Packet *packet)
@@ -226,20 +229,26 @@ void connect(Words &words)
                                              (unsigned)attempts, (unsigned)interval, (TimeMS)timeout)));
 }
 
-// RELIABILITY CHANNEL PRIORITY SIZE COUNT.
+// RELIABILITY CHANNEL PRIORITY SIZE [COUNT] [receipt N]. Prints how many messages were sent. With `receipt`, the messages have the
+// numbers from N on, and `Send` returns these.
 void send(Words &words, bool is_broadcast)
 {
     const SystemAddress to = words.address();
     const int reliability = words.number(), channel = words.number(), priority = words.number(), size = words.number(HEADER);
-    const int count = words.number(1);
-    int sent = 0;
+    int count = 1, first = 0, sent = 0;
+    for (std::string word = words.next(); !word.empty(); word = words.next())
+        if (word == "receipt")
+            first = words.number();
+        else
+            count = std::atoi(word.c_str());
     for (int at = 0; at < count; at++) {
+        const uint32_t own = first == 0 ? 0 : (uint32_t)(first + at);
         const std::vector<char> bytes = numbered(++last_number, reliability, channel, (size_t)size);
         const uint32_t receipt = peer->Send(bytes.data(), (int)bytes.size(), (PacketPriority)priority,
-                                            (PacketReliability)reliability, (char)channel, to, is_broadcast);
-        sent += receipt != 0;
+                                            (PacketReliability)reliability, (char)channel, to, is_broadcast, own);
+        sent += own == 0 ? receipt != 0 : receipt == own;
         if (receipt != 0 && reliability >= UNRELIABLE_WITH_ACK_RECEIPT)
-            receipts[receipt] = last_number;
+            receipts[own == 0 ? receipt : own] = last_number;
     }
     print("= %d", sent);
 }
@@ -387,6 +396,6 @@ int main()
             peer->DeallocatePacket(packet);
         }
     }
-    // Exits like a killed process, without destructors, because RakNet's threads use its globals.
+    // Without a notification, as a process that is killed, and not through the destructors: RakNet's threads use its globals.
     _exit(0);
 }

@@ -60,8 +60,7 @@ public:
         const int result = rakwire_endpoint_open(&options, &endpoint_);
         if (result >= 0)
             max_connections_ = max_connections;
-        // The clock of an endpoint begins at one second.
-        clock_offset_ = static_cast<std::int64_t>(GetTime()) - 1000;
+        clock_offset_ = static_cast<std::int64_t>(GetTime()) - CLOCK_START_MS;
         return result >= 0 ? RAKNET_STARTED
              : result == RAKWIRE_ERROR_BIND ? SOCKET_PORT_ALREADY_IN_USE
              : result == RAKWIRE_ERROR_ADDRESS ? SOCKET_FAILED_TO_BIND : STARTUP_OTHER_FAILURE;
@@ -71,18 +70,25 @@ public:
     {
         if (endpoint_ == 0)
             return;
-        for (const Remote &remote : remotes_)
-            rakwire_disconnect(endpoint_, remote.connection);
+        for (Remote &remote : remotes_)
+            remote.is_closing = true;
         const Time start = GetTime();
+        close_without_waiting();
         rakwire_flush(endpoint_);
         while (rakwire_connections(endpoint_, nullptr, 0) > 0 && GetTime() - start < block_ms) {
             rakwire_update(endpoint_);
+            send_waiting();
+            rakwire_flush(endpoint_);
             rakwire_event_t event;
             event.size = sizeof event;
             while (rakwire_poll(endpoint_, &event) > 0)
                 rakwire_message_release(endpoint_, event.message);
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
+        // Connections whose messages did not fit into the time.
+        for (const Remote &remote : remotes_)
+            rakwire_disconnect(endpoint_, remote.connection);
+        rakwire_flush(endpoint_);
         // Packets that the program still has keep their bytes.
         for (OwnedPacket *packet : packets_)
             packet->own_bytes();
@@ -177,19 +183,33 @@ public:
         remember(connection);
         return CONNECTION_ATTEMPT_STARTED;
     }
-    void CancelConnectionAttempt(const SystemAddress target) { CloseConnection(target, true); }
-    // The program gets ID_DISCONNECTION_NOTIFICATION when the connection has ended, or at once ID_CONNECTION_LOST if it does not
-    // want to notify the remote, which is notified nevertheless.
+    // An open connection stays open.
+    void CancelConnectionAttempt(const SystemAddress target)
+    {
+        if (GetConnectionState(target) == IS_PENDING)
+            CloseConnection(target, true);
+    }
+    // The connection closes after the messages that were sent before. The program gets ID_DISCONNECTION_NOTIFICATION when it has
+    // ended. Without a notification it closes at once, and the program gets ID_CONNECTION_LOST; the remote is notified nevertheless.
     void CloseConnection(const AddressOrGUID target, bool notify, unsigned char = 0, PacketPriority = LOW_PRIORITY)
     {
         Remote *remote = find(target);
         if (remote == nullptr)
             return;
         if (!notify && remote->is_open && !remote->is_reported) {
+            const rakwire_connection_t connection = remote->connection;
+            take_events();
+            // Its end may have been among the events.
+            remote = remote_of(connection);
+            if (remote == nullptr)
+                return;
             remote->is_reported = true;
+            remote->is_open = false;
             report_local(ID_CONNECTION_LOST, remote->address, remote->guid);
+            outbox_.forget(connection);
         }
-        rakwire_disconnect(endpoint_, remote->connection);
+        remote->is_closing = true;
+        close_without_waiting();
         rakwire_flush(endpoint_);
     }
     ConnectionState GetConnectionState(const AddressOrGUID target) const
@@ -200,6 +220,8 @@ public:
         if (remote == nullptr || rakwire_connection_info(endpoint_, remote->connection, &info) < 0)
             return IS_NOT_CONNECTED;
         const bool is_client = info.side == RAKWIRE_SIDE_CLIENT;
+        if (remote->is_closing)
+            return IS_DISCONNECTING;
         return info.state == RAKWIRE_STATE_CONNECTING ? (is_client ? IS_PENDING : IS_CONNECTING)
              : info.state == RAKWIRE_STATE_CONNECTED ? IS_CONNECTED
              : info.state == RAKWIRE_STATE_DISCONNECTING ? IS_DISCONNECTING : IS_DISCONNECTED;
@@ -220,7 +242,7 @@ public:
         }
         const Remote *one = find(target);
         const bool is_own = !broadcast && one == nullptr && is_own_address(target);
-        if (!broadcast && !is_own && one == nullptr)
+        if (!broadcast && !is_own && (one == nullptr || one->is_closing))
             return 0;
         const std::uint32_t number = receipt != 0 ? receipt : next_number();
         // RakNet replaces what is out of range.
@@ -234,7 +256,7 @@ public:
         }
         bool is_taken = broadcast;
         for (const Remote &remote : remotes_)
-            if (broadcast ? remote.is_open && &remote != one : &remote == one)
+            if (broadcast ? remote.is_open && !remote.is_closing && &remote != one : &remote == one)
                 is_taken |= outbox_.send(endpoint_, remote.connection, bytes, static_cast<std::size_t>(length), message);
         rakwire_flush(endpoint_);
         return is_taken ? number : 0;
@@ -257,15 +279,12 @@ public:
             return packet;
         }
         for (bool is_updated = false;;) {
-            rakwire_event_t event;
-            event.size = sizeof event;
-            while (rakwire_poll(endpoint_, &event) > 0)
-                if (Packet *packet = translate(event))
-                    return packet;
+            if (Packet *packet = next_event())
+                return packet;
             if (is_updated)
                 break;
             rakwire_update(endpoint_);
-            outbox_.send_waiting(endpoint_);
+            send_waiting();
             is_updated = true;
         }
         rakwire_flush(endpoint_);
@@ -409,6 +428,8 @@ public:
 private:
     // The version of RakNet 4.
     static constexpr std::uint8_t DEFAULT_PROTOCOL = 6;
+    // The time of an endpoint's clock when the endpoint opens.
+    static constexpr std::int64_t CLOCK_START_MS = 1000;
 
     // A packet with the memory of its bytes: those of rakwire, or its own.
     struct OwnedPacket : Packet {
@@ -425,12 +446,14 @@ private:
         }
     };
     struct Remote {
-        rakwire_connection_t connection;
+        rakwire_connection_t connection = 0;
         SystemAddress address;
         RakNetGUID guid;
-        bool is_open;
-        // The program knows of the end already.
-        bool is_reported;
+        bool is_open = false;
+        // The program has been informed of the end, and gets no more packets of the connection.
+        bool is_reported = false;
+        // The connection is to be closed.
+        bool is_closing = false;
     };
     RakPeerInterface() {}
     ~RakPeerInterface()
@@ -452,12 +475,19 @@ private:
                 return &remote;
         return nullptr;
     }
-    Remote &remember(rakwire_connection_t connection)
+    Remote *remote_of(rakwire_connection_t connection)
     {
         for (Remote &remote : remotes_)
             if (remote.connection == connection)
-                return remote;
-        Remote remote{connection, SystemAddress(), RakNetGUID(), false, false};
+                return &remote;
+        return nullptr;
+    }
+    Remote &remember(rakwire_connection_t connection)
+    {
+        if (Remote *known = remote_of(connection))
+            return *known;
+        Remote remote;
+        remote.connection = connection;
         rakwire_connection_info_t info;
         info.size = sizeof info;
         if (rakwire_connection_info(endpoint_, connection, &info) >= 0)
@@ -473,6 +503,34 @@ private:
                 remotes_.erase(remotes_.begin() + static_cast<std::ptrdiff_t>(at));
                 return;
             }
+    }
+    // Closes the connections that are to be closed and for which no message waits for room.
+    void close_without_waiting()
+    {
+        for (const Remote &remote : remotes_)
+            if (remote.is_closing && !outbox_.is_waiting(remote.connection))
+                rakwire_disconnect(endpoint_, remote.connection);
+    }
+    void send_waiting()
+    {
+        outbox_.send_waiting(endpoint_);
+        close_without_waiting();
+    }
+    // Returns the packet of the next event that the program sees, or null.
+    Packet *next_event()
+    {
+        rakwire_event_t event;
+        event.size = sizeof event;
+        while (rakwire_poll(endpoint_, &event) > 0)
+            if (Packet *packet = translate(event))
+                return packet;
+        return nullptr;
+    }
+    // Puts the packets of the events so far into the queue.
+    void take_events()
+    {
+        while (Packet *packet = next_event())
+            local_.push_back(packet);
     }
     int ping_of(const AddressOrGUID &target, std::uint64_t rakwire_connection_stats_t::*which) const
     {
@@ -592,6 +650,11 @@ private:
     Packet *translate(const rakwire_event_t &event)
     {
         const SystemAddress from(event.address);
+        const bool is_of_connection = event.kind == RAKWIRE_EVENT_MESSAGE || event.kind == RAKWIRE_EVENT_RECEIPT;
+        if (is_of_connection && remember(event.connection).is_reported) {
+            rakwire_message_release(endpoint_, event.message);
+            return nullptr;
+        }
         switch (event.kind) {
         case RAKWIRE_EVENT_MESSAGE: {
             const Remote &remote = remember(event.connection);

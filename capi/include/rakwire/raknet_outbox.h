@@ -5,6 +5,8 @@
 #include "raknet_types.h"
 
 #include <deque>
+#include <iterator>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -29,27 +31,26 @@ public:
         // A message must not overtake those that wait.
         const int result = is_waiting(to) ? RAKWIRE_ERROR_NO_ROOM : send_now(endpoint, to, bytes, length, how);
         if (result == RAKWIRE_ERROR_NO_ROOM)
-            waiting_.push_back({to, {bytes, bytes + length}, how});
+            waiting_[to].push_back({{bytes, bytes + length}, how});
         return result >= 0 || result == RAKWIRE_ERROR_NO_ROOM;
     }
     // Sends the messages that waited for room, each connection in its order.
     void send_waiting(rakwire_endpoint_t endpoint)
     {
-        std::deque<Waiting> all;
-        std::vector<rakwire_connection_t> full;
-        all.swap(waiting_);
-        for (Waiting &message : all) {
-            bool is_full = false;
-            for (rakwire_connection_t connection : full)
-                is_full = is_full || connection == message.connection;
-            const int result = is_full ? RAKWIRE_ERROR_NO_ROOM
-                : send_now(endpoint, message.connection, message.bytes.data(), message.bytes.size(), message.how);
-            if (result == RAKWIRE_ERROR_NO_ROOM) {
-                full.push_back(message.connection);
-                waiting_.push_back(std::move(message));
+        for (auto at = waiting_.begin(); at != waiting_.end();) {
+            std::deque<Waiting> &messages = at->second;
+            while (!messages.empty()) {
+                const Waiting &message = messages.front();
+                if (send_now(endpoint, at->first, message.bytes.data(), message.bytes.size(), message.how)
+                    == RAKWIRE_ERROR_NO_ROOM)
+                    break;
+                messages.pop_front();
             }
+            at = messages.empty() ? waiting_.erase(at) : std::next(at);
         }
     }
+    // Returns true if messages to a connection wait for room.
+    bool is_waiting(rakwire_connection_t connection) const { return waiting_.count(connection) != 0; }
     // Returns the number of the message of a receipt for the program.
     std::uint32_t take_receipt(rakwire_connection_t connection, std::uint32_t own)
     {
@@ -63,6 +64,7 @@ public:
     }
     void forget(rakwire_connection_t connection)
     {
+        waiting_.erase(connection);
         std::deque<Receipt> others;
         for (const Receipt &receipt : receipts_)
             if (receipt.connection != connection)
@@ -78,7 +80,6 @@ public:
 private:
     // A message that waits for room.
     struct Waiting {
-        rakwire_connection_t connection;
         std::vector<std::uint8_t> bytes;
         Delivery how;
     };
@@ -98,15 +99,8 @@ private:
             receipts_.push_back({to, receipt, how.number});
         return result;
     }
-    bool is_waiting(rakwire_connection_t connection) const
-    {
-        for (const Waiting &message : waiting_)
-            if (message.connection == connection)
-                return true;
-        return false;
-    }
-
-    std::deque<Waiting> waiting_;
+    // Each connection in it has at least one message.
+    std::map<rakwire_connection_t, std::deque<Waiting>> waiting_;
     std::deque<Receipt> receipts_;
 };
 
