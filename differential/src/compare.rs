@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::promises;
 use crate::script::{Script, Step};
-use crate::trace::{Entry, ITSELF, Stream, Trace};
+use crate::trace::{Entry, Stream, Trace};
+use crate::traffic::{CutOff, Sequenced, Traffic};
 
 /// A rule that permits a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,18 +73,14 @@ pub struct Comparison {
 #[must_use]
 pub fn compare(script: &Script, reference: &Trace, other: &Trace) -> Comparison {
     let mut comparison = Comparison::default();
+    let traffic = Traffic::of(script);
     for (peer, name) in script.peers.iter().enumerate() {
         let (before, after) = (reference.streams(peer), other.streams(peer));
         let streams: BTreeSet<_> = before.keys().chain(after.keys()).collect();
         for stream in streams {
             let nothing = Vec::new();
             let (one, two) = (before.get(stream).unwrap_or(&nothing), after.get(stream).unwrap_or(&nothing));
-            let case = Case {
-                stream,
-                ended: ends(script, reference, other, peer, stream),
-                is_lossy: script.is_lossy(),
-                sequenced: sequenced(script, stream),
-            };
+            let case = Case::new(script, &traffic, [reference, other], peer, stream);
             match case.judge(one, two) {
                 Ok(None) => {}
                 Ok(Some(rule)) => *comparison.applied.entry(rule).or_default() += 1,
@@ -90,79 +88,62 @@ pub fn compare(script: &Script, reference: &Trace, other: &Trace) -> Comparison 
             }
         }
         comparison.differences.extend(failed_waits(script, reference, peer));
-        let broken = broken_promises(script, other, peer);
-        comparison.differences.extend(broken);
+        comparison.differences.extend(promises::broken(&traffic, script, other, peer));
     }
     comparison
 }
 
-/// Returns true if messages of this stream may have been in flight when their connection ended.
-fn ends(script: &Script, reference: &Trace, other: &Trace, peer: usize, stream: &Stream) -> bool {
-    let (Stream::Messages { from: with, .. } | Stream::Receipts(with) | Stream::Bytes(with)) = stream else {
-        return false;
-    };
-    let has_end = |trace: &Trace, one: usize, remote: &str| {
-        trace.peers[one].iter().any(|entry| {
+/// Returns true if a trace has the end of the connection of two peers.
+pub(crate) fn has_end(trace: &Trace, one: usize, other: usize) -> bool {
+    let has = |peer: usize, remote: usize| {
+        trace.peers[peer].iter().any(|entry| {
             matches!(entry, Entry::Connection { event, with }
-                if with == remote && (event.starts_with("disconnected") || event.starts_with("lost")))
+                if *with == trace.names[remote] && (event.starts_with("disconnected") || event.starts_with("lost")))
         })
     };
-    let closes = |step: &Step| match step {
-        Step::Call { words, .. } => words.starts_with("close") || words.starts_with("shutdown"),
-        Step::Kill(_) => true,
-        _ => false,
-    };
-    let remote = script.peers.iter().position(|name| name == with);
-    let name = &script.peers[peer];
-    let is_ended = |trace: &Trace| {
-        has_end(trace, peer, with) || remote.is_some_and(|remote| has_end(trace, remote, name))
-    };
-    script.steps.iter().any(closes) || is_ended(reference) || is_ended(other)
+    has(one, other) || has(other, one)
 }
 
-/// The sequenced and ordered messages of a sender on a channel. A sequenced message is dropped after a later one of either kind.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sequenced {
-    /// Set if a later message may arrive first even on a clean path, because priorities differ or messages are split.
-    may_overtake: bool,
-    /// Set if several reliabilities share the channel, so that a message of another stream may overtake.
-    is_shared: bool,
-}
-
-/// The smallest message that may be split.
-const SPLIT_FROM: u32 = 1_300;
-
-fn sequenced(script: &Script, stream: &Stream) -> Sequenced {
-    let Stream::Messages { from, channel, .. } = stream else { return Sequenced::default() };
-    let sender = script.peers.iter().position(|name| name == from);
-    let sends = script.steps.iter().filter_map(|step| match step {
-        Step::Call { peer, words, .. } if Some(*peer) == sender => {
-            let mut words = words.split(' ');
-            let is_send = words.next().is_some_and(|call| matches!(call, "send" | "broadcast"));
-            // The first word is the target.
-            let numbers: Vec<u32> = words.skip(1).map(|word| word.parse().unwrap_or(0)).collect();
-            (is_send && numbers.len() >= 4).then_some(numbers)
-        }
-        _ => None,
-    });
-    let of_channel =
-        |numbers: &Vec<u32>| matches!(numbers[0], 1 | 3 | 4 | 7) && numbers[1] == u32::from(*channel);
-    let sends: Vec<_> = sends.filter(of_channel).collect();
-    let different = |at: usize| sends.iter().map(|numbers| numbers[at]).collect::<BTreeSet<_>>().len() > 1;
-    Sequenced {
-        may_overtake: different(2) || sends.iter().any(|numbers| numbers[3] >= SPLIT_FROM),
-        is_shared: different(0),
-    }
-}
-
+/// A stream of a peer, and what its script permits.
 struct Case<'a> {
+    script: &'a Script,
+    traffic: &'a Traffic<'a>,
     stream: &'a Stream,
-    ended: bool,
+    peer: usize,
     is_lossy: bool,
+    cut_off: CutOff,
     sequenced: Sequenced,
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
+    fn new(
+        script: &'a Script,
+        traffic: &'a Traffic<'a>,
+        traces: [&Trace; 2],
+        peer: usize,
+        stream: &'a Stream,
+    ) -> Self {
+        let place = |name: &String| script.peers.iter().position(|known| known == name);
+        let is_lost = |other: usize| traces.iter().any(|trace| has_end(trace, peer, other));
+        let (cut_off, sequenced) = match stream {
+            Stream::Messages { from: with, .. } | Stream::Bytes(with) => {
+                place(with).map_or_else(Default::default, |from| {
+                    let Stream::Messages { channel, .. } = stream else {
+                        // Messages without numbers: an end may cut off any of them.
+                        return (traffic.cut_off_receipts(from, peer, is_lost(from)), Sequenced::default());
+                    };
+                    let sequenced = traffic.sequenced(from, peer, *channel);
+                    (traffic.cut_off(from, peer, is_lost(from)), sequenced)
+                })
+            }
+            Stream::Receipts(with) => place(with).map_or_else(Default::default, |to| {
+                (traffic.cut_off_receipts(peer, to, is_lost(to)), Sequenced::default())
+            }),
+            Stream::Calls | Stream::Connection(_) | Stream::Unconnected | Stream::Pings => Default::default(),
+        };
+        Self { script, traffic, stream, peer, is_lossy: script.is_lossy(), cut_off, sequenced }
+    }
+
     /// Returns the rule that permits the difference of two lists, if there is a difference.
     fn judge(&self, one: &[String], two: &[String]) -> Result<Option<Rule>, ()> {
         if one == two {
@@ -174,53 +155,124 @@ impl Case<'_> {
             Stream::Receipts(_) => self.receipts(one, two),
             // They travel in separate datagrams, without any guarantee.
             Stream::Unconnected | Stream::Pings => {
-                self.is_lossy.then_some(Rule::Path).or_else(|| reordered(one, two, Rule::Path))
+                reordered(one, two, Rule::Path).or_else(|| self.unconnected(one, two))
             }
-            Stream::Bytes(_) => self.prefix(one, two),
+            Stream::Bytes(_) => (!self.cut_off.is_empty() && is_beginning(one, two)).then_some(Rule::CutOff),
         };
         permitted.map(Some).ok_or(())
     }
 
     fn messages(&self, reliability: u8, one: &[String], two: &[String]) -> Option<Rule> {
         match reliability {
-            // Unreliable.
-            0 => reordered(one, two, Rule::Unordered).or_else(|| self.lost()),
+            // Unreliable, and unreliable sequenced.
+            0 => reordered(one, two, Rule::Unordered)
+                .or_else(|| self.is_lossy.then_some(Rule::Path))
+                .or_else(|| self.cut(one, two)),
             1 if self.is_lossy => Some(Rule::Path),
-            1 | 4 if self.is_overtaken(reliability, one, two) => Some(Rule::Overtaken),
-            1 | 4 => self.ended.then_some(Rule::CutOff),
-            2 => reordered(one, two, Rule::Unordered).or_else(|| self.ended.then_some(Rule::CutOff)),
-            3 => self.prefix(one, two),
+            1 | 4 if self.is_overtaken(one, two) => Some(Rule::Overtaken),
+            1 | 4 => self.cut(one, two),
+            2 => reordered(one, two, Rule::Unordered).or_else(|| self.cut(one, two)),
+            3 => is_beginning(one, two).then(|| self.cut(one, two)).flatten(),
             _ => None,
         }
     }
 
-    fn is_overtaken(&self, reliability: u8, one: &[String], two: &[String]) -> bool {
-        // The last message of a channel is not overtaken, and if it is reliable, it arrives.
-        let is_complete = reliability == 1 || self.sequenced.is_shared || one.last() == two.last();
-        (self.is_lossy || self.sequenced.may_overtake) && is_complete
+    /// Sequenced messages are overtaken by later ones, so that the last message of a channel is not.
+    fn is_overtaken(&self, one: &[String], two: &[String]) -> bool {
+        let Stream::Messages { reliability, .. } = self.stream else { return false };
+        let has_last = self
+            .sequenced
+            .last
+            .is_none_or(|(last, number)| last == *reliability && !self.cut_off.has(number));
+        (self.is_lossy || self.sequenced.may_overtake) && (one.last() == two.last() || !has_last)
     }
 
-    fn lost(&self) -> Option<Rule> {
-        if self.is_lossy { Some(Rule::Path) } else { self.ended.then_some(Rule::CutOff) }
+    /// Permits that one list lacks messages of the other that an end of the connection may cut off.
+    fn cut(&self, one: &[String], two: &[String]) -> Option<Rule> {
+        let (only_one, only_two) = (without(one, two), without(two, one));
+        let is_within = only_one.is_empty() || only_two.is_empty();
+        let mut missing = only_one.iter().chain(&only_two);
+        let is_cut = |text: &&String| number(text, ':').is_some_and(|number| self.cut_off.has(number));
+        (is_within && missing.all(|text| is_cut(&text))).then_some(Rule::CutOff)
     }
 
-    /// Permits a difference if the connection ended and one list is a prefix of the other.
-    fn prefix(&self, one: &[String], two: &[String]) -> Option<Rule> {
-        let is_beginning = one.iter().zip(two).all(|(one, two)| one == two);
-        (self.ended && is_beginning).then_some(Rule::CutOff)
-    }
-
+    /// Permits other outcomes of receipts: an end of the connection leaves any of them out, and a path that loses changes those of
+    /// unreliable messages.
     fn receipts(&self, one: &[String], two: &[String]) -> Option<Rule> {
+        if let Some(rule) = reordered(one, two, Rule::ReceiptOrder) {
+            return Some(rule);
+        }
         let numbers = |list: &[String]| {
-            let mut all: Vec<_> =
-                list.iter().filter_map(|text| text.split(' ').next()).map(str::to_owned).collect();
-            all.sort();
+            let mut all: Vec<_> = list.iter().filter_map(|text| number(text, ' ')).collect();
+            all.sort_unstable();
             all
         };
-        reordered(one, two, Rule::ReceiptOrder)
-            .or_else(|| (self.is_lossy && numbers(one) == numbers(two)).then_some(Rule::Path))
-            .or_else(|| self.ended.then_some(Rule::CutOff))
+        let is_unreliable = |text: &String| {
+            number(text, ' ').and_then(|number| self.traffic.reliability(self.peer, number)) == Some(5)
+        };
+        let mut different = without(one, two);
+        different.extend(without(two, one));
+        if self.is_lossy && numbers(one) == numbers(two) && different.iter().all(is_unreliable) {
+            return Some(Rule::Path);
+        }
+        let is_cut = |text: &String| number(text, ' ').is_some_and(|number| self.cut_off.has(number));
+        different.iter().all(is_cut).then_some(Rule::CutOff)
     }
+
+    /// Permits that a path loses or doubles datagrams. Their texts are those of calls.
+    fn unconnected(&self, one: &[String], two: &[String]) -> Option<Rule> {
+        (self.is_lossy && one.iter().chain(two).all(|text| self.is_said(text))).then_some(Rule::Path)
+    }
+
+    /// Returns true if the sender of `KIND from SENDER TEXT` has made a call for it.
+    fn is_said(&self, entry: &str) -> bool {
+        let words: Vec<&str> = entry.split(' ').collect();
+        let [kind, "from", sender, text] = words[..] else { return false };
+        let to_here = format!("@{}", self.script.peers[self.peer]);
+        self.script.steps.iter().any(|step| {
+            let Step::Call { peer, words, .. } = step else { return false };
+            let words: Vec<&str> = words.split(' ').collect();
+            self.script.peers[*peer] == sender
+                && match (kind, words.as_slice()) {
+                    // A server without data answers pings too.
+                    ("pong", ["start", ..]) => text == "-",
+                    ("pong", ["pong", answer]) => *answer == text,
+                    ("ping", ["ping", to, rest @ ..]) => {
+                        *to == to_here && (text == "open") == (*rest == ["open"])
+                    }
+                    (_, [call, to, rest @ ..]) => {
+                        *call == kind && *to == to_here && rest.first().copied().unwrap_or("-") == text
+                    }
+                    _ => false,
+                }
+        })
+    }
+}
+
+/// Returns the number before a separator.
+fn number(text: &str, separator: char) -> Option<u32> {
+    text.split(separator).next()?.parse().ok()
+}
+
+/// Returns true if the shorter list is the beginning of the other.
+fn is_beginning(one: &[String], two: &[String]) -> bool {
+    one.iter().zip(two).all(|(one, two)| one == two)
+}
+
+/// Returns the texts of a list without those of another, each as often as it occurs.
+fn without(list: &[String], other: &[String]) -> Vec<String> {
+    let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
+    for text in other {
+        *counts.entry(text).or_default() += 1;
+    }
+    let is_extra = |text: &&String| match counts.get_mut(text) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            false
+        }
+        _ => true,
+    };
+    list.iter().filter(is_extra).cloned().collect()
 }
 
 fn reordered(one: &[String], two: &[String], rule: Rule) -> Option<Rule> {
@@ -281,7 +333,7 @@ fn failed_waits(script: &Script, reference: &Trace, peer: usize) -> Option<Diffe
     })
 }
 
-fn listed(list: &[String]) -> String {
+pub(crate) fn listed(list: &[String]) -> String {
     const MOST: usize = 24;
     if list.is_empty() {
         return "nothing".to_owned();
@@ -289,62 +341,4 @@ fn listed(list: &[String]) -> String {
     let more = if list.len() > MOST { format!(" and {} more", list.len() - MOST) } else { String::new() };
     let shown = &list[..list.len().min(MOST)];
     format!("{}{more}", shown.join(", "))
-}
-
-/// Checks the guarantees of every trace: no damage, no duplicates, sequenced messages in order, none outside a connection.
-fn broken_promises(script: &Script, trace: &Trace, peer: usize) -> Vec<Difference> {
-    let mut broken = Vec::new();
-    let mut report = |stream: &str, text: String| {
-        broken.push(Difference {
-            script: script.name.clone(),
-            peer: script.peers[peer].clone(),
-            stream: format!("promise of {stream}"),
-            reference: "kept".to_owned(),
-            other: text,
-        });
-    };
-    for (stream, list) in trace.streams(peer) {
-        if let Stream::Messages { reliability, .. } = stream {
-            let numbers: Vec<u64> =
-                list.iter().filter_map(|text| text.split(':').next()?.parse().ok()).collect();
-            let is_increasing = numbers.windows(2).all(|pair| pair[0] < pair[1]);
-            let different: BTreeSet<_> = numbers.iter().collect();
-            if matches!(reliability, 1 | 3 | 4) && !is_increasing {
-                report(&stream.to_string(), format!("out of order: {}", listed(&list)));
-            } else if different.len() < numbers.len() {
-                report(&stream.to_string(), format!("twice: {}", listed(&list)));
-            }
-        }
-        if list.iter().any(|text| text == "damaged") {
-            report(&stream.to_string(), "damaged bytes".to_owned());
-        }
-    }
-    if let Some(from) = outside(&trace.peers[peer]) {
-        report("connections", format!("a message from {from} without a connection"));
-    }
-    broken
-}
-
-/// Returns the sender of a message that arrived before or after its connection.
-fn outside(entries: &[Entry]) -> Option<String> {
-    let mut open = BTreeSet::new();
-    for entry in entries {
-        match entry {
-            Entry::Connection { event, with }
-                if event.starts_with("accepted") || event.starts_with("incoming") =>
-            {
-                open.insert(with.clone());
-            }
-            Entry::Connection { event, with }
-                if event.starts_with("disconnected") || event.starts_with("lost") =>
-            {
-                open.remove(with);
-            }
-            Entry::Message(message) if message.from != ITSELF && !open.contains(&message.from) => {
-                return Some(message.from.clone());
-            }
-            _ => {}
-        }
-    }
-    None
 }

@@ -40,13 +40,13 @@ impl Programs {
         Ok(Self { original, rakwire })
     }
 
-    /// Returns the same programs with the original replaced.
+    /// Returns the same programs, with another one instead of the original.
     #[must_use]
     pub fn with_original(self, original: PathBuf) -> Self {
         Self { original, ..self }
     }
 
-    /// Returns the same programs with rakwire's replaced.
+    /// Returns the same programs, with another one instead of rakwire's.
     #[must_use]
     pub fn with_rakwire(self, rakwire: PathBuf) -> Self {
         Self { rakwire, ..self }

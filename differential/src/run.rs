@@ -151,15 +151,15 @@ impl Run<'_> {
         names.join(" ")
     }
 
-    /// Replaces `@NAME` with an address, and `%NAME` with an IP address.
+    /// Replaces `@NAME` by an address, and `%NAME` by an IP address.
     fn with_addresses(&self, peer: usize, words: &str) -> String {
-        let place = |name: &str| self.script.peers.iter().position(|known| known == name).unwrap_or(0);
+        let index = |name: &str| self.script.peers.iter().position(|known| known == name).unwrap_or(0);
         let replaced = words.split(' ').map(|word| {
             if let Some(name) = word.strip_prefix('@') {
-                let address = self.network.address(place(name), peer);
+                let address = self.network.address(index(name), peer);
                 format!("{}|{}", address.ip(), address.port())
             } else if let Some(name) = word.strip_prefix('%') {
-                ip_of(place(name)).to_string()
+                ip_of(index(name)).to_string()
             } else {
                 word.to_owned()
             }

@@ -52,7 +52,7 @@ pub enum Step {
     Cut(usize, usize),
     /// Ends a `Cut`.
     Join(usize, usize),
-    /// Kills the process of a peer.
+    /// Ends the process of a peer without a notification.
     Kill(usize),
     /// Changes the conditions of the network.
     Network(Conditions),
@@ -127,12 +127,22 @@ impl Script {
     /// Returns true if the network may lose, duplicate or reorder datagrams at some time, or is cut.
     #[must_use]
     pub fn is_lossy(&self) -> bool {
+        let is_cut = self.steps.iter().any(|step| matches!(step, Step::Cut(..) | Step::Kill(_)));
+        is_cut || self.all_conditions().any(is_lossy)
+    }
+
+    /// Returns true if the network doubles datagrams at some time.
+    #[must_use]
+    pub fn doubles_datagrams(&self) -> bool {
+        self.all_conditions().any(|conditions| conditions.duplication > 0.0)
+    }
+
+    fn all_conditions(&self) -> impl Iterator<Item = &Conditions> {
         let changes = self.steps.iter().filter_map(|step| match step {
             Step::Network(conditions) => Some(conditions),
             _ => None,
         });
-        let is_cut = self.steps.iter().any(|step| matches!(step, Step::Cut(..) | Step::Kill(_)));
-        is_cut || changes.chain([&self.conditions]).any(is_lossy)
+        changes.chain([&self.conditions])
     }
 
     fn add(&mut self, words: &[&str]) -> Result<(), String> {
@@ -182,8 +192,8 @@ impl Script {
     }
 
     fn known(&self, peer: &str) -> Result<usize, String> {
-        let place = self.peers.iter().position(|known| known == peer);
-        place.ok_or_else(|| format!("{peer:?} has not been started: the first call of a peer is `start`"))
+        let index = self.peers.iter().position(|known| known == peer);
+        index.ok_or_else(|| format!("{peer:?} has not been started: the first call of a peer is `start`"))
     }
 }
 

@@ -105,8 +105,7 @@ fn judge(script: &Script, pairing: Pairing, table: &[Row], comparison: Compariso
         rows: Vec::new(),
     };
     for difference in comparison.differences {
-        let peer = script.peers.iter().position(|name| *name == difference.peer).unwrap_or(0);
-        match table.iter().find(|row| row.permits(&difference, pairing, peer)) {
+        match table.iter().find(|row| row.permits(&difference, script, pairing)) {
             Some(row) => outcome.rows.push(row.line),
             None => outcome.differences.push(difference.to_string()),
         }

@@ -5,13 +5,14 @@ use std::path::Path;
 
 use crate::compare::Difference;
 use crate::pairing::{Library, Pairing};
+use crate::script::Script;
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The line in its file, from 1 on.
     pub line: usize,
-    script: String,
+    script: ScriptPattern,
     peer: PeerPattern,
     stream: String,
     reference: String,
@@ -20,7 +21,15 @@ pub struct Row {
     pub page: String,
 }
 
-/// The peers that a row applies to.
+/// The scripts that a row is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ScriptPattern {
+    name: String,
+    /// True if it is about scripts whose network doubles datagrams.
+    doubles: bool,
+}
+
+/// The peers that a row is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PeerPattern {
     name: String,
@@ -57,6 +66,11 @@ fn row(line: usize, text: &str) -> Result<Row, TableError> {
     let [script, peer, stream, reference, other, page] = columns[..] else {
         return Err(error("needs six columns: script | peer | stream | original | now | page"));
     };
+    let script = match script.split_once(" over ") {
+        None => ScriptPattern { name: script.to_owned(), doubles: false },
+        Some((name, "doubled datagrams")) => ScriptPattern { name: name.to_owned(), doubles: true },
+        Some(_) => return Err(error("behind the script stands nothing, or `over doubled datagrams`")),
+    };
     let mut words = peer.split_whitespace();
     let name = words.next().ok_or_else(|| error("the second column is a peer, or *"))?.to_owned();
     let library = match words.next() {
@@ -70,7 +84,7 @@ fn row(line: usize, text: &str) -> Result<Row, TableError> {
     }
     Ok(Row {
         line,
-        script: script.to_owned(),
+        script,
         peer: PeerPattern { name, library },
         stream: stream.to_owned(),
         reference: reference.to_owned(),
@@ -80,10 +94,12 @@ fn row(line: usize, text: &str) -> Result<Row, TableError> {
 }
 
 impl Row {
-    /// Returns true if this row matches a difference of a pairing. `peer` is the index of its peer.
+    /// Returns true if a difference of a script and a pairing is the one of this row.
     #[must_use]
-    pub fn permits(&self, difference: &Difference, pairing: Pairing, peer: usize) -> bool {
-        matches(&self.script, &difference.script)
+    pub fn permits(&self, difference: &Difference, script: &Script, pairing: Pairing) -> bool {
+        let peer = script.peers.iter().position(|name| *name == difference.peer).unwrap_or(0);
+        matches(&self.script.name, &difference.script)
+            && (!self.script.doubles || script.doubles_datagrams())
             && matches(&self.peer.name, &difference.peer)
             && self.peer.library.is_none_or(|library| library == pairing.library(peer))
             && matches(&self.stream, &difference.stream)
@@ -139,10 +155,15 @@ fn matches(pattern: &str, text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn difference(other: &str) -> Difference {
+    fn script(name: &str, network: &str) -> Script {
+        let text = format!("script {name}\n{network}\na start 8 8\nb start 1 0\n");
+        crate::script::parse(&text).expect("a script").remove(0)
+    }
+
+    fn difference(script: &Script, other: &str) -> Difference {
         let text = str::to_owned;
         Difference {
-            script: text("close-silent"),
+            script: script.name.clone(),
             peer: text("b"),
             stream: text("connection with a"),
             reference: text("accepted, lost"),
@@ -151,20 +172,38 @@ mod tests {
     }
 
     const ROW: &str =
-        "close-* | b rakwire | connection with * | *lost | * disconnected | docs/differential.md#closing";
+        "close-* | b rakwire | connection with * | *lost | * disconnected | docs/differential.md#ends";
+    const OURS: Pairing = Pairing { first: Library::Original, others: Library::Rakwire };
 
     #[test]
     fn a_row_permits_the_differences_that_match_all_of_its_columns() {
         let rows = parse(ROW).expect("a table");
-        let ours = Pairing { first: Library::Original, others: Library::Rakwire };
-        assert!(rows[0].permits(&difference("accepted, disconnected"), ours, 1));
-        assert!(!rows[0].permits(&difference("accepted"), ours, 1));
+        let close = script("close-silent", "");
+        assert!(rows[0].permits(&difference(&close, "accepted, disconnected"), &close, OURS));
+        assert!(!rows[0].permits(&difference(&close, "accepted"), &close, OURS));
+        let other = Pairing { first: Library::Rakwire, others: Library::Original };
         assert!(
-            !rows[0].permits(&difference("accepted, disconnected"), ours, 0),
-            "the first peer is the original"
+            !rows[0].permits(&difference(&close, "accepted, disconnected"), &close, other),
+            "b is the original"
         );
-        let other = Difference { script: "ping".to_owned(), ..difference("accepted, disconnected") };
-        assert!(!rows[0].permits(&other, ours, 1));
+        let ping = script("ping", "");
+        assert!(!rows[0].permits(&difference(&ping, "accepted, disconnected"), &ping, OURS));
+    }
+
+    #[test]
+    fn a_row_over_doubled_datagrams_is_for_networks_that_double() {
+        let rows = parse(&ROW.replace("close-*", "* over doubled datagrams")).expect("a table");
+        for (network, is_permitted) in
+            [("", false), ("network loss 0.1", false), ("network duplicate 0.1", true)]
+        {
+            let one = script("any", network);
+            assert_eq!(
+                rows[0].permits(&difference(&one, " disconnected"), &one, OURS),
+                is_permitted,
+                "{network}"
+            );
+        }
+        assert!(parse(&ROW.replace("close-*", "* over the sea")).is_err());
     }
 
     #[test]
