@@ -77,6 +77,27 @@ fn ordered_messages_may_be_cut_off_by_a_close_but_have_no_gap() {
 }
 
 #[test]
+fn messages_that_the_script_has_waited_for_are_not_cut_off() {
+    let waited = |close: &str| format!("{CLEAN}b send @a 3 0 1 50 3\nwait a messages 3\n{close}\n");
+    let all = [message(3, 0, 1), message(3, 0, 2), message(3, 0, 3)];
+    found(&waited("b close @a notify"), &all, &all[..2]);
+    found(&waited("a shutdown 100"), &all, &all[..2]);
+    let unwaited = format!("{CLEAN}b send @a 3 0 1 50 3\nb close @a notify\n");
+    permitted(&unwaited, &all, &all[..2], Rule::CutOff);
+    found(&format!("{CLEAN}c start 1 0\nb send @a 3 0 1 50 3\nc close @a notify\n"), &all, &all[..2]);
+}
+
+#[test]
+fn unordered_messages_may_be_cut_off_from_one_side_only() {
+    let one = [message(2, 0, 1), message(2, 0, 2), message(2, 0, 3)];
+    permitted(CLOSING, &one, &one[1..], Rule::CutOff);
+    found(CLOSING, &one[..2], &one[1..]);
+    let unreliable = [message(0, 0, 1), message(0, 0, 2), message(0, 0, 3)];
+    permitted(CLOSING, &unreliable[..1], &unreliable, Rule::CutOff);
+    found(CLOSING, &unreliable[..2], &unreliable[1..]);
+}
+
+#[test]
 fn reliable_messages_arrive_in_any_order_but_all_of_them_once() {
     let one = [message(2, 0, 1), message(2, 0, 2)];
     permitted(CLEAN, &one, &[message(2, 0, 2), message(2, 0, 1)], Rule::Unordered);
@@ -102,12 +123,46 @@ fn sequenced_messages_are_never_out_of_order() {
 }
 
 #[test]
-fn receipts_may_change_order_but_their_outcome_only_on_a_lossy_path() {
+fn receipts_may_change_their_order_and_where_the_path_loses_the_outcomes_of_unreliable_messages() {
+    let sends = |reliability: u8| format!("{LOSSY}a send @b {reliability} 0 1 50 2\n");
     let one = [receipt(1, true), receipt(2, true)];
+    let two = [receipt(1, true), receipt(2, false)];
     permitted(CLEAN, &one, &[receipt(2, true), receipt(1, true)], Rule::ReceiptOrder);
-    found(CLEAN, &one, &[receipt(1, true), receipt(2, false)]);
-    permitted(LOSSY, &one, &[receipt(1, true), receipt(2, false)], Rule::Path);
-    found(LOSSY, &one, &one[..1]);
+    found(CLEAN, &one, &two);
+    permitted(&sends(5), &one, &two, Rule::Path);
+    found(&sends(5), &one, &one[..1]);
+    found(&sends(6), &one, &two);
+    found(&sends(7), &one, &two);
+}
+
+#[test]
+fn an_acknowledged_message_is_in_the_trace_of_the_remote() {
+    let script = script(&format!("{CLEAN}a send @b 6 0 1 50 2\nsettle\n"));
+    let arrived = |number| {
+        Entry::Message(Message { from: "a".to_owned(), reliability: 6, channel: 0, number, size: 50 })
+    };
+    let with = |messages: &[Entry]| {
+        let mut trace = trace(&[receipt(1, true), receipt(2, true)]);
+        trace.peers[1].push(Entry::Connection { event: "accepted".to_owned(), with: "a".to_owned() });
+        trace.peers[1].extend_from_slice(messages);
+        trace
+    };
+    let (all, one) = (with(&[arrived(1), arrived(2)]), with(&[arrived(1)]));
+    assert_eq!(compare(&script, &all, &all), Comparison::default());
+    let broken = compare(&script, &one, &one).differences;
+    assert!(broken.iter().any(|difference| difference.stream == "promise of receipts of b"), "{broken:?}");
+}
+
+#[test]
+fn a_path_that_loses_does_not_change_the_texts_of_unconnected_messages() {
+    let steps = format!("{LOSSY}b pong one\na ping @b\nb out-of-band @a word\n");
+    let text = |text: &str| Entry::Unconnected(text.to_owned());
+    let all = [text("pong from b one"), text("out-of-band from b word")];
+    permitted(&steps, &all, &all[..1], Rule::Path);
+    permitted(&steps, &all, &[all[0].clone(), all[0].clone()], Rule::Path);
+    found(&steps, &all, &[text("pong from b two"), all[1].clone()]);
+    found(&steps, &all, &[all[0].clone(), text("out-of-band from b other")]);
+    found(&steps, &all[..1], &[text("advertisement from b word")]);
 }
 
 #[test]
@@ -146,4 +201,6 @@ fn sequenced_messages_are_overtaken_on_a_clean_path_only_by_priorities_or_splits
     found(&sends("4 0 3 50", "4 0 0 50"), &one, &one[..1]);
     permitted(&sends("4 0 3 50", "1 0 0 50"), &one, &one[..1], Rule::Overtaken);
     permitted(&sends("4 0 3 50", "3 0 0 50"), &one, &one[..1], Rule::Overtaken);
+    found(&sends("1 0 3 50", "4 0 0 50"), &one, &one[..1]);
+    found(&sends("3 0 3 50", "4 0 0 50"), &one, &one[..1]);
 }

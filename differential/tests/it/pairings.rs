@@ -65,12 +65,70 @@ b connect @a
 wait b accepted a
 wait a incoming b
 b send @a 3 0 1 50 5
-wait a messages 4
+wait a messages WAITED
 b close @a notify
 settle 1000
 ";
 
-/// Creates a driver of rakwire with its output filtered by `sed`.
+/// A fault of rakwire's driver.
+struct Fault {
+    name: &'static str,
+    /// A filter of `sed` behind the driver.
+    filter: &'static str,
+    /// The messages that the script waits for before it closes the connection.
+    waited: &'static str,
+    /// The differences that it must cause: a pairing, and a peer with a stream.
+    causes: &'static [(&'static str, &'static str)],
+}
+
+const FAULTS: [Fault; 5] = [
+    Fault {
+        name: "a-lost-message",
+        filter: "/^! message .* 3 50$/d",
+        waited: "4",
+        causes: &[
+            ("rakwire-original", "a reliable-ordered messages from b"),
+            ("rakwire-rakwire", "a reliable-ordered messages from b"),
+        ],
+    },
+    Fault {
+        name: "the-last-message-is-lost",
+        filter: "/^! message .* 5 50$/d",
+        waited: "5",
+        causes: &[
+            ("rakwire-original", "a reliable-ordered messages from b"),
+            ("rakwire-rakwire", "a reliable-ordered messages from b"),
+        ],
+    },
+    Fault {
+        name: "another-reason",
+        filter: "s/^! disconnected/! lost/",
+        waited: "4",
+        causes: &[
+            ("original-rakwire", "b connection with a"),
+            ("rakwire-original", "a connection with b"),
+            ("rakwire-rakwire", "a connection with b"),
+            ("rakwire-rakwire", "b connection with a"),
+        ],
+    },
+    Fault {
+        name: "a-doubled-message",
+        filter: "/^! message .* 2 50$/p",
+        waited: "4",
+        causes: &[
+            ("rakwire-original", "a reliable-ordered messages from b"),
+            ("rakwire-rakwire", "a reliable-ordered messages from b"),
+        ],
+    },
+    Fault {
+        name: "another-result",
+        filter: "s/^= started$/= in-progress/",
+        waited: "4",
+        causes: &[("original-rakwire", "b calls"), ("rakwire-rakwire", "b calls")],
+    },
+];
+
+/// Makes a driver of rakwire with a filter of `sed` behind its output.
 fn faulty(filter: &str, name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let driver = programs().of(Library::Rakwire).display().to_string();
@@ -79,20 +137,25 @@ fn faulty(filter: &str, name: &str) -> PathBuf {
     path
 }
 
+fn scripts(waited: &str) -> Vec<Script> {
+    parse(&SCRIPT.replace("WAITED", waited)).expect("a script")
+}
+
 #[test]
-fn injected_faults_are_found_in_each_pairing_with_the_faulty_library() {
-    let faults = [
-        ("a-lost-message", "/^! message .* 3 50$/d", "messages from b"),
-        ("another-reason", "s/^! disconnected/! lost/", "connection with b"),
-        ("a-doubled-message", "/^! message .* 2 50$/p", "messages from b"),
-        ("another-result", "s/^= started$/= in-progress/", "calls"),
-    ];
-    let scripts = parse(SCRIPT).expect("a script");
-    let sound = run(&scripts, programs());
-    assert_eq!(differences(&sound), [""; 0], "without a fault");
-    for (name, filter, stream) in faults {
-        let outcomes = run(&scripts, &programs().clone().with_rakwire(faulty(filter, name)));
+fn planted_faults_of_a_library_are_found_in_each_pairing_where_they_show() {
+    for waited in ["4", "5"] {
+        assert_eq!(differences(&run(&scripts(waited), programs())), [""; 0], "without a fault");
+    }
+    for Fault { name, filter, waited, causes } in FAULTS {
+        let outcomes = run(&scripts(waited), &programs().clone().with_rakwire(faulty(filter, name)));
         let found = differences(&outcomes);
-        assert!(found.iter().any(|line| line.contains(stream)), "{name}: {found:?}");
+        for (pairing, stream) in causes {
+            let line = format!("{pairing}: planted: {stream}");
+            assert!(found.iter().any(|found| found.starts_with(&line)), "{name}: no {line:?} in {found:#?}");
+        }
+        let is_listed =
+            |outcome: &Outcome| causes.iter().any(|(name, _)| *name == outcome.pairing.to_string());
+        let others = outcomes.iter().filter(|outcome| !is_listed(outcome) && !outcome.differences.is_empty());
+        assert_eq!(others.count(), 0, "{name}: only the listed pairings have differences: {found:#?}");
     }
 }
