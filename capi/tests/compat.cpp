@@ -4,6 +4,7 @@
 //     compat server PORT        prints `ready PORT` and echoes until one client has left
 //     compat client PORT        sends messages, checks the echoes, and prints what it has seen
 //     compat bits               prints the bytes of bit streams
+//     compat silent             closes a connection without a notification between messages, and prints what follows
 #ifdef ORIGINAL
 #include <BitStream.h>
 #include <MessageIdentifiers.h>
@@ -204,6 +205,76 @@ static int bits()
     return 0;
 }
 
+// Returns a peer with a free port of the loopback interface, or null.
+static RakNet::RakPeerInterface *started()
+{
+    RakNet::RakPeerInterface *peer = RakNet::RakPeerInterface::GetInstance();
+    RakNet::SocketDescriptor socket(0, "127.0.0.1");
+    if (peer->Startup(4, &socket, 1) != RakNet::RAKNET_STARTED)
+        return nullptr;
+    peer->SetMaximumIncomingConnections(4);
+    return peer;
+}
+
+static void send_three(RakNet::RakPeerInterface *peer, char first)
+{
+    for (char number = first; number < first + 3; number++) {
+        const char bytes[] = {(char)ID_GAME_ECHO, number};
+        peer->Send(bytes, sizeof bytes, HIGH_PRIORITY, RELIABLE_ORDERED, 0, RakNet::UNASSIGNED_SYSTEM_ADDRESS, true);
+    }
+}
+
+// Receives everything of a peer for some milliseconds.
+static void receive_all(RakNet::RakPeerInterface *peer, int milliseconds)
+{
+    for (; milliseconds > 0; milliseconds -= 5, RakSleep(5))
+        while (RakNet::Packet *packet = peer->Receive())
+            peer->DeallocatePacket(packet);
+}
+
+// Prints the message or the end of a packet, and closes the connection when the first message has come.
+static void take(RakNet::RakPeerInterface *peer, RakNet::Packet *packet, int &taken)
+{
+    if (packet->data[0] == ID_CONNECTION_LOST || packet->data[0] == ID_DISCONNECTION_NOTIFICATION)
+        printf(" %s", packet->data[0] == ID_CONNECTION_LOST ? "lost" : "disconnected");
+    if (packet->data[0] == ID_GAME_ECHO) {
+        printf(" %d", packet->data[1]);
+        if (++taken == 1)
+            peer->CloseConnection(packet->systemAddress, false);
+    }
+    peer->DeallocatePacket(packet);
+}
+
+static int silent()
+{
+    RakNet::RakPeerInterface *one = started(), *two = started();
+    if (one == nullptr || two == nullptr || two->Connect("127.0.0.1", one->GetMyBoundAddress().GetPort(), nullptr, 0))
+        return 1;
+    for (int frame = 0; frame < 2000 && (one->NumberOfConnections() == 0 || two->NumberOfConnections() == 0); frame++) {
+        receive_all(one, 5);
+        receive_all(two, 5);
+    }
+    receive_all(one, 50);
+    send_three(two, 1);
+    receive_all(two, 300);
+    printf("closed:");
+    // The first call of Receive() takes all three messages from the network, and more come after the close.
+    int taken = 0;
+    for (int frame = 0; frame < 40; frame++) {
+        while (RakNet::Packet *packet = one->Receive())
+            take(one, packet, taken);
+        if (frame == 0)
+            send_three(two, 4);
+        receive_all(two, 10);
+    }
+    printf("\n");
+    one->Shutdown(0);
+    two->Shutdown(0);
+    RakNet::RakPeerInterface::DestroyInstance(one);
+    RakNet::RakPeerInterface::DestroyInstance(two);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const unsigned short port = (unsigned short)(argc > 2 ? atoi(argv[2]) : 0);
@@ -211,5 +282,7 @@ int main(int argc, char **argv)
         return server(port);
     if (argc > 1 && strcmp(argv[1], "client") == 0)
         return client(port);
+    if (argc > 1 && strcmp(argv[1], "silent") == 0)
+        return silent();
     return bits();
 }

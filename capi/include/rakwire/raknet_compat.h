@@ -334,7 +334,7 @@ public:
     {
         return ping_of(target, &rakwire_connection_stats_t::lowest_ping_us);
     }
-    // Returns the statistics of a connection, in `statistics` or in a place that the next call of this thread uses again, or
+    // Returns the statistics of a connection, in `statistics` or in memory that the next call of this thread reuses, or
     // null. BPSLimit members are 0: the congestion control has no fixed rate.
     RakNetStatistics *GetStatistics(const SystemAddress target, RakNetStatistics *statistics = nullptr) const
     {

@@ -73,11 +73,12 @@ fn programs_of_both_libraries_exchange_messages() {
 
 /// The lines of the program: RakNet prints some of its own.
 fn without_noise(output: &str) -> String {
-    const OURS: [&str; 11] = [
+    const OURS: [&str; 12] = [
         "pong",
         "invalid",
         "accepted",
         "receipt",
+        "closed",
         "echoed",
         "incoming",
         "left",
@@ -109,6 +110,16 @@ fn a_chat_for_slikenet_connects_clients_of_both_libraries() {
         assert_eq!(heard, expected, "at {}", server.display());
         assert_eq!(without_noise(&running.finish()), "connections 2\nleft 2\n", "{}", server.display());
     }
+}
+
+#[test]
+fn no_message_follows_the_end_of_a_connection_that_is_closed_without_a_notification() {
+    let [original, ours] = [original(COMPAT, "silent"), with_rakwire(COMPAT, "silent")]
+        .map(|program| without_noise(&run(Command::new(program).arg("silent"))));
+    let expected = "closed: 1 2 3 lost\n";
+    assert_eq!(ours, expected);
+    // RakNet reports the end only if its thread has not yet closed the connection.
+    assert!(expected.starts_with(original.trim_end()), "{original}");
 }
 
 #[test]
