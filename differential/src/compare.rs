@@ -261,11 +261,11 @@ fn is_beginning(one: &[String], two: &[String]) -> bool {
 
 /// Returns the texts of a list without those of another, each as often as it occurs.
 fn without(list: &[String], other: &[String]) -> Vec<String> {
-    let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for text in other {
-        *counts.entry(text).or_default() += 1;
+        *counts.entry(text.as_str()).or_default() += 1;
     }
-    let is_extra = |text: &&String| match counts.get_mut(text) {
+    let is_extra = |text: &&String| match counts.get_mut(text.as_str()) {
         Some(count) if *count > 0 => {
             *count -= 1;
             false
