@@ -28,7 +28,7 @@ fn receipt(number: i64, is_acknowledged: bool) -> Entry {
 fn trace(entries: &[Entry]) -> Trace {
     let mut all = vec![connection("incoming")];
     all.extend_from_slice(entries);
-    Trace { names: vec!["a".to_owned(), "b".to_owned()], peers: vec![all, Vec::new()] }
+    Trace { names: ["a", "b", "c"].map(str::to_owned).to_vec(), peers: vec![all, Vec::new(), Vec::new()] }
 }
 
 fn compared(steps: &str, one: &[Entry], two: &[Entry]) -> Comparison {
