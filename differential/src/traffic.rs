@@ -150,8 +150,8 @@ impl<'a> Traffic<'a> {
         cut.finish()
     }
 
-    /// Returns the messages of a pair whose receipts an end of their connection may cut off: a wait for messages is none for
-    /// receipts.
+    /// Returns the messages of a pair whose receipts an end of their connection may cut off. A message may have arrived without
+    /// its receipt.
     #[must_use]
     pub fn cut_off_receipts(&self, from: usize, to: usize, is_lost: bool) -> CutOff {
         let is_cut = self.script.steps.iter().any(|step| ends(self.script, step, from, to, is_lost));
