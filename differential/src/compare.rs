@@ -104,7 +104,7 @@ pub(crate) fn has_end(trace: &Trace, one: usize, other: usize) -> bool {
     has(one, other) || has(other, one)
 }
 
-/// A stream of a peer, and what its script permits.
+/// A stream of a peer, with the differences that its script permits.
 struct Case<'a> {
     script: &'a Script,
     traffic: &'a Traffic<'a>,

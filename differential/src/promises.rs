@@ -1,4 +1,4 @@
-//! What holds for every trace by itself: nothing damaged, nothing twice, sequenced messages in order, messages only within a
+//! Promises that hold for every trace by itself: nothing damaged, nothing twice, sequenced messages in order, messages only within a
 //! connection, and no acknowledgement of a message that has not arrived.
 
 use std::collections::BTreeSet;

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_close_cuts_off_what_has_not_arrived_for_sure() {
+    fn a_close_cuts_off_messages_without_a_wait_for_them() {
         assert_eq!(cut("b send @a 3 0 1 50 5\n", true), []);
         assert_eq!(cut("b send @a 3 0 1 50 5\na close @b notify\n", false), [(1, u32::MAX)]);
         let waits = "b send @a 3 0 1 50 5\nwait a messages 5\n";
