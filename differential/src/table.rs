@@ -25,7 +25,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ScriptPattern {
     name: String,
-    /// True if it is about scripts whose network doubles datagrams.
+    /// True if it is about networks that double datagrams.
     doubles: bool,
 }
 

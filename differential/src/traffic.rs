@@ -150,7 +150,7 @@ impl<'a> Traffic<'a> {
         cut.finish()
     }
 
-    /// Returns the messages of a pair whose receipts an end of their connection may cut off. A message may have arrived without
+    /// Returns the messages of a pair that may lose their receipts at an end of their connection. A message may have arrived without
     /// its receipt.
     #[must_use]
     pub fn cut_off_receipts(&self, from: usize, to: usize, is_lost: bool) -> CutOff {
