@@ -172,7 +172,7 @@ mod tests {
     }
 
     const ROW: &str =
-        "close-* | b rakwire | connection with * | *lost | * disconnected | docs/differential.md#ends";
+        "close-* | b rakwire | connection with * | *lost | * disconnected | docs/differential.md#closing";
     const OURS: Pairing = Pairing { first: Library::Original, others: Library::Rakwire };
 
     #[test]
