@@ -73,7 +73,7 @@ pub fn run(server: &Peer, client: &Peer, task: &Task, seed: u64, log: Option<&Pa
     if !is_unsupported {
         std::thread::sleep(if task.case.is_about_the_end() { SILENCE } else { REST });
     }
-    let capture = proxy.finish();
+    let capture = proxy.finish()?;
     let verdict = if is_unsupported {
         Verdict::Unsupported(format!("the client {} does not support it", client.name))
     } else {

@@ -16,3 +16,4 @@ pub mod peers;
 pub mod proxy;
 pub mod report;
 pub mod rules;
+pub mod workers;

@@ -6,13 +6,11 @@ use rakwire_interop_runner::cell::{self, Outcome, Verdict};
 use rakwire_interop_runner::judge::Task;
 use rakwire_interop_runner::peers::{self, Peer, Role};
 use rakwire_interop_runner::report::{self, Cell, Document};
-use rakwire_interop_runner::{limits, page, rules};
-use std::collections::VecDeque;
+use rakwire_interop_runner::{limits, page, rules, workers};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Runs RakNet servers and clients against each other, and judges the captures of their datagrams.
@@ -77,7 +75,7 @@ fn is_named(names: &[String], peer: &Peer) -> bool {
     names.is_empty() || names.contains(&peer.name)
 }
 
-fn pairs<'a>(arguments: &Arguments, peers: &'a [Peer]) -> VecDeque<Pair<'a>> {
+fn pairs<'a>(arguments: &Arguments, peers: &'a [Peer]) -> Vec<Pair<'a>> {
     let servers = peers.iter().filter(|peer| peer.plays(Role::Server) && is_named(&arguments.server, peer));
     let clients =
         || peers.iter().filter(|peer| peer.plays(Role::Client) && is_named(&arguments.client, peer));
@@ -135,26 +133,9 @@ fn run_cell(arguments: &Arguments, pair: Pair<'_>, task: &Task) -> Result<Outcom
 }
 
 /// Runs all pairs, several at the same time, and returns their cells in the order of the pairs.
-fn run_all(arguments: &Arguments, pairs: VecDeque<Pair<'_>>, cases: &[Case]) -> Result<Vec<Cell>, String> {
-    let waiting = Mutex::new(pairs.into_iter().enumerate().collect::<VecDeque<_>>());
-    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-    let work = || {
-        let mut done = Vec::new();
-        while let Some((index, pair)) = next() {
-            done.push((index, run_pair(arguments, pair, cases)));
-        }
-        done
-    };
-    let mut done = Vec::new();
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..arguments.jobs).map(|_| scope.spawn(work)).collect();
-        for worker in workers {
-            done.extend(worker.join().unwrap_or_default());
-        }
-    });
-    done.sort_by_key(|(index, _)| *index);
-    let cells: Result<Vec<_>, String> = done.into_iter().map(|(_, cells)| cells).collect();
-    Ok(cells?.into_iter().flatten().collect())
+fn run_all(arguments: &Arguments, pairs: Vec<Pair<'_>>, cases: &[Case]) -> Result<Vec<Cell>, String> {
+    let cells = workers::for_each(arguments.jobs, pairs, |pair| run_pair(arguments, pair, cases))?;
+    Ok(cells.into_iter().flatten().collect())
 }
 
 fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, String> {

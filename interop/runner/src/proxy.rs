@@ -2,6 +2,7 @@
 
 use crate::capture::{Capture, End, Fate, Record};
 use crate::path::{Kind, Path};
+use crate::workers;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,14 +82,14 @@ impl Proxy {
     }
 
     /// Stops it and returns the capture.
-    #[must_use]
-    pub fn finish(self) -> Capture {
+    ///
+    /// # Errors
+    ///
+    /// When a direction panicked, since its part of the capture has a gap.
+    pub fn finish(self) -> io::Result<Capture> {
         self.shared.has_ended.store(true, Ordering::Relaxed);
-        for thread in self.threads {
-            // A direction that panicked has left its part of the capture.
-            let _ = thread.join();
-        }
-        std::mem::take(&mut lock(&self.shared.capture))
+        workers::join_all(self.threads)?;
+        Ok(std::mem::take(&mut lock(&self.shared.capture)))
     }
 }
 

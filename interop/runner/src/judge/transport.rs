@@ -169,7 +169,12 @@ pub(super) fn fits(talk: &Talk<'_>) -> Result<(), Broken> {
                 sent.from.name(),
                 talk.mtu
             );
-            return Err(Broken::at(rules::FITS, record, usize::from(talk.mtu) - UDP_OVERHEAD, why));
+            return Err(Broken::at(
+                rules::FITS,
+                record,
+                usize::from(talk.mtu).saturating_sub(UDP_OVERHEAD),
+                why,
+            ));
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ fn case(name: &str) -> Case {
 }
 
 /// The faults, each with a case that shows it and the rule that it breaks.
-const FAULTS: [(Fault, &str, Rule); 41] = [
+const FAULTS: [(Fault, &str, Rule); 42] = [
     (Fault::Garbage, "handshake", rules::READABLE),
     (Fault::BytesBehindCapsules, "handshake", rules::READABLE),
     (Fault::OtherVersion, "handshake", rules::VERSION),
@@ -33,6 +33,7 @@ const FAULTS: [(Fault, &str, Rule); 41] = [
     (Fault::PartMissing, "split", rules::PARTS),
     (Fault::PartsDisagree, "split", rules::PARTS),
     (Fault::LongDatagram, "split", rules::FITS),
+    (Fault::TinyMtu, "split", rules::FITS),
     (Fault::NoResend, "loss", rules::RECOVERED),
     (Fault::Lost, "transfer-unreliable", rules::ARRIVED),
     (Fault::EchoMissing, "transfer-reliable", rules::ECHOED),

@@ -30,7 +30,7 @@ fn carried(kind: Kind, count: u32) -> (Vec<Vec<u8>>, Capture) {
     while let Ok((len, _)) = server.recv_from(&mut buffer) {
         arrived.push(buffer[..len].to_vec());
     }
-    (arrived, proxy.finish())
+    (arrived, proxy.finish().expect("a capture"))
 }
 
 fn count(capture: &Capture, fate: Fate) -> usize {
@@ -51,7 +51,8 @@ fn a_clean_path_passes_everything_in_order_and_answers_reach_the_client() {
     let (len, front) = server.recv_from(&mut buffer).expect("a socket");
     server.send_to(&buffer[..len], front).expect("a socket");
     assert_eq!(client.recv_from(&mut buffer).expect("a socket"), (len, proxy.address));
-    let ends: Vec<End> = proxy.finish().records.iter().map(|record| record.from).collect();
+    let ends: Vec<End> =
+        proxy.finish().expect("a capture").records.iter().map(|record| record.from).collect();
     assert_eq!(ends, [End::Client, End::Server]);
 }
 

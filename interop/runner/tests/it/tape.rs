@@ -24,6 +24,7 @@ pub(crate) enum Fault {
     OtherCookie,
     Reply1RaisesMtu,
     Reply2RaisesMtu,
+    TinyMtu,
     NumberTwice,
     ChangedResend,
     AckOfUnsent,
@@ -176,7 +177,9 @@ impl Tape {
         if self.has(Fault::Refusal) {
             self.put(Server, wire::refusal(0x14, 1));
         } else if !self.has(Fault::NoReply2) {
-            let agreed = mtu + more(self.has(Fault::Reply2RaisesMtu));
+            let raised = mtu + more(self.has(Fault::Reply2RaisesMtu));
+            // Less than the headers of a datagram.
+            let agreed = if self.has(Fault::TinyMtu) { 20 } else { raised };
             self.put(Server, wire::reply_2(1, address(), agreed));
         }
         let request = self.control(Client, wire::connection_request(2, 5, b""));
