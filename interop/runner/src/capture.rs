@@ -4,6 +4,21 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
+/// The first word of a pcap file with times in microseconds.
+const PCAP_MAGIC: u32 = 0xa1b2_c3d4;
+/// Version 2.4 of the format.
+const PCAP_VERSION: u32 = 0x0004_0002;
+/// The longest packet of IP.
+const LONGEST_PACKET: u32 = 65_535;
+/// The type of packets without a header of a link.
+const RAW_IP: u32 = 101;
+/// The length of the headers of IPv4 and UDP.
+const HEADERS: u16 = 28;
+/// The length of the header of UDP.
+const UDP_HEADER: u16 = 8;
+/// The port of the client in a pcap file; the server has the next one, 19132, by which Wireshark knows RakNet.
+const CLIENT_PORT: u16 = 19_131;
+
 /// The end of the path that sent a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -111,8 +126,7 @@ impl Capture {
     ///
     /// When the writer fails.
     pub fn write_pcap(&self, out: &mut impl Write) -> io::Result<()> {
-        // Raw IP packets, with times in microseconds.
-        for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 101] {
+        for word in [PCAP_MAGIC, PCAP_VERSION, 0, 0, LONGEST_PACKET, RAW_IP] {
             out.write_all(&word.to_le_bytes())?;
         }
         for record in &self.records {
@@ -134,15 +148,17 @@ fn ip_packet(record: &Record) -> Vec<u8> {
         End::Server => (2, 1),
     };
     let len = record.bytes.len() as u16;
+    // Version 4 and a header of five words.
     let mut out = vec![0x45, 0];
-    out.extend((len + 28).to_be_bytes());
+    out.extend((len + HEADERS).to_be_bytes());
+    // No fragments, 64 hops, protocol 17 (UDP), and room for the checksum.
     out.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, source, 10, 0, 0, target]);
     let sum = out.chunks(2).fold(0_u32, |sum, pair| sum + u32::from(u16::from_be_bytes([pair[0], pair[1]])));
     let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
     out[10..12].copy_from_slice(&checksum.to_be_bytes());
-    out.extend((19_131 + u16::from(source)).to_be_bytes());
-    out.extend((19_131 + u16::from(target)).to_be_bytes());
-    out.extend((len + 8).to_be_bytes());
+    out.extend((CLIENT_PORT + u16::from(source) - 1).to_be_bytes());
+    out.extend((CLIENT_PORT + u16::from(target) - 1).to_be_bytes());
+    out.extend((len + UDP_HEADER).to_be_bytes());
     out.extend([0, 0]);
     out.extend(&record.bytes);
     out

@@ -15,6 +15,9 @@ pub const RELIABILITIES: [(&str, u8); 8] = [
     ("reliable-ordered-with-receipt", 3),
 ];
 
+/// The seconds in which a client that gave up ends before it is stopped.
+const TIME_TO_END: u64 = 3;
+
 /// A test case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
@@ -105,7 +108,7 @@ pub const ALL: [Case; 17] = [
     },
     Case {
         name: "goodbye",
-        about: "the client's disconnection arrives, is acknowledged, and ends all other traffic",
+        about: "the client's message 15 is acknowledged, and the server sends nothing after it",
         ..BASE
     },
     Case {
@@ -120,7 +123,7 @@ pub const ALL: [Case; 17] = [
 ];
 
 impl Case {
-    /// Returns whether the case judges the end of a connection, which takes a second of silence.
+    /// Returns whether the case judges the end of a connection, which takes some seconds of silence.
     #[must_use]
     pub fn is_about_the_end(&self) -> bool {
         self.name == "goodbye"
@@ -132,16 +135,16 @@ impl Case {
         self.name == "handshake"
     }
 
+    /// Returns whether the case judges the numbers of datagrams, which also needs resends.
+    #[must_use]
+    pub fn is_about_numbers(&self) -> bool {
+        self.is_about_the_handshake() || self.path == Kind::Loss
+    }
+
     /// Returns whether the case needs no connection.
     #[must_use]
     pub fn is_offline(&self) -> bool {
         self.count == 0
-    }
-
-    /// Returns whether the reliability of echoes is judged.
-    #[must_use]
-    pub fn is_transfer(&self) -> bool {
-        self.name.starts_with("transfer-")
     }
 
     /// Returns the variables of the environment that are the same for both peers.
@@ -154,7 +157,7 @@ impl Case {
             ("SIZE", self.size.to_string()),
             ("WINDOW", self.window.to_string()),
             ("PAUSE", self.pause.to_string()),
-            ("TIMEOUT", (self.limit - 3).to_string()),
+            ("TIMEOUT", (self.limit - TIME_TO_END).to_string()),
         ]
     }
 

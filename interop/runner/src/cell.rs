@@ -1,6 +1,6 @@
 //! Runs one cell of the matrix: a server, a client and a case.
 
-use crate::capture::Capture;
+use crate::capture::{Capture, End};
 use crate::finding::Broken;
 use crate::judge::{Task, judge};
 use crate::peers::{self, Peer, Start, Started, UNSUPPORTED};
@@ -13,8 +13,12 @@ use std::time::{Duration, Instant};
 
 /// The time for datagrams in flight after the client has exited.
 const REST: Duration = Duration::from_millis(200);
-/// The time in which a server must send nothing after its client has disconnected.
-const SILENCE: Duration = Duration::from_millis(1_500);
+/// The interval at which an idle end sends pings.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+/// The time in which a server that knows the end of its client must be silent: longer than the interval of pings, since a
+/// server that keeps the connection sends its next one only then.
+const SILENCE: Duration = Duration::from_secs(6);
+const _: () = assert!(SILENCE.as_millis() > PING_INTERVAL.as_millis());
 
 /// The result of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +40,7 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// The datagrams.
     pub capture: Capture,
-    /// The exit status of the client, if it exited by itself. It does not affect the result.
+    /// The exit status of the client, if it ended by itself. It tells programs that do not start from silent ones.
     pub client_status: Option<i32>,
     /// The duration.
     pub took: Duration,
@@ -46,6 +50,15 @@ impl Outcome {
     fn without_capture(verdict: Verdict, began: Instant) -> Self {
         Self { verdict, capture: Capture::default(), client_status: None, took: began.elapsed() }
     }
+}
+
+/// Returns the reason why a client that sent no datagram counts as one that did not start.
+fn not_started(status: Option<i32>, capture: &Capture) -> Option<String> {
+    let status = status.filter(|&status| status != 0 && capture.of(End::Client).next().is_none())?;
+    Some(match status {
+        UNSUPPORTED => peers::ALWAYS_SUPPORTED.to_owned(),
+        _ => format!("the client ended with status {status} before it sent a datagram"),
+    })
 }
 
 /// Runs a cell; the programs print into the log.
@@ -63,22 +76,24 @@ pub fn run(server: &Peer, client: &Peer, task: &Task, seed: u64, log: Option<&Pa
             return Ok(Outcome::without_capture(verdict, began));
         }
         Started::Failed(why) => {
-            let verdict = Verdict::Fail(Broken::missing(rules::STARTED, why));
+            let verdict = Verdict::Fail(Broken::missing(rules::STARTED, End::Server, why));
             return Ok(Outcome::without_capture(verdict, began));
         }
     };
     let proxy = Proxy::start(running.address, task.case.path, seed)?;
     let status = peers::dial(client, &start, proxy.address)?;
-    let is_unsupported = status.and_then(|status| status.code()) == Some(UNSUPPORTED);
+    let client_status = status.as_ref().and_then(ExitStatus::code);
+    let is_unsupported = client_status == Some(UNSUPPORTED) && !task.case.is_about_the_handshake();
     if !is_unsupported {
         std::thread::sleep(if task.case.is_about_the_end() { SILENCE } else { REST });
     }
     let capture = proxy.finish()?;
     let verdict = if is_unsupported {
         Verdict::Unsupported(format!("the client {} does not support it", client.name))
+    } else if let Some(why) = not_started(client_status, &capture) {
+        Verdict::Fail(Broken::missing(rules::STARTED, End::Client, why))
     } else {
         judge(task, &capture).map_or_else(Verdict::Fail, |()| Verdict::Pass)
     };
-    let client_status = status.as_ref().and_then(ExitStatus::code);
     Ok(Outcome { verdict, capture, client_status, took: began.elapsed() })
 }

@@ -1,13 +1,22 @@
 //! Datagrams and messages of a capture.
 
 use crate::capture::{Capture, End};
-use crate::finding::Broken;
+use crate::finding::{Broken, By};
 use crate::rules::{self, Rule};
 use rakwire_conformance::wire::{self, Capsule, Datagram, id};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A capsule and its offset in the datagram.
+/// The bytes of a datagram before its capsules: the flags and the number.
+pub const DATAGRAM_HEADER: usize = 4;
+/// The offset of the number in a datagram.
+pub const NUMBER: usize = 1;
+/// The offset of the ranges in an acknowledgement.
+pub const RANGES: usize = 3;
+/// A capsule has at least a byte of flags, two of its length, and one of its message.
+const SHORTEST_CAPSULE: usize = 4;
+
+/// A capsule and its place in the datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// The offset of its first byte.
@@ -62,7 +71,7 @@ pub fn dissect(bytes: &[u8]) -> Packet {
         Some(Datagram::Ack(records)) => Packet::Ack(records),
         Some(Datagram::Nak(records)) => Packet::Nak(records),
         Some(Datagram::Data { number, capsules, .. }) => {
-            let mut offset = 4;
+            let mut offset = DATAGRAM_HEADER;
             let capsules = capsules.into_iter().map(|capsule| {
                 let placed = Placed { offset, capsule };
                 let mut written = Vec::new();
@@ -71,9 +80,9 @@ pub fn dissect(bytes: &[u8]) -> Packet {
                 placed
             });
             let capsules: Vec<_> = capsules.collect();
-            // Fewer than four bytes cannot be a capsule, and trailing zeros are harmless.
+            // Fewer bytes are no capsule, and zeros at the end do no harm.
             let rest = bytes.get(offset..).unwrap_or_default();
-            let is_harmless = rest.len() < 4 || rest.iter().all(|&byte| byte == 0);
+            let is_harmless = rest.len() < SHORTEST_CAPSULE || rest.iter().all(|&byte| byte == 0);
             Packet::Data { number, capsules, broken: (!is_harmless).then_some(offset) }
         }
     }
@@ -82,7 +91,9 @@ pub fn dissect(bytes: &[u8]) -> Packet {
 /// A message of a connection, reassembled from its parts.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// The index of its first datagram in the capture.
+    /// Its sender.
+    pub from: End,
+    /// The place of its first datagram in the capture.
     pub record: usize,
     /// The offset of its capsule in that datagram.
     pub offset: usize,
@@ -119,10 +130,16 @@ impl Message {
         Some(u32::from_be_bytes(self.bytes().get(1..5)?.try_into().ok()?))
     }
 
-    /// Returns a finding that this message breaks a rule.
+    /// Returns the finding that its sender breaks a rule with it.
     #[must_use]
     pub fn breaks(&self, rule: Rule, why: impl Into<String>) -> Broken {
-        Broken::at(rule, self.record, self.offset, why)
+        self.shows(rule, self.from, why)
+    }
+
+    /// Returns the finding that an end breaks a rule about it.
+    #[must_use]
+    pub fn shows(&self, rule: Rule, by: impl Into<By>, why: impl Into<String>) -> Broken {
+        Broken::at(rule, by, self.record, self.offset, why)
     }
 
     /// Returns whether it is an application message.
@@ -171,14 +188,14 @@ pub fn messages(capture: &Capture, from: End) -> Result<Vec<Message>, Broken> {
                 })
         });
         if let Some(why) = conflict {
-            return Err(Broken::at(rules::PARTS, piece.record, piece.placed.offset, why));
+            return Err(Broken::at(rules::PARTS, from, piece.record, piece.placed.offset, why));
         }
         group.push(piece);
         if group.len() as u64 == u64::from(split.count) {
             open.remove(&key);
         }
     }
-    Ok(groups.into_iter().filter_map(|pieces| joined(capture, pieces)).collect())
+    Ok(groups.into_iter().filter_map(|pieces| joined(capture, from, pieces)).collect())
 }
 
 /// Returns each capsule of one end once; resends are noted in the first.
@@ -193,7 +210,7 @@ fn pieces(capture: &Capture, from: End) -> Result<Vec<Piece>, Broken> {
             if let Some(first) = known.and_then(|&index| pieces.get_mut(index)) {
                 if first.placed.capsule != placed.capsule {
                     let why = format!("message number {} had other content before", placed.capsule.number);
-                    return Err(Broken::at(rules::SAME_RESEND, record, placed.offset, why));
+                    return Err(Broken::at(rules::SAME_RESEND, from, record, placed.offset, why));
                 }
                 first.arrived = first.arrived.into_iter().chain(sent.arrived()).min();
                 first.carriers.push(record);
@@ -209,7 +226,7 @@ fn pieces(capture: &Capture, from: End) -> Result<Vec<Piece>, Broken> {
 }
 
 /// Joins the parts of a message.
-fn joined(capture: &Capture, mut pieces: Vec<Piece>) -> Option<Message> {
+fn joined(capture: &Capture, from: End, mut pieces: Vec<Piece>) -> Option<Message> {
     let index = |piece: &Piece| piece.placed.capsule.split.map_or(0, |split| split.index);
     let (record, offset) = pieces.first().map(|piece| (piece.record, piece.placed.offset))?;
     pieces.sort_by_key(index);
@@ -221,6 +238,7 @@ fn joined(capture: &Capture, mut pieces: Vec<Piece>) -> Option<Message> {
     let mut carriers: Vec<usize> = pieces.iter().flat_map(|piece| piece.carriers.iter().copied()).collect();
     carriers.sort_unstable();
     Some(Message {
+        from,
         record,
         offset,
         at: capture.records.get(record)?.at,

@@ -1,14 +1,52 @@
 //! Findings of the judges.
 
+use crate::capture::End;
 use crate::rules::Rule;
+use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// The end that broke a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// The client.
+    Client,
+    /// The server.
+    Server,
+    /// Either of them, or the two together: the capture does not show which.
+    #[default]
+    Both,
+}
+
+impl By {
+    /// Returns its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::Both => "both",
+        }
+    }
+}
+
+impl From<End> for By {
+    fn from(end: End) -> Self {
+        match end {
+            End::Client => Self::Client,
+            End::Server => Self::Server,
+        }
+    }
+}
 
 /// A rule that a capture breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// The rule.
     pub rule: Rule,
-    /// The index of the datagram in the capture, unless the rule is broken by a missing datagram.
+    /// The end that broke it.
+    pub by: By,
+    /// The place of the datagram in the capture, if a datagram breaks the rule rather than the lack of one.
     pub record: Option<usize>,
     /// The offset in the datagram.
     pub offset: usize,
@@ -19,14 +57,14 @@ pub struct Broken {
 impl Broken {
     /// A rule that a datagram breaks.
     #[must_use]
-    pub fn at(rule: Rule, record: usize, offset: usize, why: impl Into<String>) -> Self {
-        Self { rule, record: Some(record), offset, why: why.into() }
+    pub fn at(rule: Rule, by: impl Into<By>, record: usize, offset: usize, why: impl Into<String>) -> Self {
+        Self { rule, by: by.into(), record: Some(record), offset, why: why.into() }
     }
 
     /// A rule that is broken because a datagram is missing.
     #[must_use]
-    pub fn missing(rule: Rule, why: impl Into<String>) -> Self {
-        Self { rule, record: None, offset: 0, why: why.into() }
+    pub fn missing(rule: Rule, by: impl Into<By>, why: impl Into<String>) -> Self {
+        Self { rule, by: by.into(), record: None, offset: 0, why: why.into() }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::cases::Case;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,6 +12,11 @@ use std::time::{Duration, Instant};
 
 /// The exit status of a program that does not support its task.
 pub const UNSUPPORTED: i32 = 127;
+/// The finding about a program that ends with [`UNSUPPORTED`] in the case `handshake`, as shells do for a missing program.
+pub const ALWAYS_SUPPORTED: &str =
+    "status 127, although every peer supports the case handshake: a program or its interpreter is missing";
+/// The first word of the line that a server prints when it listens.
+const READY: &str = "ready";
 /// The time in which a server must print its line.
 const READY_TIME: Duration = Duration::from_secs(30);
 /// The time in which a server must exit after its standard input is closed.
@@ -129,7 +134,7 @@ pub enum Started {
     Ready(Server),
     /// It does not support the case.
     Unsupported,
-    /// It ended, or printed nothing.
+    /// It ended, or did not print its line.
     Failed(String),
 }
 
@@ -141,17 +146,27 @@ pub struct Server {
     pub address: SocketAddr,
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
+impl Server {
+    /// Waits for its end for a moment, and returns its exit status.
+    fn end(&mut self) -> io::Result<Option<i32>> {
         drop(self.child.stdin.take());
         let began = Instant::now();
         while began.elapsed() < END_TIME {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status.code());
             }
             std::thread::sleep(POLL);
         }
-        // It may have exited in the meantime.
+        Ok(None)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if matches!(self.end(), Ok(Some(_))) {
+            return;
+        }
+        // It may have ended in the meantime.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -166,37 +181,50 @@ pub fn serve(peer: &Peer, start: &Start<'_>) -> io::Result<Started> {
     let address = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
     let mut command = start.command(peer, Role::Server, address)?;
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    let lines = first_line(&mut child);
+    let lines = ready_line(&mut child, start.log)?;
     let mut server = Server { child, address };
     Ok(match lines.recv_timeout(READY_TIME) {
         Ok(()) => {
             wait_for_pong(address)?;
-            Started::Ready(server)
-        }
-        Err(RecvTimeoutError::Timeout) => Started::Failed("the server printed no line".to_owned()),
-        Err(RecvTimeoutError::Disconnected) => match server.child.wait()?.code() {
-            Some(UNSUPPORTED) => Started::Unsupported,
-            code => {
-                Started::Failed(format!("the server ended with status {code:?} before it printed a line"))
+            match server.child.try_wait()? {
+                None => Started::Ready(server),
+                Some(status) => Started::Failed(format!("the server printed `{READY}` and ended: {status}")),
             }
+        }
+        Err(RecvTimeoutError::Timeout) => Started::Failed(format!("the server printed no line `{READY}`")),
+        Err(RecvTimeoutError::Disconnected) => match server.end()? {
+            Some(UNSUPPORTED) if start.case.is_about_the_handshake() => {
+                Started::Failed(ALWAYS_SUPPORTED.to_owned())
+            }
+            Some(UNSUPPORTED) => Started::Unsupported,
+            Some(code) => {
+                Started::Failed(format!("the server ended with status {code} before it printed `{READY}`"))
+            }
+            None => Started::Failed(format!("the server closed its output before it printed `{READY}`")),
         },
     })
 }
 
-/// Reports the first line of a program, and reads all others, since a full pipe would block it.
-fn first_line(child: &mut Child) -> Receiver<()> {
+/// Reports the line by which a program says that it listens, and copies its output into the log to the end, since a full
+/// pipe would block it.
+fn ready_line(child: &mut Child, log: Option<&Path>) -> io::Result<Receiver<()>> {
     let (ready, lines) = mpsc::channel();
     let output = child.stdout.take();
+    let mut log = log.map(|path| File::options().create(true).append(true).open(path)).transpose()?;
     std::thread::spawn(move || {
         for line in output.map(BufReader::new).into_iter().flat_map(BufReader::lines) {
-            if line.is_err() {
-                break;
+            let Ok(line) = line else { break };
+            if line.split_whitespace().next() == Some(READY) {
+                // Only the first line is waited for.
+                let _ = ready.send(());
             }
-            // The caller waits only for the first line.
-            let _ = ready.send(());
+            if let Some(log) = &mut log {
+                // The output goes on although the disk may be full.
+                let _ = writeln!(log, "{line}");
+            }
         }
     });
-    lines
+    Ok(lines)
 }
 
 /// Waits until a server answers a ping, because some print their line before they listen. Gives up on servers without pongs.

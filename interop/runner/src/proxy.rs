@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longer than any datagram of RakNet.
-const BUFFER: usize = 4_096;
-/// The interval at which delayed datagrams are checked.
+/// The longest datagram of UDP fits, since one that is cut off would look like a fault of its sender.
+const BUFFER: usize = 65_536;
+/// The interval at which held datagrams are checked.
 const POLL: Duration = Duration::from_millis(5);
 /// A delayed datagram is forwarded once this many others have overtaken it, or after this time.
 const OVERTAKEN_BY: u32 = 2;
@@ -115,7 +115,7 @@ struct Direction {
 
 impl Direction {
     fn run(mut self) {
-        let mut buffer = [0; BUFFER];
+        let mut buffer = vec![0; BUFFER];
         while !self.shared.has_ended.load(Ordering::Relaxed) {
             if let Some(bytes) = self.receive(&mut buffer) {
                 self.carry(bytes);

@@ -15,7 +15,13 @@ impl Rule {
     /// Returns whether a connection may work even if this rule is broken.
     #[must_use]
     pub fn is_formal(&self) -> bool {
-        [READABLE, COOKIE, MTU, FRESH_NUMBER, ACK_OF_SENT].contains(self)
+        [FITS, READABLE, ECHO_KIND, COOKIE, MTU, FRESH_NUMBER, ACK_OF_SENT].contains(self)
+    }
+
+    /// Returns whether no connection opened where this rule is the first that is broken.
+    #[must_use]
+    pub fn is_about_opening(&self) -> bool {
+        [STARTED, HANDSHAKE, VERSION].contains(self)
     }
 }
 
@@ -31,7 +37,7 @@ macro_rules! rules {
 }
 
 rules! {
-    STARTED = "started", "", "Both programs start, and the server prints a line when it listens.";
+    STARTED = "started", "", "Both programs start, the server prints `ready` when it listens, and the client sends a datagram.";
     HANDSHAKE = "handshake", "opening-a-connection", "The seven messages of the handshake arrive in their order.";
     VERSION = "version", "offline-messages", "Request 1 has the protocol version of the case.";
     PATH_MTU = "path-mtu", "connection-attempts", "The MTU of the connection fits the path.";
@@ -41,7 +47,6 @@ rules! {
     FITS = "fits", "sizes", "No datagram of the connection is longer than the MTU less 28 bytes.";
     ECHO_SAME = "echo-same", "splits", "Every echo has the bytes of its message.";
     ECHO_ONCE = "echo-once", "duplicates", "No message comes back twice.";
-    ECHO_KIND = "echo-kind", "capsules", "The server sends with the reliability of the case.";
     ORDER = "order", "ordering", "Ordering indices follow the order of the messages.";
     SEQUENCE = "sequence", "ordering", "Sequencing indices increase with the messages.";
     SAME_RESEND = "same-resend", "gaps", "A reliable message number is never reused for other content.";
@@ -56,12 +61,13 @@ rules! {
     ACKED = "acked", "acknowledgements", "Every reliable message that arrived is acknowledged.";
     GOODBYE = "goodbye", "keeping-and-closing-it", "The client ends its connection by message 15.";
     GOODBYE_ACKED = "goodbye-acked", "keeping-and-closing-it", "The server acknowledges message 15.";
-    SILENCE = "silence", "keeping-and-closing-it", "After message 15 the server sends only acknowledgements.";
-    READABLE = "readable", "datagrams", "Every datagram is an offline message, or a connection's datagram that decodes completely.";
+    SILENCE = "silence", "keeping-and-closing-it", "After message 15 the server sends nothing but acknowledgements.";
+    READABLE = "readable", "datagrams", "Every datagram is an offline message, or one of a connection that can be read to its end.";
+    ECHO_KIND = "echo-kind", "capsules", "The server sends with the reliability of the case.";
     COOKIE = "cookie", "cookies", "Request 2 returns the cookie of reply 1, if that has one.";
     MTU = "mtu", "connection-attempts", "No reply raises the MTU above that of its request.";
-    FRESH_NUMBER = "fresh-number", "gaps", "Every data datagram has a new number, even when it carries a resend.";
-    ACK_OF_SENT = "ack-of-sent", "acknowledgements", "An acknowledgement names only datagrams that were sent.";
+    FRESH_NUMBER = "fresh-number", "gaps", "Every data datagram has a new number, also when it carries a resend.";
+    ACK_OF_SENT = "ack-of-sent", "acknowledgements", "An acknowledgement names only datagrams that arrived.";
     PONG = "pong", "unconnected-pings", "A ping is answered by a pong with its time.";
     ADVERTISEMENT = "advertisement", "offline-messages", "The pong has data, fewer than 400 bytes.";
 }

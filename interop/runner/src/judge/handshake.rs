@@ -8,8 +8,23 @@ use crate::rules;
 use rakwire_conformance::wire::{self, Reply1, Reply2, Request2, UDP_OVERHEAD, id};
 use std::time::Duration;
 
+/// The length of an id with the 16 bytes that mark offline messages.
+const OFFLINE_HEADER: usize = 17;
 /// The offset of the version in request 1.
-const VERSION: usize = 17;
+const VERSION: usize = OFFLINE_HEADER;
+/// The offset of the cookie in request 2.
+const COOKIE: usize = OFFLINE_HEADER;
+/// The offset of the MTU in a reply 1 without a cookie: behind a GUID and the byte about security.
+const REPLY_1_MTU: usize = OFFLINE_HEADER + 9;
+/// The length of a cookie.
+const COOKIE_LEN: usize = 4;
+/// The offset of the address of the client in reply 2, which precedes the MTU: behind a GUID.
+const REPLY_2_ADDRESS: usize = OFFLINE_HEADER + 8;
+/// Messages by which a server refuses: connection attempt failed, already connected, no free connections, banned,
+/// incompatible protocol version, and address connected recently.
+const REFUSALS: [u8; 6] = [0x11, 0x12, 0x14, 0x17, 0x19, 0x1a];
+/// The id of a connection request.
+const CONNECTION_REQUEST: u8 = 0x09;
 
 /// A step of the handshake in the capture.
 #[derive(Clone, Copy, Debug)]
@@ -37,15 +52,18 @@ fn find<'a>(
 /// Returns the missing step, with the server's refusal if it sent one.
 fn missing(capture: &Capture, from: End, name: &str) -> Broken {
     let refusal = capture.of(End::Server).find_map(|(record, sent)| {
-        let is_one = |id: &u8| matches!(id, 0x11 | 0x12 | 0x14 | 0x17 | 0x19 | 0x1a);
-        wire::offline_id(&sent.bytes).filter(is_one).map(|id| (record, id))
+        wire::offline_id(&sent.bytes).filter(|id| REFUSALS.contains(id)).map(|id| (record, id))
     });
     let why = format!("no {name} of the {} arrived in its turn", from.name());
     match refusal {
-        Some((record, id)) => {
-            Broken::at(rules::HANDSHAKE, record, 0, format!("{why}, and the server refuses by {id:02x}"))
-        }
-        None => Broken::missing(rules::HANDSHAKE, why),
+        Some((record, id)) => Broken::at(
+            rules::HANDSHAKE,
+            End::Server,
+            record,
+            0,
+            format!("{why}, and the server refuses by {id:02x}"),
+        ),
+        None => Broken::missing(rules::HANDSHAKE, from, why),
     }
 }
 
@@ -80,18 +98,22 @@ pub(super) fn check<'a>(task: &Task, capture: &'a Capture) -> Result<Handshake<'
     let version = request_1.bytes.get(VERSION).copied().unwrap_or_default();
     if version != task.protocol {
         let why = format!("version {version} instead of {}", task.protocol);
-        return Err(Broken::at(rules::VERSION, request_1.record, VERSION, why));
+        return Err(Broken::at(rules::VERSION, End::Client, request_1.record, VERSION, why));
     }
     let reply_1 = find(capture, End::Server, request_1.arrived, "reply 1", is_offline(id::REPLY_1))?;
     let request_2 = find(capture, End::Client, reply_1.arrived, "request 2", is_offline(id::REQUEST_2))?;
     let reply_2 = find(capture, End::Server, request_2.arrived, "reply 2", is_offline(id::REPLY_2))?;
-    let cut_off = |step: &Step<'_>, name: &str| {
-        Broken::at(rules::HANDSHAKE, step.record, step.bytes.len(), format!("{name} is cut off"))
+    let cut_off = |from, step: &Step<'_>, name: &str| {
+        Broken::at(rules::HANDSHAKE, from, step.record, step.bytes.len(), format!("{name} is cut off"))
     };
-    let offered = wire::read_reply_1(reply_1.bytes).ok_or_else(|| cut_off(&reply_1, "reply 1"))?;
-    let asked = wire::read_request_2(request_2.bytes).ok_or_else(|| cut_off(&request_2, "request 2"))?;
-    let agreed = wire::read_reply_2(reply_2.bytes).ok_or_else(|| cut_off(&reply_2, "reply 2"))?;
-    let request = find(capture, End::Client, reply_2.arrived, "connection request 09", carries(0x09))?;
+    let offered =
+        wire::read_reply_1(reply_1.bytes).ok_or_else(|| cut_off(End::Server, &reply_1, "reply 1"))?;
+    let asked =
+        wire::read_request_2(request_2.bytes).ok_or_else(|| cut_off(End::Client, &request_2, "request 2"))?;
+    let agreed =
+        wire::read_reply_2(reply_2.bytes).ok_or_else(|| cut_off(End::Server, &reply_2, "reply 2"))?;
+    let request =
+        find(capture, End::Client, reply_2.arrived, "connection request 09", carries(CONNECTION_REQUEST))?;
     let accepted = find(capture, End::Server, request.arrived, "acceptance 10", carries(id::ACCEPTED))?;
     find(capture, End::Client, accepted.arrived, "message 13", carries(id::NEW_INCOMING))?;
     Ok(Handshake { capture, reply_1, request_2, reply_2, offered, asked, agreed })
@@ -124,7 +146,7 @@ impl Handshake<'_> {
             Some(cookie) => format!("{cookie:08x} is no cookie of a reply 1"),
             None => "it has no cookie".to_owned(),
         };
-        Err(Broken::at(rules::COOKIE, self.request_2.record, 17, why))
+        Err(Broken::at(rules::COOKIE, End::Client, self.request_2.record, COOKIE, why))
     }
 
     /// Checks the MTU of both replies against the requests before them.
@@ -139,13 +161,13 @@ impl Handshake<'_> {
             .unwrap_or_default();
         if usize::from(self.offered.mtu) > probed {
             let why = format!("reply 1 offers {} after requests of at most {probed}", self.offered.mtu);
-            let offset = if self.offered.cookie.is_some() { 30 } else { 26 };
-            return Err(Broken::at(rules::MTU, self.reply_1.record, offset, why));
+            let offset = REPLY_1_MTU + self.offered.cookie.map_or(0, |_| COOKIE_LEN);
+            return Err(Broken::at(rules::MTU, End::Server, self.reply_1.record, offset, why));
         }
         if self.agreed.mtu > self.asked.mtu {
             let why = format!("reply 2 says {} to a request for {}", self.agreed.mtu, self.asked.mtu);
-            let offset = 25 + wire::address_len(self.agreed.client);
-            return Err(Broken::at(rules::MTU, self.reply_2.record, offset, why));
+            let offset = REPLY_2_ADDRESS + wire::address_len(self.agreed.client);
+            return Err(Broken::at(rules::MTU, End::Server, self.reply_2.record, offset, why));
         }
         Ok(())
     }

@@ -31,14 +31,16 @@ pub fn judge(task: &Task, capture: &Capture) -> Result<(), Broken> {
     transport::mtu_of_path(case, &talk)?;
     // Wrong datagrams are reported before missing ones, which may be their consequence.
     messages::sent(case, &talk)?;
-    messages::echoed(case, &talk)?;
+    transport::fits(&talk)?;
+    messages::echoed(&talk)?;
     messages::indices(case, &talk)?;
     transport::recovered(case, &talk)?;
     messages::arrived(&talk)?;
-    messages::all_sent(case, &talk)?;
+    // A connection that ended in the pause has no last message.
     if case.pause > 0 {
         closing::idle(case, &talk)?;
     }
+    messages::all_sent(case, &talk)?;
     messages::all_echoed(case, &talk)?;
     transport::path(case, &talk)?;
     transport::acknowledged(&talk)?;
@@ -46,8 +48,11 @@ pub fn judge(task: &Task, capture: &Capture) -> Result<(), Broken> {
         closing::goodbye(&talk)?;
     }
     transport::readable(capture)?;
+    messages::echo_kinds(case, &talk)?;
     if case.is_about_the_handshake() {
         handshake.formal()?;
+    }
+    if case.is_about_numbers() {
         transport::fresh_numbers(capture)?;
         transport::acknowledgements_of_sent(capture)?;
     }

@@ -7,6 +7,8 @@ use rakwire_conformance::wire::{self, id};
 
 /// The data of a pong have fewer bytes than this.
 const DATA_LIMIT: usize = 400;
+/// The place of the time in a ping or pong.
+const TIME: std::ops::Range<usize> = 1..9;
 /// The offset of the data in a pong.
 const DATA: usize = 33;
 
@@ -16,12 +18,12 @@ pub(super) fn ping(capture: &Capture) -> Result<(), Broken> {
         .of(End::Client)
         .filter(|(_, sent)| matches!(wire::offline_id(&sent.bytes), Some(id::PING | id::PING_OPEN)))
         .filter_map(|(_, sent)| {
-            let time = sent.bytes.get(1..9)?.try_into().ok()?;
+            let time = sent.bytes.get(TIME)?.try_into().ok()?;
             Some((u64::from_be_bytes(time), sent.arrived()?))
         })
         .collect();
     if times.is_empty() {
-        return Err(Broken::missing(rules::PONG, "the client sent no ping"));
+        return Err(Broken::missing(rules::PONG, End::Client, "the client sent no ping"));
     }
     let mut found = None;
     for (record, sent) in capture.of(End::Server) {
@@ -29,17 +31,19 @@ pub(super) fn ping(capture: &Capture) -> Result<(), Broken> {
         if !times.iter().any(|&(time, at)| time == pong.time && at <= sent.at) {
             return Err(Broken::at(
                 rules::PONG,
+                End::Server,
                 record,
-                1,
+                TIME.start,
                 format!("no ping before it has the time {}", pong.time),
             ));
         }
         found = found.or(Some((record, pong)));
     }
-    let (record, pong) = found.ok_or_else(|| Broken::missing(rules::PONG, "the server sent no pong"))?;
+    let (record, pong) =
+        found.ok_or_else(|| Broken::missing(rules::PONG, End::Server, "the server sent no pong"))?;
     if !(1..DATA_LIMIT).contains(&pong.data.len()) {
         let why = format!("{} bytes of data", pong.data.len());
-        return Err(Broken::at(rules::ADVERTISEMENT, record, DATA, why));
+        return Err(Broken::at(rules::ADVERTISEMENT, End::Server, record, DATA, why));
     }
     Ok(())
 }

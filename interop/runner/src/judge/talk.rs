@@ -3,6 +3,7 @@
 use crate::capture::{Capture, End};
 use crate::cases::Case;
 use crate::dissect::Message;
+use rakwire_conformance::wire::id;
 
 /// A case with the protocol version of the pair.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,11 @@ impl Talk<'_> {
             End::Client => &self.client,
             End::Server => &self.server,
         }
+    }
+
+    /// Returns the message by which an end closes the connection.
+    pub(super) fn goodbye_of(&self, end: End) -> Option<&Message> {
+        self.of(end).iter().find(|message| message.id() == Some(id::DISCONNECTION))
     }
 
     /// Returns the messages of applications.

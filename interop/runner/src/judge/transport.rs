@@ -3,16 +3,19 @@
 use super::talk::Talk;
 use crate::capture::{Capture, End, Fate, Record};
 use crate::cases::Case;
-use crate::dissect::{Message, Packet, dissect};
-use crate::finding::Broken;
+use crate::dissect::{Message, NUMBER, Packet, RANGES, dissect};
+use crate::finding::{Broken, By};
 use crate::path::{self, Kind, NARROW_MTU};
 use crate::rules;
-use rakwire_conformance::wire::{UDP_OVERHEAD, id};
+use rakwire_conformance::wire::UDP_OVERHEAD;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The time that a receiver has to acknowledge; messages that arrive later are not judged. Some delay their first one by 1.5 s.
 const ACKNOWLEDGEMENT_TIME: Duration = Duration::from_millis(2_500);
+
+/// A sender may wait this long before it sends a reliable message again.
+const RESEND_TIME: Duration = Duration::from_secs(2);
 
 /// Checks that every datagram can be read.
 pub(super) fn readable(capture: &Capture) -> Result<(), Broken> {
@@ -24,6 +27,7 @@ pub(super) fn readable(capture: &Capture) -> Result<(), Broken> {
         };
         return Err(Broken::at(
             rules::READABLE,
+            sent.from,
             record,
             offset,
             format!("{why}, sent by the {}", sent.from.name()),
@@ -40,36 +44,40 @@ pub(super) fn fresh_numbers(capture: &Capture) -> Result<(), Broken> {
             let Packet::Data { number, .. } = dissect(&sent.bytes) else { continue };
             if let Some(before) = used.insert(number, record) {
                 let why = format!("the {} numbered datagram {before} {number} too", end.name());
-                return Err(Broken::at(rules::FRESH_NUMBER, record, 1, why));
+                return Err(Broken::at(rules::FRESH_NUMBER, end, record, NUMBER, why));
             }
         }
     }
     Ok(())
 }
 
-/// Checks that acknowledgements name only datagrams that had been sent.
+/// Checks that acknowledgements name only datagrams that had arrived.
 pub(super) fn acknowledgements_of_sent(capture: &Capture) -> Result<(), Broken> {
-    let mut newest: [Option<u32>; 2] = [None, None];
-    for (record, sent) in capture.records.iter().enumerate() {
-        let (own, other) = (sent.from as usize, sent.from.other() as usize);
-        match dissect(&sent.bytes) {
-            Packet::Data { number, .. } => newest[own] = newest[own].max(Some(number)),
-            Packet::Ack(ranges) => {
-                let last = ranges.iter().map(|range| range.1).max();
-                if last > newest[other] {
-                    let why = format!(
-                        "the {} acknowledges {} when {} was the newest",
-                        sent.from.name(),
-                        last.unwrap_or_default(),
-                        newest[other].map_or_else(|| "none".to_owned(), |number| number.to_string())
-                    );
-                    return Err(Broken::at(rules::ACK_OF_SENT, record, 3, why));
-                }
+    for end in [End::Client, End::Server] {
+        let arrivals = arrivals_of(capture, end.other());
+        for (record, sent) in capture.of(end) {
+            let Packet::Ack(ranges) = dissect(&sent.bytes) else { continue };
+            let has_arrived = |number: &u32| arrivals.get(number).is_some_and(|&at| at <= sent.at);
+            let mut numbers = ranges.into_iter().flat_map(|(first, last)| first..=last);
+            if let Some(number) = numbers.find(|number| !has_arrived(number)) {
+                let why = format!("the {} acknowledges {number}, which had not arrived", end.name());
+                return Err(Broken::at(rules::ACK_OF_SENT, end, record, RANGES, why));
             }
-            _ => {}
         }
     }
     Ok(())
+}
+
+/// Returns the time of the first arrival of each datagram number of an end.
+fn arrivals_of(capture: &Capture, from: End) -> BTreeMap<u32, Duration> {
+    let mut arrivals = BTreeMap::new();
+    for (_, sent) in capture.of(from) {
+        if let (Packet::Data { number, .. }, Some(at)) = (dissect(&sent.bytes), sent.arrived()) {
+            let first = arrivals.entry(number).or_insert(at);
+            *first = at.min(*first);
+        }
+    }
+    arrivals
 }
 
 /// Returns the acknowledgements that reached an end: time, first and last number.
@@ -110,15 +118,14 @@ pub(super) fn acknowledged(talk: &Talk<'_>) -> Result<(), Broken> {
     for end in [End::Client, End::Server] {
         let last = talk.capture.of(end.other()).last().map_or(Duration::ZERO, |(_, sent)| sent.at);
         // A receiver that has ended the connection may no longer acknowledge.
-        let goodbye = talk.of(end.other()).iter().find(|message| message.id() == Some(id::DISCONNECTION));
-        let receiver_left = goodbye.map_or(last, |goodbye| goodbye.at);
+        let receiver_left = talk.goodbye_of(end.other()).map_or(last, |goodbye| goodbye.at);
         let deadline = receiver_left.saturating_sub(ACKNOWLEDGEMENT_TIME);
         let ranges = acknowledged_ranges(talk.capture, end);
         for message in talk.of(end).iter().filter(|message| message.capsule.is_reliable()) {
             let is_due = message.arrived.is_some_and(|arrived| arrived < deadline);
             if is_due && time_in(talk.capture, &ranges, message).is_none() {
                 let why = format!("the {} acknowledged no datagram of this message", end.other().name());
-                return Err(message.breaks(rules::ACKED, why));
+                return Err(message.shows(rules::ACKED, end.other(), why));
             }
         }
     }
@@ -140,7 +147,7 @@ pub(super) fn path(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
         });
         if !met {
             let why = format!("no message of the {} met the fault of the path", end.name());
-            return Err(Broken::missing(rules::TOUCHED, why));
+            return Err(Broken::missing(rules::TOUCHED, end, why));
         }
     }
     Ok(())
@@ -156,7 +163,8 @@ pub(super) fn mtu_of_path(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     if case.path != Kind::Narrow || usize::from(talk.mtu) <= NARROW_MTU {
         return Ok(());
     }
-    Err(Broken::missing(rules::PATH_MTU, format!("an MTU of {} on a path of {NARROW_MTU}", talk.mtu)))
+    let why = format!("an MTU of {} on a path of {NARROW_MTU}", talk.mtu);
+    Err(Broken::missing(rules::PATH_MTU, By::Both, why))
 }
 
 /// Checks that no datagram of a connection is longer than its MTU allows.
@@ -171,6 +179,7 @@ pub(super) fn fits(talk: &Talk<'_>) -> Result<(), Broken> {
             );
             return Err(Broken::at(
                 rules::FITS,
+                sent.from,
                 record,
                 usize::from(talk.mtu).saturating_sub(UDP_OVERHEAD),
                 why,
@@ -178,6 +187,18 @@ pub(super) fn fits(talk: &Talk<'_>) -> Result<(), Broken> {
         }
     }
     Ok(())
+}
+
+/// Returns whether the receiver stayed for long enough after the last attempt that its sender had to try again.
+fn had_time(talk: &Talk<'_>, message: &Message) -> bool {
+    let attempts = message.carriers.iter().filter_map(|&record| talk.capture.records.get(record));
+    let last = attempts.map(|sent| sent.at).max().unwrap_or_default();
+    let receiver = message.from.other();
+    let stayed_until = match talk.goodbye_of(receiver) {
+        Some(goodbye) => goodbye.at,
+        None => talk.capture.of(receiver).last().map_or(Duration::ZERO, |(_, sent)| sent.at),
+    };
+    stayed_until > last + RESEND_TIME
 }
 
 /// Checks that reliable messages in dropped datagrams arrived later.
@@ -190,7 +211,8 @@ pub(super) fn recovered(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
             if message.arrived.is_none() {
                 let why =
                     format!("the {} sent it {} times, each in vain", end.name(), message.carriers.len());
-                return Err(message.breaks(rules::RECOVERED, why));
+                let by = if had_time(talk, message) { end.into() } else { By::Both };
+                return Err(message.shows(rules::RECOVERED, by, why));
             }
         }
     }

@@ -1,16 +1,19 @@
 //! Every judge passes correct peers, and each rule is broken by a fault.
 
 use crate::tape::{Fault, PROTOCOL, capture};
+use rakwire_interop_runner::capture::Fate;
 use rakwire_interop_runner::cases::{ALL, Case};
+use rakwire_interop_runner::finding::By;
 use rakwire_interop_runner::judge::{Task, judge};
 use rakwire_interop_runner::rules::{self, Rule};
+use std::time::Duration;
 
 fn case(name: &str) -> Case {
     *ALL.iter().find(|case| case.name == name).expect("a case")
 }
 
 /// The faults, each with a case that shows it and the rule that it breaks.
-const FAULTS: [(Fault, &str, Rule); 42] = [
+const FAULTS: [(Fault, &str, Rule); 47] = [
     (Fault::Garbage, "handshake", rules::READABLE),
     (Fault::BytesBehindCapsules, "handshake", rules::READABLE),
     (Fault::OtherVersion, "handshake", rules::VERSION),
@@ -23,6 +26,9 @@ const FAULTS: [(Fault, &str, Rule); 42] = [
     (Fault::NumberTwice, "handshake", rules::FRESH_NUMBER),
     (Fault::ChangedResend, "loss", rules::SAME_RESEND),
     (Fault::AckOfUnsent, "handshake", rules::ACK_OF_SENT),
+    (Fault::NumberTwice, "loss", rules::FRESH_NUMBER),
+    (Fault::AckOfUnsent, "loss", rules::ACK_OF_SENT),
+    (Fault::AckOfLost, "loss", rules::ACK_OF_SENT),
     (Fault::PathWithoutFaults, "loss", rules::TOUCHED),
     (Fault::PathWithoutFaults, "reorder", rules::TOUCHED),
     (Fault::PathWithoutFaults, "duplicate", rules::TOUCHED),
@@ -33,6 +39,7 @@ const FAULTS: [(Fault, &str, Rule); 42] = [
     (Fault::PartMissing, "split", rules::PARTS),
     (Fault::PartsDisagree, "split", rules::PARTS),
     (Fault::LongDatagram, "split", rules::FITS),
+    (Fault::TinyMtu, "handshake", rules::FITS),
     (Fault::TinyMtu, "split", rules::FITS),
     (Fault::NoResend, "loss", rules::RECOVERED),
     (Fault::Lost, "transfer-unreliable", rules::ARRIVED),
@@ -40,6 +47,7 @@ const FAULTS: [(Fault, &str, Rule); 42] = [
     (Fault::EchoChanged, "split", rules::ECHO_SAME),
     (Fault::EchoTwice, "duplicate", rules::ECHO_ONCE),
     (Fault::EchoOfOtherKind, "transfer-reliable", rules::ECHO_KIND),
+    (Fault::EchoOfOtherKind, "handshake", rules::ECHO_KIND),
     (Fault::EchoesOutOfOrder, "reorder", rules::ORDER),
     (Fault::SequenceRepeated, "transfer-unreliable-sequenced", rules::SEQUENCE),
     (Fault::NoAck, "idle", rules::ACKED),
@@ -83,8 +91,44 @@ fn a_fault_exists_for_each_rule() {
     }
 }
 
+/// Limits excuse the failures of one end alone.
 #[test]
-fn a_finding_names_the_datagram_and_the_offset() {
+fn a_finding_names_the_end_that_broke_the_rule() {
+    for (fault, name, by) in [
+        (Fault::NoReply2, "handshake", By::Server),
+        (Fault::NoMessage13, "handshake", By::Client),
+        (Fault::WideMtu, "mtu", By::Both),
+        (Fault::MessageMissing, "transfer-reliable", By::Client),
+        (Fault::EchoMissing, "transfer-reliable", By::Server),
+        (Fault::SequenceRepeated, "transfer-unreliable-sequenced", By::Client),
+        (Fault::NoAck, "idle", By::Server),
+        (Fault::GoodbyeNotAcked, "goodbye", By::Server),
+        (Fault::ClosedInPause, "idle", By::Server),
+        (Fault::PingIgnored, "idle", By::Server),
+    ] {
+        let task = Task { case: case(name), protocol: PROTOCOL };
+        let broken = judge(&task, &capture(task.case, fault)).expect_err(&format!("{fault:?}"));
+        assert_eq!(broken.by, by, "{fault:?}: {broken}");
+    }
+}
+
+/// A message that was never repeated is a fault of its sender, unless the receiver left early.
+#[test]
+fn a_lost_message_is_a_fault_of_its_sender_if_the_receiver_stayed() {
+    let task = Task { case: case("loss"), protocol: PROTOCOL };
+    let mut taken = capture(task.case, Fault::NoResend);
+    assert_eq!(judge(&task, &taken).unwrap_err().by, By::Both);
+    let first = taken.records.iter().position(|record| record.fate == Fate::Dropped).expect("a lost one");
+    for record in &mut taken.records[first + 1..] {
+        record.at += Duration::from_secs(10);
+        record.arrivals.iter_mut().for_each(|at| *at += Duration::from_secs(10));
+    }
+    let broken = judge(&task, &taken).unwrap_err();
+    assert_eq!((broken.rule, broken.by), (rules::RECOVERED, By::Client), "{broken}");
+}
+
+#[test]
+fn a_finding_names_the_datagram_the_datagram_and_the_offset() {
     let task = Task { case: case("handshake"), protocol: PROTOCOL };
     let taken = capture(task.case, Fault::BytesBehindCapsules);
     let broken = judge(&task, &taken).unwrap_err();

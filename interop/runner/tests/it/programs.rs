@@ -1,7 +1,8 @@
 //! Programs as peers: their environment variables and exit status.
 
-use rakwire_interop_runner::cases;
+use rakwire_interop_runner::cases::{self, Case};
 use rakwire_interop_runner::cell::{Outcome, Verdict, run};
+use rakwire_interop_runner::finding::By;
 use rakwire_interop_runner::judge::Task;
 use rakwire_interop_runner::peers::{Peer, Role, Start, Started, serve};
 use rakwire_interop_runner::rules;
@@ -20,33 +21,89 @@ fn peer(program: &str) -> Peer {
 }
 
 fn cell(server: &str, client: &str) -> Outcome {
-    run(&peer(server), &peer(client), &Task { case: cases::ALL[0], protocol: 6 }, 1, None)
-        .expect("programs that start")
+    cell_of(cases::ALL[0], server, client)
+}
+
+fn cell_of(case: Case, server: &str, client: &str) -> Outcome {
+    run(&peer(server), &peer(client), &Task { case, protocol: 6 }, 1, None).expect("programs that start")
+}
+
+fn why_not_started(server: &str, client: &str) -> (By, String) {
+    let Verdict::Fail(broken) = cell(server, client).verdict else {
+        panic!("{server}, {client}: no failure")
+    };
+    assert_eq!(broken.rule, rules::STARTED, "{broken}");
+    (broken.by, broken.why)
 }
 
 #[test]
 fn status_127_means_that_a_case_is_not_supported() {
-    let verdict = cell("unsupported", "failing").verdict;
+    let ping = cases::ALL[1];
+    let verdict = cell_of(ping, "unsupported", "failing").verdict;
     assert_eq!(verdict, Verdict::Unsupported("the server unsupported does not support it".to_owned()));
-    let verdict = cell("silent", "unsupported").verdict;
+    let verdict = cell_of(ping, "silent", "unsupported").verdict;
     assert_eq!(verdict, Verdict::Unsupported("the client unsupported does not support it".to_owned()));
 }
 
+/// Shells end with this status if a program is missing.
 #[test]
-fn a_server_that_exits_early_fails() {
-    let Verdict::Fail(broken) = cell("failing", "failing").verdict else { panic!("it passed") };
-    assert_eq!(broken.rule, rules::STARTED);
-    assert!(broken.why.contains('3'), "{broken}");
+fn status_127_is_a_failure_in_the_case_that_every_peer_supports() {
+    for (server, client, by) in
+        [("unsupported", "failing", By::Server), ("silent", "unsupported", By::Client)]
+    {
+        let (found, why) = why_not_started(server, client);
+        assert!(found == by && why.contains("every peer supports"), "{found:?}: {why}");
+    }
 }
 
-/// A pair without datagrams fails, regardless of the exit status of the client.
+#[test]
+fn a_server_that_ends_early_fails() {
+    let (by, why) = why_not_started("failing", "failing");
+    assert!(by == By::Server && why.contains("status 3 before"), "{why}");
+    let (by, why) = why_not_started("leaving", "silent");
+    assert!(by == By::Server && why.contains("printed `ready` and ended: exit status: 4"), "{why}");
+}
+
+#[test]
+fn a_server_must_print_the_agreed_word() {
+    let (by, why) = why_not_started("babbling", "silent");
+    assert!(by == By::Server && why.contains("before it printed `ready`"), "{why}");
+}
+
+#[test]
+fn a_client_that_fails_before_its_first_datagram_has_not_started() {
+    let (by, why) = why_not_started("silent", "failing");
+    assert_eq!(by, By::Client);
+    assert_eq!(why, "the client ended with status 3 before it sent a datagram");
+}
+
+/// Silence fails although the status of the client is 0.
 #[test]
 fn a_pair_without_datagrams_fails() {
-    for (client, status) in [("failing", 3), ("silent", 0)] {
-        let outcome = cell("silent", client);
-        let Verdict::Fail(broken) = outcome.verdict else { panic!("{client} passed") };
-        assert_eq!((broken.rule, outcome.client_status), (rules::HANDSHAKE, Some(status)));
-    }
+    let outcome = cell("silent", "silent");
+    let Verdict::Fail(broken) = outcome.verdict else { panic!("it passed") };
+    assert_eq!((broken.rule, outcome.client_status), (rules::HANDSHAKE, Some(0)));
+}
+
+#[test]
+fn the_log_has_the_output_of_both_programs() {
+    let log = std::env::temp_dir().join(format!("rakwire-interop-{}.log", std::process::id()));
+    let task = Task { case: cases::ALL[0], protocol: 6 };
+    run(&peer("silent"), &peer("silent"), &task, 1, Some(&log)).expect("programs that start");
+    let text = std::fs::read_to_string(&log).expect("a log");
+    std::fs::remove_file(&log).expect("a log");
+    assert!(text.contains("ready server handshake") && text.contains("ready client handshake"), "{text}");
+}
+
+/// Its program is built by another workspace, and may be missing.
+#[test]
+fn the_adapter_of_rakwire_names_a_missing_program() {
+    let adapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/rakwire");
+    let output = std::process::Command::new(adapter).env("RAKWIRE_PEER", "/missing/peer").output();
+    let output = output.expect("a shell");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("/missing/peer is missing"), "{errors}");
 }
 
 #[test]

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Longer than a datagram takes on a busy machine, unless it was dropped.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The most that a datagram of UDP carries over IPv4.
+const LONGEST: usize = 65_507;
+
 fn message(number: u32) -> Vec<u8> {
     wire::data(0x84, number, &[Capsule::reliable(number, vec![0xfe, number as u8])])
 }
@@ -54,6 +57,23 @@ fn a_clean_path_passes_everything_in_order_and_answers_reach_the_client() {
     let ends: Vec<End> =
         proxy.finish().expect("a capture").records.iter().map(|record| record.from).collect();
     assert_eq!(ends, [End::Client, End::Server]);
+}
+
+#[test]
+fn the_longest_datagrams_pass_whole() {
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    server.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let proxy = Proxy::start(server.local_addr().expect("a socket"), Kind::Clean, 5).expect("a socket");
+    let client = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let sent = vec![0xfe; LONGEST];
+    client.send_to(&sent, proxy.address).expect("a socket");
+    let mut buffer = vec![0; 65_536];
+    assert_eq!(server.recv(&mut buffer).expect("a datagram"), LONGEST);
+    let capture = proxy.finish().expect("a capture");
+    assert_eq!(capture.records[0].bytes, sent);
+    let mut file = Vec::new();
+    capture.write_pcap(&mut file).expect("a file in memory");
+    assert_eq!(file.len(), 24 + 16 + 28 + LONGEST);
 }
 
 #[test]

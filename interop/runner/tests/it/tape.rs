@@ -48,6 +48,7 @@ pub(crate) enum Fault {
     NoGoodbye,
     GoodbyeNotAcked,
     MessageAfterGoodbye,
+    AckOfLost,
     NoPong,
     PongOfOtherTime,
     NoAdvertisement,
@@ -91,8 +92,9 @@ pub(crate) fn capture(case: Case, fault: Fault) -> Capture {
         tape.ping();
     } else {
         tape.handshake();
-        tape.exchange();
-        tape.goodbye();
+        if tape.exchange() {
+            tape.goodbye();
+        }
     }
     tape.capture
 }
@@ -195,11 +197,15 @@ impl Tape {
         }
     }
 
-    fn exchange(&mut self) {
+    /// Adds the messages of the case. Returns whether the connection is still open then.
+    fn exchange(&mut self) -> bool {
         let count = self.case.count - u32::from(self.has(Fault::MessageMissing));
         for number in 0..count {
             if number + 1 == self.case.count && self.case.pause > 0 {
                 self.pause();
+                if self.has(Fault::ClosedInPause) {
+                    return false;
+                }
             }
             self.message(End::Client, number);
             let skips = number == 0 && self.has(Fault::EchoMissing);
@@ -210,6 +216,7 @@ impl Tape {
                 self.message(End::Server, number);
             }
         }
+        true
     }
 
     /// Adds one message and its acknowledgement. The first message of each end has the fault of the path.
@@ -228,6 +235,9 @@ impl Tape {
         for mut piece in pieces {
             let datagram = self.data(from, std::slice::from_ref(&piece), fate);
             if fate == Fate::Dropped {
+                if self.has(Fault::AckOfLost) {
+                    self.ack(from.other(), datagram);
+                }
                 if self.has(Fault::NoResend) || is_lost {
                     continue;
                 }
