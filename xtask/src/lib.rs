@@ -95,10 +95,9 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             tasks::set_up(quiet, &[Need::Peers])?;
             interop::build_peer(quiet)?;
             let arguments: Vec<_> = cli::arguments(matches).collect();
-            // The runner reports failures itself.
-            if !interop::pairs(shell, &arguments)?.spawn()?.wait(None)?.success() {
-                return Ok(ExitCode::FAILURE);
-            }
+            // The runner reports failures itself, and its status tells a failure from a run that was impossible.
+            let status = interop::pairs(shell, &arguments)?.spawn()?.wait(None)?;
+            return Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, Into::into));
         }
         of_tools => {
             // The standard output is reserved for the result of the command.

@@ -1,6 +1,10 @@
 //! Known limits of peers: failures that are expected.
 
+use crate::cases;
+use crate::finding::By;
+use crate::peers::{Peer, Role};
 use crate::report::Cell;
+use crate::rules;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
@@ -17,6 +21,9 @@ pub struct Limit {
     pub cases: Vec<String>,
     /// The rules that captures break.
     pub rules: Vec<String>,
+    /// The end whose failures it explains; without it, those of both.
+    #[serde(default)]
+    pub end: By,
     /// The reason, a sentence about the peer.
     pub why: String,
     /// Set if the failure does not occur in every run.
@@ -38,7 +45,24 @@ impl Limit {
     }
 
     fn explains(&self, cell: &Cell) -> bool {
-        self.covers(cell) && names(&self.rules, &cell.rule)
+        // A failure of which the capture does not show the end is explained by a limit of either.
+        let is_of_its_end = self.end == By::Both || cell.by == By::Both || self.end == cell.by;
+        self.covers(cell) && names(&self.rules, &cell.rule) && is_of_its_end
+    }
+
+    /// Returns a name that means nothing.
+    fn unknown(&self, peers: &[Peer]) -> Option<String> {
+        let plays = |role: Role, name: &str| peers.iter().any(|peer| peer.name == name && peer.plays(role));
+        let lists: [(&str, &[String], &dyn Fn(&str) -> bool); 4] = [
+            ("server", &self.servers, &|name| plays(Role::Server, name)),
+            ("client", &self.clients, &|name| plays(Role::Client, name)),
+            ("case", &self.cases, &|name| cases::ALL.iter().any(|case| case.name == name)),
+            ("rule", &self.rules, &|name| rules::ALL.iter().any(|rule| rule.name == name)),
+        ];
+        lists.into_iter().find_map(|(kind, list, is_known)| {
+            let name = list.iter().find(|name| *name != "*" && !is_known(name))?;
+            Some(format!("there is no {kind} {name}"))
+        })
     }
 }
 
@@ -46,9 +70,35 @@ impl Limit {
 ///
 /// # Errors
 ///
-/// When the file cannot be read.
-pub fn read(list: &Path) -> io::Result<Vec<Limit>> {
-    Ok(serde_json::from_reader(File::open(list)?)?)
+/// When the file cannot be read, or names a peer, a case or a rule that does not exist: such a limit would never be noticed.
+pub fn read(list: &Path, peers: &[Peer]) -> io::Result<Vec<Limit>> {
+    let limits: Vec<Limit> = serde_json::from_reader(io::BufReader::new(File::open(list)?))?;
+    for (index, limit) in limits.iter().enumerate() {
+        if let Some(why) = limit.unknown(peers) {
+            return Err(io::Error::other(format!(
+                "limit {} ({}): {why}; see --list, and give --limits with --peers",
+                index + 1,
+                limit.why
+            )));
+        }
+    }
+    Ok(limits)
+}
+
+/// Returns the limits that cover no cell that ran, if the cells are those of the whole matrix.
+#[must_use]
+pub fn unused(limits: &[Limit], cells: &[Cell], peers: &[Peer]) -> Vec<String> {
+    let count = |role| peers.iter().filter(|peer| peer.plays(role)).count();
+    if cells.len() < count(Role::Server) * count(Role::Client) * cases::ALL.len() {
+        return Vec::new();
+    }
+    let ran = |cell: &&Cell| ["pass", "limit", "fail"].contains(&&cell.verdict[..]);
+    let is_unused = |limit: &&Limit| !cells.iter().filter(ran).any(|cell| limit.covers(cell));
+    let line = |limit: &Limit| {
+        let lists = [&limit.servers, &limit.clients, &limit.cases].map(|names| names.join(", "));
+        format!("no cell is one of the limit of {}: {}", lists.join("; "), limit.why)
+    };
+    limits.iter().filter(is_unused).map(line).collect()
 }
 
 /// Marks failures that a limit explains, and returns the limits that no longer occur.
@@ -74,6 +124,7 @@ pub fn apply(limits: &[Limit], cells: &mut [Cell]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers;
 
     fn cell(case: &str, verdict: &str, rule: &str) -> Cell {
         Cell {
@@ -93,6 +144,7 @@ mod tests {
             clients: list("*"),
             cases: list("loss"),
             rules: list("order"),
+            end: By::Both,
             why: "it does not sort".into(),
             sometimes,
         }
@@ -108,7 +160,66 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_no_longer_occurs_is_reported() {
+    fn a_limit_of_one_end_does_not_excuse_the_other() {
+        let limit = Limit { end: By::Server, ..limit(true) };
+        let by = |by| Cell { by, ..cell("loss", "fail", "order") };
+        let mut cells = [by(By::Server), by(By::Client), by(By::Both)];
+        assert_eq!(apply(&[limit], &mut cells), [""; 0]);
+        assert_eq!(cells.each_ref().map(|cell| &cell.verdict[..]), ["limit", "fail", "limit"]);
+    }
+
+    fn peers() -> Vec<Peer> {
+        peers::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/peers.json"))).unwrap()
+    }
+
+    #[test]
+    fn the_limits_name_peers_cases_and_rules_that_exist() {
+        let limits = read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/limits.json")), &peers()).unwrap();
+        assert!(!limits.is_empty());
+    }
+
+    #[test]
+    fn unknown_names_are_refused() {
+        let file = std::env::temp_dir().join(format!("rakwire-limits-{}.json", std::process::id()));
+        let known = Limit { servers: vec!["cpp".into()], ..limit(false) };
+        let list = |name: &str| vec![name.to_owned()];
+        for (limit, name) in [
+            (Limit { servers: list("pybedrock-net"), ..known.clone() }, "server pybedrock-net"),
+            (Limit { clients: list("cp"), ..known.clone() }, "client cp"),
+            (Limit { cases: list("los"), ..known.clone() }, "case los"),
+            (Limit { rules: list("ordr"), ..known.clone() }, "rule ordr"),
+        ] {
+            std::fs::write(&file, serde_json::to_string(&[&known, &limit]).unwrap()).unwrap();
+            let error = read(&file, &peers()).unwrap_err().to_string();
+            assert!(error.contains("limit 2") && error.contains(name), "{error}");
+        }
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn a_limit_that_covers_no_cell_of_the_whole_matrix_is_reported() {
+        let peers = peers();
+        let mut cells = Vec::new();
+        for server in peers.iter().filter(|peer| peer.plays(Role::Server)) {
+            for client in peers.iter().filter(|peer| peer.plays(Role::Client)) {
+                let names = |case: &cases::Case| Cell {
+                    server: server.name.clone(),
+                    client: client.name.clone(),
+                    ..cell(case.name, if client.name == "jsp-raknet" { "unsupported" } else { "pass" }, "")
+                };
+                cells.extend(cases::ALL.iter().map(names));
+            }
+        }
+        let clients =
+            |name: &str| Limit { servers: vec!["*".into()], clients: vec![name.into()], ..limit(false) };
+        let limits = [clients("jsp-raknet"), clients("cpp")];
+        let lines = unused(&limits, &cells, &peers);
+        assert!(lines.len() == 1 && lines[0].contains("jsp-raknet"), "{lines:?}");
+        assert_eq!(unused(&limits, &cells[1..], &peers), [""; 0]);
+    }
+
+    #[test]
+    fn a_limit_that_shows_no_more_is_reported() {
         let mut cells = [cell("loss", "pass", "")];
         assert_eq!(apply(&[limit(false)], &mut cells).len(), 1);
         assert_eq!(cells[0].verdict, "pass");

@@ -4,9 +4,10 @@ use clap::Parser;
 use rakwire_interop_runner::cases::{self, Case};
 use rakwire_interop_runner::cell::{self, Outcome, Verdict};
 use rakwire_interop_runner::judge::Task;
+use rakwire_interop_runner::limits::{self, Limit};
 use rakwire_interop_runner::peers::{self, Peer, Role};
 use rakwire_interop_runner::report::{self, Cell, Document};
-use rakwire_interop_runner::{limits, page, rules, workers};
+use rakwire_interop_runner::{page, rules, workers};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,8 +16,8 @@ use std::time::Duration;
 
 /// Runs RakNet servers and clients against each other, and judges the captures of their datagrams.
 ///
-/// The exit status is 0 if every cell passes, is not supported or fails as limits.json says, 1 if another one fails or a
-/// limit no longer occurs, and 2 if the runner could not run.
+/// The exit status is 0 if every cell passes, is not supported or fails as limits.json says, 1 if another one fails, or a
+/// limit shows no more or covers no cell, and 2 if the runner could not run.
 #[derive(Debug, Parser)]
 #[command(name = "rakwire-interop-runner", version, max_term_width = 100)]
 struct Arguments {
@@ -32,8 +33,8 @@ struct Arguments {
     /// Run only these clients.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     client: Vec<String>,
-    /// Run nothing, and read the cells from these JSON documents of earlier runs. Later results of a cell replace earlier ones.
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "only")]
+    /// Run nothing, and take the cells of these JSON documents of earlier runs. Of two results of a cell the later counts.
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["only", "server", "client", "seed"])]
     from: Vec<PathBuf>,
     /// Print one JSON document; lines about the cells go to standard error.
     #[arg(long)]
@@ -58,11 +59,38 @@ struct Arguments {
     limits: PathBuf,
 }
 
+/// The datagrams before and behind the one of a failure that are shown.
+const EXCERPT: usize = 3;
+
 /// A server and a client that run all cases, one after the other.
 #[derive(Clone, Copy, Debug)]
 struct Pair<'a> {
     server: &'a Peer,
     client: &'a Peer,
+}
+
+/// The cases of a run, and the failures that are expected.
+#[derive(Clone, Copy, Debug)]
+struct Plan<'a> {
+    cases: &'a [Case],
+    limits: &'a [Limit],
+}
+
+/// The results of a run.
+#[derive(Debug, Default)]
+struct Cells {
+    cells: Vec<Cell>,
+    /// Lines about limits that show no more.
+    stale: Vec<String>,
+}
+
+impl Extend<Self> for Cells {
+    fn extend<T: IntoIterator<Item = Self>>(&mut self, others: T) {
+        for other in others {
+            self.cells.extend(other.cells);
+            self.stale.extend(other.stale);
+        }
+    }
 }
 
 /// Prints a line to standard error, or to standard output if no document goes there.
@@ -95,11 +123,11 @@ fn without_run(verdict: Verdict) -> Outcome {
 }
 
 /// Runs the cases of a pair. If no message comes back in the first one, others with a connection do not run.
-fn run_pair(arguments: &Arguments, pair: Pair<'_>, cases: &[Case]) -> Result<Vec<Cell>, String> {
+fn run_pair(arguments: &Arguments, plan: &Plan<'_>, pair: Pair<'_>) -> Result<Cells, String> {
     let protocol = pair.client.protocol_with(pair.server);
     let mut is_broken = false;
-    let mut cells = Vec::new();
-    for case in cases {
+    let mut found = Cells::default();
+    for case in plan.cases {
         let outcome = match protocol {
             None => without_run(Verdict::Unsupported("no common version".to_owned())),
             Some(_) if is_broken && !case.is_offline() => without_run(Verdict::Skipped),
@@ -107,14 +135,15 @@ fn run_pair(arguments: &Arguments, pair: Pair<'_>, cases: &[Case]) -> Result<Vec
         };
         let fails = matches!(&outcome.verdict, Verdict::Fail(broken) if !broken.rule.is_formal());
         is_broken |= case.is_about_the_handshake() && fails;
-        let cell = Cell::new(pair.server, pair.client, case.name, &outcome);
+        let mut cell = Cell::new(pair.server, pair.client, case.name, &outcome);
+        found.stale.extend(limits::apply(plan.limits, std::slice::from_mut(&mut cell)));
         say(arguments, &cell.line());
-        if let Some(record) = cell.datagram {
-            say(arguments, outcome.capture.excerpt(record, 3).trim_end());
+        if let Some(record) = cell.datagram.filter(|_| cell.verdict == "fail") {
+            say(arguments, outcome.capture.excerpt(record, EXCERPT).trim_end());
         }
-        cells.push(cell);
+        found.cells.push(cell);
     }
-    Ok(cells)
+    Ok(found)
 }
 
 fn run_cell(arguments: &Arguments, pair: Pair<'_>, task: &Task) -> Result<Outcome, String> {
@@ -133,9 +162,10 @@ fn run_cell(arguments: &Arguments, pair: Pair<'_>, task: &Task) -> Result<Outcom
 }
 
 /// Runs all pairs, several at the same time, and returns their cells in the order of the pairs.
-fn run_all(arguments: &Arguments, pairs: Vec<Pair<'_>>, cases: &[Case]) -> Result<Vec<Cell>, String> {
-    let cells = workers::for_each(arguments.jobs, pairs, |pair| run_pair(arguments, pair, cases))?;
-    Ok(cells.into_iter().flatten().collect())
+fn run_all(arguments: &Arguments, plan: &Plan<'_>, pairs: Vec<Pair<'_>>) -> Result<Cells, String> {
+    let mut found = Cells::default();
+    found.extend(workers::for_each(arguments.jobs, pairs, |pair| run_pair(arguments, plan, pair))?);
+    Ok(found)
 }
 
 fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, String> {
@@ -158,15 +188,15 @@ fn list(peers: &[Peer]) {
 }
 
 /// Runs the pairs and cases that the command line selects.
-fn run_selected(arguments: &Arguments, peers: &[Peer], cases: &[Case]) -> Result<Vec<Cell>, String> {
+fn run_selected(arguments: &Arguments, plan: &Plan<'_>, peers: &[Peer]) -> Result<Cells, String> {
     let pairs = pairs(arguments, peers);
-    if pairs.is_empty() || cases.is_empty() {
+    if pairs.is_empty() || plan.cases.is_empty() {
         return Err("no peer or no case has such a name; see --list".to_owned());
     }
     if let Some(folder) = &arguments.captures {
         at(folder, fs::create_dir_all(folder))?;
     }
-    run_all(arguments, pairs, cases)
+    run_all(arguments, plan, pairs)
 }
 
 fn read_all(files: &[PathBuf]) -> Result<Vec<Document>, String> {
@@ -183,19 +213,37 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         list(&peers);
         return Ok(true);
     }
-    let limits = at(&arguments.limits, limits::read(&arguments.limits))?;
+    let limits = at(&arguments.limits, limits::read(&arguments.limits, &peers))?;
     let cases = selected_cases(arguments);
-    let mut cells = match arguments.from.as_slice() {
-        [] => run_selected(arguments, &peers, &cases)?,
-        files => report::merged(&read_all(files)?, &peers),
+    let plan = Plan { cases: &cases, limits: &limits };
+    let (seed, Cells { cells, mut stale }) = match arguments.from.as_slice() {
+        [] => (arguments.seed, run_selected(arguments, &plan, &peers)?),
+        files => read_cells(&plan, &peers, files)?,
     };
-    let stale = limits::apply(&limits, &mut cells);
-    let document = Document::new(arguments.seed, &cases, &peers, cells);
+    stale.extend(limits::unused(&limits, &cells, &peers));
+    finish(arguments, &limits, &Document::new(seed, &cases, &peers, cells), &stale)
+}
+
+/// Takes the cells of earlier runs, and their seed.
+fn read_cells(plan: &Plan<'_>, peers: &[Peer], files: &[PathBuf]) -> Result<(u64, Cells), String> {
+    let documents = read_all(files)?;
+    let mut cells = report::merged(&documents, peers);
+    let stale = limits::apply(plan.limits, &mut cells);
+    Ok((report::common_seed(&documents)?, Cells { cells, stale }))
+}
+
+/// Writes the results, and returns whether all is as it should be.
+fn finish(
+    arguments: &Arguments,
+    limits: &[Limit],
+    document: &Document,
+    stale: &[String],
+) -> Result<bool, String> {
     if let Some(path) = &arguments.page {
-        at(path, fs::write(path, page::markdown(&document, &limits)))?;
+        at(path, fs::write(path, page::markdown(document, limits)))?;
     }
     if arguments.json {
-        let text = serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?;
+        let text = serde_json::to_string_pretty(document).map_err(|error| error.to_string())?;
         at(Path::new("standard output"), writeln!(io::stdout(), "{text}"))?;
     }
     let failed = document.count("fail");

@@ -1,5 +1,6 @@
 //! The page of results in Markdown.
 
+use crate::finding::By;
 use crate::limits::Limit;
 use crate::report::{Cell, Document};
 use crate::rules;
@@ -66,7 +67,10 @@ fn pair(document: &Document, server: &str, client: &str) -> String {
     let count = |verdict: &str| cells.iter().filter(|cell| cell.verdict == verdict).count();
     let ran = cells.len() - count("unsupported") - count("skipped");
     if count("skipped") > 0 {
-        return "no connection".to_owned();
+        let is_about_opening =
+            |cell: &&&Cell| rules::ALL.iter().any(|rule| rule.name == cell.rule && rule.is_about_opening());
+        let has_none = cells.iter().filter(is_about_opening).any(|cell| cell.case == "handshake");
+        return if has_none { "no connection" } else { "no echo" }.to_owned();
     }
     if ran == 0 {
         return cells.first().map_or_else(|| "not run".to_owned(), |cell| cell.why.clone());
@@ -89,10 +93,14 @@ fn table_of_limits(out: &mut String, document: &Document, limits: &[Limit]) {
         }
         let [servers, clients, cases] =
             [&limit.servers, &limit.clients, &limit.cases].map(|names| list(names));
+        let by = match limit.end {
+            By::Both => String::new(),
+            end => format!(" by the {}", end.name()),
+        };
         let sometimes = if limit.sometimes { ", not in every run" } else { "" };
         let _ = writeln!(
             out,
-            "| {servers} | {clients} | {cases} | {}{sometimes} | {} |",
+            "| {servers} | {clients} | {cases} | {}{by}{sometimes} | {} |",
             list(&limit.rules),
             limit.why
         );
@@ -163,6 +171,8 @@ mod tests {
             cell("a", "split", "unsupported"),
             cell("b", "handshake", "limit"),
             cell("b", "loss", "skipped"),
+            Cell { rule: "handshake".to_owned(), ..cell("c", "handshake", "limit") },
+            cell("c", "loss", "skipped"),
         ];
         let list = |name: &str| vec![name.to_owned()];
         let limit = Limit {
@@ -170,15 +180,18 @@ mod tests {
             clients: list("*"),
             cases: list("loss"),
             rules: list("order"),
+            end: By::Server,
             why: "it does not sort".to_owned(),
             sometimes: true,
         };
-        let document = Document::new(1, &cases::ALL, &[peer("a"), peer("b")], cells);
+        let document = Document::new(1, &cases::ALL, &[peer("a"), peer("b"), peer("c")], cells);
         let page = markdown(&document, &[limit]);
-        assert!(page.contains("| server \\ client | `a` | `b` |"), "{page}");
-        assert!(page.contains("| `a` | 1 of 2 | no connection |"), "{page}");
+        assert!(page.contains("| server \\ client | `a` | `b` | `c` |"), "{page}");
+        assert!(page.contains("| `a` | 1 of 2 | no echo | no connection |"), "{page}");
         assert!(
-            page.contains("| `a` | any | `loss` | `order`, not in every run | it does not sort |"),
+            page.contains(
+                "| `a` | any | `loss` | `order` by the server, not in every run | it does not sort |"
+            ),
             "{page}"
         );
         assert_eq!(page.matches("transfer-RELIABILITY").count(), 1);

@@ -2,6 +2,7 @@
 
 use crate::cases;
 use crate::cell::{Outcome, Verdict};
+use crate::finding::By;
 use crate::peers::Peer;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -19,6 +20,9 @@ pub struct Cell {
     pub verdict: String,
     /// The rule that the capture breaks.
     pub rule: String,
+    /// The end that broke it.
+    #[serde(default)]
+    pub by: By,
     /// The section of docs/raknet.md that states the rule.
     pub section: String,
     /// The index of the datagram in the capture.
@@ -31,7 +35,7 @@ pub struct Cell {
     pub limit: String,
     /// The number of datagrams.
     pub datagrams: usize,
-    /// The exit status of the client, which does not affect the result.
+    /// The exit status of the client, if it ended by itself.
     pub client_status: Option<i32>,
     /// The duration in seconds.
     pub seconds: f64,
@@ -63,6 +67,7 @@ impl Cell {
             Verdict::Fail(broken) => Self {
                 verdict: "fail".to_owned(),
                 rule: broken.rule.name.to_owned(),
+                by: broken.by,
                 section: broken.rule.section.to_owned(),
                 datagram: broken.record,
                 offset: broken.offset,
@@ -81,6 +86,9 @@ impl Cell {
         }
         if !self.why.is_empty() {
             line += &format!(": {}", self.why);
+        }
+        if !self.limit.is_empty() {
+            line += &format!(": {}", self.limit);
         }
         if let Some(datagram) = self.datagram {
             line += &format!(" (datagram {datagram}, offset {:#x})", self.offset);
@@ -114,6 +122,20 @@ pub fn merged(documents: &[Document], peers: &[Peer]) -> Vec<Cell> {
     let case = |name: &str| cases::ALL.iter().position(|case| case.name == name);
     cells.sort_by_key(|cell| (place(&cell.server), place(&cell.client), case(&cell.case)));
     cells
+}
+
+/// Returns the seed that all documents have.
+///
+/// # Errors
+///
+/// When two of them have different ones, since their cells then belong to different paths.
+pub fn common_seed(documents: &[Document]) -> Result<u64, String> {
+    let mut seeds = documents.iter().map(|document| document.seed);
+    let first = seeds.next().ok_or("no document")?;
+    match seeds.find(|&seed| seed != first) {
+        Some(other) => Err(format!("documents of the seeds {first} and {other} do not belong together")),
+        None => Ok(first),
+    }
 }
 
 /// A case as the document lists it.
@@ -181,7 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn merged_results_keep_the_latest_and_apply_limits_again() {
+    fn merged_documents_have_one_seed() {
+        let document = |seed| Document::new(seed, &[], &[], Vec::new());
+        assert_eq!(common_seed(&[document(7), document(7)]), Ok(7));
+        assert!(common_seed(&[document(7), document(8)]).is_err());
+    }
+
+    #[test]
+    fn later_results_replace_earlier_ones_and_limits_are_judged_anew() {
         let document = |cells: Vec<Cell>| Document::new(1, &[], &[], cells);
         let first = document(vec![cell("split", "limit", "order"), cell("handshake", "fail", "mtu")]);
         let second = document(vec![cell("handshake", "pass", ""), cell("loss", "limit", "")]);
