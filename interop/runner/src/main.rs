@@ -271,3 +271,20 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Options that select what runs mean nothing where nothing runs.
+    #[test]
+    fn documents_of_earlier_runs_exclude_a_selection() {
+        let parses = |option: &[&str]| {
+            Arguments::try_parse_from(["runner", "--from", "a.json"].iter().chain(option)).is_ok()
+        };
+        assert!(parses(&[]) && parses(&["--json"]));
+        for option in [["--server", "cpp"], ["--client", "cpp"], ["--only", "loss"], ["--seed", "2"]] {
+            assert!(!parses(&option), "{option:?}");
+        }
+    }
+}
