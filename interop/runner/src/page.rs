@@ -46,7 +46,10 @@ fn names(document: &Document, of: impl Fn(&Cell) -> &String) -> Vec<&str> {
 
 fn matrix(out: &mut String, document: &Document) {
     let clients = names(document, |cell| &cell.client);
-    out.push_str("\n## The matrix\n\nEach cell has the number of cases that pass out of those that both peers support.\n\n");
+    out.push_str(
+        "\n## The matrix\n\nEach cell has the number of cases that pass, of those that both peers support. \
+         Where no connection opens,\nor no message comes back in the case `handshake`, the others do not run.\n\n",
+    );
     out.push_str("| server \\ client |");
     clients.iter().for_each(|client| out.push_str(&format!(" `{client}` |")));
     out.push_str("\n|---|");
