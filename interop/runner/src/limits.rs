@@ -52,15 +52,17 @@ impl Limit {
 
     /// Returns a name that means nothing.
     fn unknown(&self, peers: &[Peer]) -> Option<String> {
-        let plays = |role: Role, name: &str| peers.iter().any(|peer| peer.name == name && peer.plays(role));
-        let lists: [(&str, &[String], &dyn Fn(&str) -> bool); 4] = [
-            ("server", &self.servers, &|name| plays(Role::Server, name)),
-            ("client", &self.clients, &|name| plays(Role::Client, name)),
-            ("case", &self.cases, &|name| cases::ALL.iter().any(|case| case.name == name)),
-            ("rule", &self.rules, &|name| rules::ALL.iter().any(|rule| rule.name == name)),
+        let playing = |role: Role| -> Vec<&str> {
+            peers.iter().filter(|peer| peer.plays(role)).map(|peer| &peer.name[..]).collect()
+        };
+        let lists = [
+            ("server", &self.servers, playing(Role::Server)),
+            ("client", &self.clients, playing(Role::Client)),
+            ("case", &self.cases, cases::ALL.iter().map(|case| case.name).collect()),
+            ("rule", &self.rules, rules::ALL.iter().map(|rule| rule.name).collect()),
         ];
-        lists.into_iter().find_map(|(kind, list, is_known)| {
-            let name = list.iter().find(|name| *name != "*" && !is_known(name))?;
+        lists.into_iter().find_map(|(kind, list, known)| {
+            let name = list.iter().find(|name| *name != "*" && !known.contains(&&name[..]))?;
             Some(format!("there is no {kind} {name}"))
         })
     }

@@ -26,7 +26,7 @@ pub(super) fn idle(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     let of_number = |number| talk.user(End::Client).find(|message| message.number() == Some(number));
     let Some(first) = of_number(0) else { return Ok(()) };
     let last = of_number(case.count - 1);
-    let until = last.map_or(talk.capture.end(), |last| last.at);
+    let until = last.map_or_else(|| talk.capture.end(), |last| last.at);
     for end in [End::Server, End::Client] {
         let goodbye = talk.goodbye_of(end).filter(|goodbye| last.is_none() || goodbye.at < until);
         if let Some(goodbye) = goodbye {
