@@ -97,7 +97,8 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             let arguments: Vec<_> = cli::arguments(matches).collect();
             // The runner reports failures itself, and its status tells a failure from a run that was impossible.
             let status = interop::pairs(shell, &arguments)?.spawn()?.wait(None)?;
-            return Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, Into::into));
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            return Ok(code.map_or(ExitCode::FAILURE, ExitCode::from));
         }
         of_tools => {
             // The standard output is reserved for the result of the command.
