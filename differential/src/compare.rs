@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::difference::{Difference, has_end, listed};
 use crate::promises;
 use crate::script::{Script, Step};
 use crate::trace::{Entry, Stream, Trace};
@@ -38,28 +39,6 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A difference in a stream of a peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// The name of the script.
-    pub script: String,
-    /// The name of the peer.
-    pub peer: String,
-    /// The stream, as text.
-    pub stream: String,
-    /// The entries of the reference.
-    pub reference: String,
-    /// The entries of the other trace.
-    pub other: String,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { script, peer, stream, reference, other } = self;
-        write!(formatter, "{script}: {peer} {stream}\n    original: {reference}\n    now:      {other}")
-    }
-}
-
 /// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
@@ -91,17 +70,6 @@ pub fn compare(script: &Script, reference: &Trace, other: &Trace) -> Comparison 
         comparison.differences.extend(promises::broken(&traffic, script, other, peer));
     }
     comparison
-}
-
-/// Returns true if a trace has the end of the connection of two peers.
-pub(crate) fn has_end(trace: &Trace, one: usize, other: usize) -> bool {
-    let has = |peer: usize, remote: usize| {
-        trace.peers[peer].iter().any(|entry| {
-            matches!(entry, Entry::Connection { event, with }
-                if *with == trace.names[remote] && (event.starts_with("disconnected") || event.starts_with("lost")))
-        })
-    };
-    has(one, other) || has(other, one)
 }
 
 /// A stream of a peer, with the differences that its script permits.
@@ -331,14 +299,4 @@ fn failed_waits(script: &Script, reference: &Trace, peer: usize) -> Option<Diffe
         reference: listed(&failed),
         other: "not compared: change the script".to_owned(),
     })
-}
-
-pub(crate) fn listed(list: &[String]) -> String {
-    const MOST: usize = 24;
-    if list.is_empty() {
-        return "nothing".to_owned();
-    }
-    let more = if list.len() > MOST { format!(" and {} more", list.len() - MOST) } else { String::new() };
-    let shown = &list[..list.len().min(MOST)];
-    format!("{}{more}", shown.join(", "))
 }

@@ -6,6 +6,7 @@
 //! [`table`] has those that are documented.
 
 pub mod compare;
+pub mod difference;
 pub mod driver;
 pub mod generate;
 pub mod named_scripts;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::compare::{Difference, has_end, listed};
+use crate::difference::{Difference, has_end, listed};
 use crate::script::Script;
 use crate::trace::{Entry, ITSELF, Stream, Trace};
 use crate::traffic::Traffic;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::compare::Difference;
+use crate::difference::Difference;
 use crate::pairing::{Library, Pairing};
 use crate::script::Script;
 

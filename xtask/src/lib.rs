@@ -95,7 +95,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             tasks::set_up(quiet, &[Need::Peers])?;
             interop::build_peer(quiet)?;
             let arguments: Vec<_> = cli::arguments(matches).collect();
-            // The runner reports failures itself, and its status tells a failure from a run that was impossible.
+            // The runner reports failures itself, and its status differs between a failure and a run that was impossible.
             let status = interop::pairs(shell, &arguments)?.spawn()?.wait(None)?;
             let code = status.code().and_then(|code| u8::try_from(code).ok());
             return Ok(code.map_or(ExitCode::FAILURE, ExitCode::from));

@@ -40,7 +40,7 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// The datagrams.
     pub capture: Capture,
-    /// The exit status of the client, if it ended by itself. It tells programs that do not start from silent ones.
+    /// The exit status of the client, if it ended by itself. A program that does not start differs by it from a silent one.
     pub client_status: Option<i32>,
     /// The duration.
     pub took: Duration,

@@ -21,7 +21,7 @@ pub struct Limit {
     pub cases: Vec<String>,
     /// The rules that captures break.
     pub rules: Vec<String>,
-    /// The end whose failures it explains; without it, those of both.
+    /// The end with the failures that it explains; without it, those of both.
     #[serde(default)]
     pub end: By,
     /// The reason, a sentence about the peer.
