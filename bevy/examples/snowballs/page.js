@@ -1,4 +1,4 @@
-// What the page shows: a picture of the world, and a line of text.
+// The output of the page: a picture of the world, and a line of text.
 
 /** The pixels of a tile. */
 const SCALE = 12;

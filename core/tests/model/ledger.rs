@@ -189,7 +189,8 @@ fn may_travel_as(sent: Reliability, arrived: Reliability) -> bool {
 }
 
 const CHANNELS: [u8; 4] = [0, 1, 7, 31];
-const PRIORITIES: [Priority; 4] = [Priority::Immediate, Priority::High, Priority::Medium, Priority::Low];
+/// All priorities, the highest first.
+pub const PRIORITIES: [Priority; 4] = [Priority::Immediate, Priority::High, Priority::Medium, Priority::Low];
 /// All reliabilities, in the order of their numbers on the wire.
 pub const RELIABILITIES: [Reliability; 8] = [
     Reliability::Unreliable,

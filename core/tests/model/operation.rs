@@ -1,8 +1,9 @@
 //! Operations on two peers and on the path between them, decoded from arbitrary bytes.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
+use rakwire::raknet::{Channel, Delivery};
 
+use super::ledger::{PRIORITIES, RELIABILITIES};
 use super::random::Random;
 use super::route::Fault;
 
@@ -130,18 +131,6 @@ pub struct Send {
 
 impl<'a> Arbitrary<'a> for Send {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        const PRIORITIES: [Priority; 4] =
-            [Priority::Immediate, Priority::High, Priority::Medium, Priority::Low];
-        const RELIABILITIES: [Reliability; 8] = [
-            Reliability::Unreliable,
-            Reliability::UnreliableSequenced,
-            Reliability::Reliable,
-            Reliability::ReliableOrdered,
-            Reliability::ReliableSequenced,
-            Reliability::UnreliableWithReceipt,
-            Reliability::ReliableWithReceipt,
-            Reliability::ReliableOrderedWithReceipt,
-        ];
         let channel = Channel::new(*u.choose(&[0, 0, 1, 31])?).unwrap_or_default();
         let delivery =
             Delivery { channel, reliability: *u.choose(&RELIABILITIES)?, priority: *u.choose(&PRIORITIES)? };

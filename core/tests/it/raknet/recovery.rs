@@ -10,6 +10,7 @@ use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader, Record};
 use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, Writer};
 use rakwire::{Instant, U24};
 
+use crate::model::ledger::PRIORITIES;
 use crate::support::raknet::{Net, client_config, messages, server_config};
 
 const LATENCY: Duration = Duration::from_millis(25);
@@ -193,8 +194,6 @@ fn no_message_overtakes_others_of_its_channel() {
     let expected = [(2, 0, ordered), (1, 0, ordered), (1, 1, ordered), (1, 2, sequenced), (1, 2, ordered)];
     assert_eq!(places.collect::<Vec<_>>(), expected);
 }
-
-const PRIORITIES: [Priority; 4] = [Priority::Immediate, Priority::High, Priority::Medium, Priority::Low];
 
 /// Under load the four priorities get shares of about 35 : 7 : 2.5 : 1, and none is starved.
 #[test]

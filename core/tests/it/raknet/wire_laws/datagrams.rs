@@ -9,6 +9,7 @@ use rakwire::wire::{Reader, Source, Wire};
 
 use super::laws::{Ends, check, written};
 use super::values::u24s;
+use crate::model::ledger::RELIABILITIES;
 
 proptest! {
     /// The reliability determines which fields exist; the others are zero.
@@ -60,16 +61,7 @@ proptest! {
 }
 
 fn reliabilities() -> impl Strategy<Value = Reliability> {
-    proptest::sample::select(vec![
-        Reliability::Unreliable,
-        Reliability::UnreliableSequenced,
-        Reliability::Reliable,
-        Reliability::ReliableOrdered,
-        Reliability::ReliableSequenced,
-        Reliability::UnreliableWithReceipt,
-        Reliability::ReliableWithReceipt,
-        Reliability::ReliableOrderedWithReceipt,
-    ])
+    proptest::sample::select(RELIABILITIES.to_vec())
 }
 
 fn splits() -> impl Strategy<Value = Split> {
