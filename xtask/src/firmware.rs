@@ -12,6 +12,8 @@ use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33};
 const TARGET_DIR: &str = "target/firmware";
 /// The firmware for QEMU.
 pub const EMULATED: &str = "embedded/firmware/qemu-mps2";
+/// The code that firmwares share.
+const COMMON: &str = "embedded/firmware/common";
 /// The firmware for the Nucleo.
 pub const NUCLEO: &str = "embedded/firmware/nucleo-h743zi2";
 /// The firmware for the Pico 2.
@@ -32,7 +34,7 @@ const WIFI: [(&str, &str); 2] =
 /// The packages, their targets, and their other build options.
 const PACKAGES: [(&str, &str, &[&str]); 8] = [
     (EMULATED, THUMB_M4, &["--features", "secure,server"]),
-    ("embedded/firmware/common", THUMB_M4, &[]),
+    (COMMON, THUMB_M4, &[]),
     (NUCLEO, THUMB_M4, &[]),
     (PICO, THUMB_M33, &[]),
     (PICO_W, THUMB, &[]),
@@ -43,12 +45,21 @@ const PACKAGES: [(&str, &str, &[&str]); 8] = [
 
 /// Checks formatting and lints of everything that builds only for microcontrollers.
 pub fn lints(shell: &Shell) -> Result<()> {
+    lints_of(shell, |_| true)
+}
+
+/// Checks the same of what the firmware for QEMU and the size tables contain.
+pub fn emulated_lints(shell: &Shell) -> Result<()> {
+    lints_of(shell, |folder| [EMULATED, COMMON, SIZE_PROGRAMS].contains(&folder))
+}
+
+fn lints_of(shell: &Shell, is_wanted: fn(&str) -> bool) -> Result<()> {
     let clippy = |folder: &str, target, more: &[&str]| {
         let args =
             [&["clippy", "--release", "--locked", "--target", target], more, &["--", "-D", "warnings"]];
         cargo(shell, folder, target, &args.concat()).run()
     };
-    for (folder, target, more) in PACKAGES {
+    for (folder, target, more) in PACKAGES.into_iter().filter(|(folder, ..)| is_wanted(folder)) {
         shell.cmd_in(folder, "cargo", ["fmt", "--check"]).run()?;
         clippy(folder, target, more)?;
     }

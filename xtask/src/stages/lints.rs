@@ -36,7 +36,7 @@ pub(super) fn checks_of_texts() -> [Stage; 7] {
 
 /// Stages that compile without running anything.
 #[rustfmt::skip]
-pub(super) fn lints() -> [Stage; 7] {
+pub(super) fn lints() -> [Stage; 8] {
     [
         Stage::new("clippy", "no lint warns", &[Need::Components], clippy)
             .uses(Resource::DevProfile).tier(Tier::Check, "seconds once the dependencies are compiled"),
@@ -45,14 +45,17 @@ pub(super) fn lints() -> [Stage; 7] {
         Stage::new("clippy-browsers", "no lint warns in code for browsers",
             &[Need::Components, Need::WasmTarget], clippy_for_browsers)
             .uses(Resource::DevProfile).tier(Tier::Ci, "compiles the dependencies for another target"),
-        Stage::new("firmware", "the firmwares are formatted, and no lint warns",
+        Stage::new("firmware", "the firmware for QEMU and the driver for boards are formatted, and no lint warns",
+            &[Need::Components, Need::FirmwareTargets], firmware::emulated_lints)
+            .part_of("firmware-all").tier(Tier::Ci, "compiles the dependencies for another target"),
+        Stage::new("firmware-all", "the firmwares are formatted, and no lint warns",
             &[Need::Components, Need::ThumbTarget, Need::FirmwareTargets], firmware::lints)
-            .tier(Tier::Ci, "compiles the dependencies for four targets"),
+            .tier(Tier::Nightly, "compiles the dependencies for four targets"),
         Stage::new("fuzz-lints", "the fuzz targets are formatted, and no lint warns", &[Need::Components], fuzz_lints)
             .tier(Tier::Ci, "a separate workspace, which few changes affect"),
         Stage::new("fields-lints", "the comparison program with other libraries is formatted, and no lint warns",
             &[Need::Components], fields_lints)
-            .tier(Tier::Ci, "a separate workspace, which few changes affect"),
+            .tier(Tier::Nightly, "compiles all compared libraries"),
         Stage::new("doc", "the documentation builds without warnings, as published", &[Need::WasmTarget], doc)
             .uses(Resource::DevProfile).tier(Tier::Ci, "takes minutes, and clippy finds most problems"),
     ]

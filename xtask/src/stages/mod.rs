@@ -47,7 +47,7 @@ mod tests {
         let larger: Vec<_> = all().iter().filter_map(|stage| Some((stage.name, stage.part_of?))).collect();
         for stage in names(Tier::Test).union(&names(Tier::Check)) {
             let whole = larger.iter().find(|(part, _)| part == stage).map_or(*stage, |(_, whole)| *whole);
-            assert!(names(Tier::Ci).contains(whole), "{stage}");
+            assert!([*stage, whole].iter().any(|name| names(Tier::Ci).contains(name)), "{stage}");
         }
     }
 

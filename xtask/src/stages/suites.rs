@@ -68,11 +68,11 @@ pub(super) fn tests() -> [Stage; 6] {
 pub(super) fn tests_of_all_peers() -> [Stage; 7] {
     [
         Stage::new("demo-all", "the demo: two pages play against each other with each protocol", &DEMO, demo_games)
-            .tier(Tier::Ci, "takes minutes, because pages are rendered without a GPU"),
+            .tier(Tier::Nightly, "takes minutes, because pages are rendered without a GPU"),
         Stage::new("secure", "the tests of secure connections with the BLAKE2s implementation of servers", &[], secure_tests)
             .uses(Resource::DevProfile).tier(Tier::Ci, "compiles the core again, for one hash function"),
         Stage::new("wasm-pack", "the game package built by wasm-pack", &[Need::Node, Need::WasmPack], wasm_pack_tests)
-            .tier(Tier::Ci, "its tool takes minutes to install"),
+            .tier(Tier::Nightly, "its tool takes minutes to install"),
         Stage::new("interop", "our endpoint and the relay with other implementations, and the page of the results",
             &[Need::HostTests, Need::Peers, Need::Redis, Need::HaProxy, Need::TShark], interop::stage)
             .tier(Tier::Ci, "downloads and compiles all other RakNet implementations"),
