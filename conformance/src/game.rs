@@ -82,6 +82,25 @@ impl GameSession {
         Ok(sequence)
     }
 
+    /// Ends the connection with these flags, and acknowledges nothing from then on.
+    ///
+    /// To a server, the four bytes of an acknowledgement from an address without a connection are a salt, which it answers.
+    pub fn end(&mut self, flags: u8) -> Check {
+        self.acknowledges = false;
+        self.link.send(&[flags, 0, 0, 0])
+    }
+
+    /// Opens another connection from the same port after [`end`](Self::end).
+    pub fn reopen(&mut self) -> Check {
+        let pepper = pepper(&mut self.link, SALT)?;
+        self.seasoning = seasoning(SALT, &pepper)?;
+        self.link.send(&self.seasoning)?;
+        self.sequence = 0;
+        self.acks.clear();
+        self.acknowledges = true;
+        Ok(())
+    }
+
     /// Returns the next number of a payload and counts on.
     pub fn take_sequence(&mut self) -> u16 {
         self.sequence = self.sequence.wrapping_add(1);
@@ -194,5 +213,41 @@ impl GameSession {
         let time = self.link.timing.answer * 4;
         let back = self.wait(time, |session| session.came(payload) > 0)?;
         ensure(back, || format!("{what} did not come back"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Timing;
+    use crate::link::Trace;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn an_ended_session_acknowledges_no_late_packet() {
+        let server = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let timing = Timing::with_answer(Duration::from_millis(400));
+        let target = server.local_addr().expect("the address of a socket");
+        let link = Link::new(target, timing, Trace::default(), 0).expect("a socket");
+        let client = link.local().expect("the address of a socket");
+        let mut session = GameSession {
+            link,
+            seasoning: SALT,
+            sequence: 0,
+            acknowledges: true,
+            acks: Vec::new(),
+            packets: Vec::new(),
+        };
+        session.end(END | FIN).expect("a datagram that is sent");
+        server
+            .send_to(&Packet::new(REL | FIN, 0, 0, b"late").bytes(), client)
+            .expect("a datagram that is sent");
+        session.quiet().expect("a socket that works");
+        let mut buffer = [0; 64];
+        assert_eq!(server.recv(&mut buffer).expect("the end"), 4);
+        assert_eq!(buffer[..4], [END | FIN, 0, 0, 0]);
+        server.set_nonblocking(true).expect("a socket");
+        assert!(server.recv(&mut buffer).is_err());
+        assert_eq!(session.packets.len(), 1);
     }
 }

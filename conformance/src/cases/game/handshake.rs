@@ -172,7 +172,7 @@ fn salt_with_tail(context: &mut Context) -> Check {
 fn ends_with(context: &mut Context, flags: u8) -> Check {
     let mut session = context.open_game()?;
     session.still_answers("the handshake")?;
-    session.link.send(&[flags, 0, 0, 0])?;
+    session.end(flags)?;
     session.quiet()?;
     session.acks.clear();
     let sequence = session.send(true, b"late")?;
@@ -196,7 +196,7 @@ fn end_not_answered(context: &mut Context) -> Check {
     let mut session = context.open_game()?;
     session.still_answers("the handshake")?;
     session.quiet()?;
-    session.link.send(&[END | FIN, 0, 0, 0])?;
+    session.end(END | FIN)?;
     session.link.silence("END")
 }
 
@@ -213,7 +213,7 @@ fn end_of_one(context: &mut Context) -> Check {
     let (mut one, mut two) = (context.open_game()?, context.open_game()?);
     one.still_answers("the handshake")?;
     two.still_answers("the handshake")?;
-    two.link.send(&[END | FIN, 0, 0, 0])?;
+    two.end(END | FIN)?;
     one.quiet()?;
     one.still_answers("the END of another connection")
 }
@@ -221,13 +221,9 @@ fn end_of_one(context: &mut Context) -> Check {
 fn reconnects(context: &mut Context) -> Check {
     let mut session = context.open_game()?;
     session.still_answers("the handshake")?;
-    session.link.send(&[END | FIN, 0, 0, 0])?;
+    session.end(END | FIN)?;
     session.quiet()?;
-    let pepper = pepper(&mut session.link, SALT)?;
-    let seasoning = seasoning(SALT, &pepper)?;
-    session.link.send(&seasoning)?;
-    session.sequence = 0;
-    session.acks.clear();
+    session.reopen()?;
     session.still_answers("its port connected for the second time")
 }
 
