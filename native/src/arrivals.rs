@@ -1,6 +1,6 @@
-//! Received datagrams: read from the socket of an endpoint, and queued with their arrival times until the protocol
-//! handles them. Trusted proxies prefix datagrams with PROXY protocol headers, version 2, that carry the client's
-//! address.
+//! The receive path of an endpoint: datagrams are read from the socket and queued with their arrival times until the
+//! protocol handles them. Headers of the PROXY protocol, version 2, with which trusted proxies announce client
+//! addresses, are removed here.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -16,17 +16,17 @@ use crate::socket::{Buffers, Received, RecvBatch, Socket};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum time since the socket was last known to be empty for which protocol time may advance without another read.
-/// It is small compared with every silence timeout, and large enough that an endpoint under load makes no extra system
-/// calls.
+/// Protocol time advances without another read only if the socket was last known to be empty at most this long ago. The
+/// value is small compared with every silence timeout, and large enough that an endpoint under load makes no extra
+/// system calls.
 const FRESH: Duration = Duration::from_millis(5);
 
-/// Maximum number of datagrams read before protocol time advances. A buffer of 4 MiB holds fewer: the system charges at
-/// least 768 bytes for each, out of twice the size. Time therefore advances even if a sender is faster than this
-/// machine.
+/// Maximum number of datagrams read before protocol time advances. A buffer of 4 MiB holds fewer: Linux charges at
+/// least 768 bytes per datagram against twice the buffer size. Time therefore advances even if a sender is faster than
+/// this machine.
 const MAX_BEFORE_TIME: usize = 16_384;
 
-/// Bytes that each batch is charged in addition to its payload.
+/// Bytes charged for each batch in addition to its payload.
 const OVERHEAD: usize = 64;
 
 /// Reads from the socket and remembers when it was last empty.
@@ -41,7 +41,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads from this socket from now on, or from none.
+    /// Sets the socket to read from; `None` stops reading.
     pub(crate) fn use_socket(&mut self, socket: Option<Arc<Socket>>) {
         self.socket = socket;
         self.empty_at = None;
@@ -52,9 +52,9 @@ impl Reader {
         self.socket.clone()
     }
 
-    /// Returns true if protocol time may advance although the socket is not empty. `count` more datagrams have been
-    /// read; once the total exceeds the capacity of the system's buffer, none of those still queued arrived before time
-    /// was held back.
+    /// Counts `count` datagrams that were read while protocol time is held back, and returns true if time may advance
+    /// although the socket is not empty. Once [`MAX_BEFORE_TIME`] datagrams have been read, none of those still in the
+    /// socket arrived before time was held back.
     pub(crate) fn time_may_pass(&mut self, count: usize) -> bool {
         self.before_time += count;
         let may_pass = self.before_time >= MAX_BEFORE_TIME;
@@ -121,7 +121,7 @@ impl ArrivalQueue {
     /// Creates a queue of at most `limit` bytes and at least one batch, behind a simulated network if one is given.
     pub(crate) fn new(limit: usize, simulation: Option<Simulation>) -> Self {
         let network = simulation.map(|simulation| NetworkEmulator::new(simulation, Direction::In));
-        // Datagrams can leave a simulated network without a push.
+        // Datagrams leave a simulated network by time, without a push.
         let may_have_batches = AtomicBool::new(network.is_some());
         let queue = Mutex::new(Queue { network, ..Queue::default() });
         Self { limit, queue, may_have_batches }
@@ -187,11 +187,11 @@ impl ArrivalQueue {
     }
 }
 
-/// How long an address is kept without a datagram on its path. No connection survives that much silence.
+/// Lifetime of a path without datagrams. It exceeds the silence timeout of every connection.
 const KEPT: Duration = Duration::from_secs(300);
-/// Number of paths at which the first search for silent ones takes place.
+/// Number of paths that triggers the first sweep of silent ones.
 const FIRST_SWEEP: usize = 1_024;
-/// Maximum number of paths. A proxy uses one port per client, and has 65,536 of them.
+/// Maximum number of paths: those of four proxies that each use all 65,536 ports, one per client.
 const MOST: usize = 1 << 18;
 
 /// Maps client addresses, which the protocol uses, to the proxy paths on which their datagrams arrive, and back.
@@ -200,7 +200,7 @@ pub(crate) struct Proxies {
     trusted: Vec<IpNet>,
     clients: HashMap<SocketAddr, Client>,
     paths: HashMap<SocketAddr, SocketAddr>,
-    /// Number of paths at which the next search for silent ones takes place.
+    /// Number of paths that triggers the next sweep of silent ones.
     sweep_at: usize,
     refused: u64,
 }
@@ -217,13 +217,13 @@ impl Proxies {
         Self { trusted, sweep_at: FIRST_SWEEP, ..Self::default() }
     }
 
-    /// Returns the number of datagrams from trusted proxies that were dropped because their header is malformed or
-    /// there is no room for another path.
+    /// Returns the number of datagrams from trusted proxies that were dropped, because their header was malformed or
+    /// the path table was full.
     pub(crate) const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Returns the client address of a datagram and its payload without the header, or `None` if the datagram is
+    /// Returns the client address and the payload of a datagram without its header, or `None` if the datagram is
     /// dropped.
     pub(crate) fn receive<'d>(
         &mut self,
@@ -248,7 +248,7 @@ impl Proxies {
                 self.refused += 1;
                 return None;
             }
-            // A LOCAL header: the proxy sends on its own behalf.
+            // A LOCAL header: the proxy sends on its own behalf, for example for a health check.
             None => from,
         };
         (!payload.is_empty()).then_some((from, payload))
@@ -270,8 +270,7 @@ impl Proxies {
         client.address
     }
 
-    /// Records the client behind a path. If a client switches paths, replies take the latest one. Returns false if
-    /// there is no room.
+    /// Records the client behind a path; replies to a client use its latest path. Returns false if the table is full.
     fn learn(&mut self, at: Instant, path: SocketAddr, address: SocketAddr) -> bool {
         if !self.clients.contains_key(&path) && self.clients.len() >= self.sweep_at.min(MOST) {
             self.sweep(at);
@@ -381,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_may_send_on_its_own_behalf() {
+    fn a_local_header_keeps_the_address_of_the_proxy() {
         let mut proxies = proxies();
         let path = address("10.0.0.1:5000");
         let local = [&SIGNATURE[..], &[0x20, 0, 0, 0], b"ping"].concat();
@@ -400,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_take_the_latest_path_of_a_client() {
+    fn replies_use_the_latest_path_of_a_client() {
         let mut proxies = proxies();
         let [old, new] = ["10.0.0.1:5000", "10.0.0.1:5001"].map(address);
         let [one, two] = ["192.0.2.1:7", "192.0.2.2:7"].map(address);

@@ -43,7 +43,7 @@ pub use crate::host::BindError;
 pub type Endpoint = crate::endpoint::Endpoint<GameProtocol>;
 /// An open connection to a peer.
 pub type Connection = crate::endpoint::Connection<GameProtocol>;
-/// A client that requests a connection and has not been answered yet.
+/// A connection request that awaits the application's decision.
 pub type Incoming = crate::endpoint::Incoming<GameProtocol>;
 /// The options of an endpoint.
 pub type Options = crate::endpoint::Options<GameProtocol>;
@@ -55,7 +55,7 @@ pub type ConnectError = crate::endpoint::ConnectError<ConnectFailure>;
 pub type EndpointStats = crate::endpoint::EndpointStats<GameProtocol>;
 
 impl crate::endpoint::Connection<GameProtocol> {
-    /// Returns the smoothed round-trip time, or `None` before the first measurement and after the connection has ended.
+    /// Returns the smoothed round-trip time, or `None` before the first measurement and after the connection is closed.
     #[must_use]
     pub fn rtt(&self) -> Option<Duration> {
         self.stats().map(|stats| stats.round_trip).filter(|rtt| !rtt.is_zero())
@@ -123,7 +123,7 @@ pub async fn connect(address: SocketAddr, options: Options) -> Result<Connection
 /// configuration's `handshake_timeout`.
 ///
 /// # Errors
-/// The same as for [`connect`].
+/// The same errors as [`connect`].
 pub async fn connect_with(
     address: SocketAddr,
     mut options: Options,
@@ -152,7 +152,7 @@ pub async fn connect_with(
     Ok(endpoint.connect(address).await?)
 }
 
-/// Gives another attempt a new salt, and a new seed for its simulated network.
+/// Sets a new salt and a new seed of the simulated network for another attempt.
 fn vary(options: &mut Options) -> io::Result<()> {
     options.config.salt_key = GameProtocol::config(entropy()?).salt_key;
     #[cfg(feature = "sim")]

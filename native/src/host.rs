@@ -9,10 +9,10 @@ use rakwire_udp::local_address_for;
 
 /// Converts between the system's monotonic clock and the core's clock.
 ///
-/// The epoch of such an instant is one second before the clock was started.
+/// An instant counts from one second before the clock was started.
 ///
-/// Each endpoint has its own ([`Endpoint::now`](crate::endpoint::Endpoint::now)). Use this type to drive parts of the
-/// core over another transport, as `rakwire-extras` does over TCP.
+/// Each endpoint has its own clock ([`Endpoint::now`](crate::endpoint::Endpoint::now)). Use this type to drive parts of
+/// the core over another transport, as `rakwire-extras` does over TCP.
 ///
 /// ```
 /// use rakwire_native::Clock;
@@ -123,7 +123,7 @@ pub async fn lookup(target: &str) -> io::Result<Vec<SocketAddr>> {
 /// ```
 ///
 /// # Errors
-/// The same as for [`lookup`].
+/// The same errors as [`lookup`].
 pub fn lookup_blocking(target: &str) -> io::Result<Vec<SocketAddr>> {
     Ok(match split_zoned_host(target) {
         Some(host) => host.to_socket_addrs()?.collect(),

@@ -8,7 +8,7 @@ use core::ops::Range;
 /// The size and alignment of a huge page in bytes: 2 MiB on x86-64, and on AArch64 with 4 KiB pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// The first bytes of the blocks keep regular pages, so that an endpoint with few messages in flight uses no huge page.
+/// The first bytes of the blocks use regular pages, so that an endpoint with few messages in flight uses no huge page.
 const USUAL_BYTES: usize = HUGE_PAGE;
 
 /// Requests huge pages for the blocks of a peer, except those that are used first.

@@ -40,7 +40,7 @@
 //! ```
 //!
 //! Datagrams wait in the system's buffer until the next `update`. A measured round-trip time therefore includes up to
-//! one frame at each such end; a game with long frames should call `update` more often. The [endpoint with
+//! one frame at each polled endpoint; a game with long frames should call `update` more often. The [endpoint with
 //! tasks](crate::endpoint) has no such delay, and sends several datagrams per system call.
 
 use std::io;
@@ -74,8 +74,8 @@ const FULL_UPDATES: u8 = 4;
 
 /// A UDP socket with a protocol that works only while it is called. [The module](self) has an example.
 ///
-/// Dropping it closes the socket immediately. To notify peers of the end, call [`disconnect`](Self::disconnect) first
-/// and call [`update`](Self::update) until [`connections`](Self::connections) is 0.
+/// Dropping it closes the socket immediately. To notify peers, call [`disconnect`](Self::disconnect) first and call
+/// [`update`](Self::update) until [`connections`](Self::connections) is 0.
 #[derive(Debug)]
 pub struct Endpoint<P: Protocol> {
     socket: UdpSocket,
@@ -91,7 +91,7 @@ pub struct Endpoint<P: Protocol> {
     proxies: Proxies,
     /// The simulated network between the protocol and the socket.
     network: Option<BothWays>,
-    /// Attempts in their handshake. While there are any, the socket receives error reports.
+    /// Attempts that are still in their handshake. While there are any, the socket receives error reports.
     attempts: Vec<ConnectionId>,
     /// Number of consecutive updates that did not empty the socket.
     full_updates: u8,
@@ -199,7 +199,7 @@ impl<P: Protocol> Endpoint<P> {
     /// Uses a socket that is already bound, for example with custom socket options. It becomes non-blocking.
     ///
     /// # Errors
-    /// Returns an error if the system refuses that, or cannot return the address of the socket.
+    /// Returns an error if the system refuses to make the socket non-blocking, or cannot return its address.
     pub fn from_std(socket: UdpSocket, options: Options<P>) -> io::Result<Self> {
         Self::start(socket, options, BoxedHook::NONE)
     }
@@ -207,7 +207,7 @@ impl<P: Protocol> Endpoint<P> {
     fn start(socket: UdpSocket, options: Options<P>, hook: BoxedHook<P>) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         allow_fragmentation(&socket);
-        // Discovery needs it. Without it, sending to broadcast addresses fails.
+        // Discovery needs broadcasts. If this fails, sending to broadcast addresses fails.
         let _ = socket.set_broadcast(true);
         let local = socket.local_addr()?;
         let network = options.simulation().map(BothWays::new);
@@ -248,7 +248,7 @@ impl<P: Protocol> Endpoint<P> {
             self.flush();
         }
         self.receive_simulated();
-        // A reply that waited in the socket takes precedence over an error report.
+        // A reply that is already in the socket takes precedence over an error report.
         self.end_unreachable_attempts();
         self.full_updates = if is_empty { 0 } else { self.full_updates.saturating_add(1) };
         if is_empty || self.full_updates >= FULL_UPDATES {
@@ -408,7 +408,7 @@ impl<P: Protocol> Endpoint<P> {
     /// In RakNet these are a password, a fixed protocol version, and timeouts.
     ///
     /// # Errors
-    /// The same as for [`connect`](Self::connect).
+    /// The same errors as [`connect`](Self::connect).
     pub fn connect_with(
         &mut self,
         address: SocketAddr,
@@ -431,7 +431,7 @@ impl<P: Protocol> Endpoint<P> {
     /// Queues a message. [`flush`](Self::flush) or [`update`](Self::update) sends it.
     ///
     /// # Errors
-    /// The same as for [`endpoint::Connection::try_send`](crate::endpoint::Connection::try_send).
+    /// The same errors as [`endpoint::Connection::try_send`](crate::endpoint::Connection::try_send).
     pub fn send(
         &mut self,
         id: ConnectionId,
@@ -451,7 +451,7 @@ impl<P: Protocol> Endpoint<P> {
     /// [`try_send_vec`](crate::endpoint::Connection::try_send_vec) describes the details.
     ///
     /// # Errors
-    /// The same as for [`send`](Self::send); `message` is then unchanged.
+    /// The same errors as [`send`](Self::send); `message` is then unchanged.
     pub fn send_vec(
         &mut self,
         id: ConnectionId,
@@ -461,22 +461,23 @@ impl<P: Protocol> Endpoint<P> {
         self.hooked.send_vec(self.clock.now(), id, message, delivery)
     }
 
-    /// Takes the bytes that the last event borrowed as a vector, without copying a large RakNet message.
+    /// Takes the bytes of the last event as a vector, without copying a large RakNet message.
     pub fn take_event_data(&mut self) -> Vec<u8> {
         self.hooked.peer.take_event_data()
     }
 
-    /// Starts to close a connection. Reliable messages sent before are delivered first, and an event reports the end.
+    /// Starts to close a connection. Reliable messages sent earlier are delivered first, and an event reports the
+    /// disconnect.
     pub fn disconnect(&mut self, id: ConnectionId) {
         self.hooked.peer.disconnect(self.clock.now(), id);
     }
 
     /// Sends a final message and starts to close the connection.
     ///
-    /// The message, and reliable ones sent before, arrive before the peer is notified of the end.
+    /// This message and earlier reliable messages are delivered before the peer is notified of the disconnect.
     ///
     /// # Errors
-    /// The same as for [`send`](Self::send). The connection is closed in any case.
+    /// The same errors as [`send`](Self::send). The connection is closed in any case.
     pub fn disconnect_with(
         &mut self,
         id: ConnectionId,
@@ -488,7 +489,7 @@ impl<P: Protocol> Endpoint<P> {
         sent.map(|_| ())
     }
 
-    /// Queues a message for every open connection, and skips those without room.
+    /// Queues a message for every open connection, and skips those with full send memory.
     pub fn broadcast(&mut self, message: &[u8], delivery: P::Delivery) -> Broadcast {
         self.send_to_all(None, message, delivery)
     }
@@ -537,7 +538,7 @@ impl<P: Protocol> Endpoint<P> {
         self.local
     }
 
-    /// Returns the socket, to wait for datagrams by the means of the system.
+    /// Returns the socket, to wait for datagrams with the functions of the system.
     ///
     /// Only this endpoint may read from it and write to it. [`timeout`](Self::timeout) is how long to wait at most.
     #[must_use]
@@ -565,10 +566,10 @@ impl<P: Protocol> Endpoint<P> {
         self.clock.now()
     }
 
-    /// Returns a message for the operator once the counters show clients that cannot connect, such as those that return
-    /// no cookie.
+    /// Returns advice for the operator once the counters show clients that cannot connect, such as those that return no
+    /// cookie.
     ///
-    /// The async endpoint logs it; here the program polls it now and then.
+    /// The async endpoint logs this advice; a polled program has to call this method now and then.
     ///
     /// ```
     /// use rakwire_native::polled::Endpoint;

@@ -1,4 +1,4 @@
-//! Successive connections: when one is lost, the next one is opened.
+//! Reconnection: opens a new connection after one is lost, with exponential backoff.
 
 use std::time::{Duration, Instant};
 
@@ -7,15 +7,15 @@ use rakwire::raknet::{ConnectFailure, Refusal};
 
 use crate::endpoint::{ConnectError, Connection};
 
-/// The pauses between attempts to connect: random, and longer after each failure.
+/// The backoff between attempts to connect: randomized, and longer after each failure.
 ///
-/// Each is twice as long as the one before, minus a random part of up to a half, so that the players of a restarted
-/// server do not all return at the same time.
+/// Each pause is twice the previous one, minus a random part of up to a half. Players of a restarted server therefore
+/// do not all return at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// The first pause. Default: 500 ms.
     pub initial: Duration,
-    /// The longest pause. After a connection that lasted longer than this, the next pause is the first again. Default:
+    /// The longest pause. After a connection that lasted longer than this, the next pause is `initial` again. Default:
     /// 30 s.
     pub max: Duration,
     /// Maximum number of consecutive failed attempts; `None` for no limit. Default: `None`.
@@ -28,9 +28,9 @@ impl Default for Backoff {
     }
 }
 
-/// Opens a connection, and another one at each call, with growing pauses while attempts fail.
+/// Opens one connection after another, with growing pauses while attempts fail.
 ///
-/// Each is a new connection, and a new player to the server: messages in flight on the previous one are not sent again.
+/// To the server, each connection is a new player: messages in flight on the previous connection are not sent again.
 ///
 /// ```
 /// use rakwire_native::reconnect::{Reconnect, is_transient};
@@ -76,10 +76,11 @@ impl<F, R> Reconnect<F, R> {
         Self { open, should_retry, backoff: Backoff::default(), failures: 0, opened_at: None }
     }
 
-    /// Returns the next connection. The first attempt for the first one is made immediately.
+    /// Returns the next connection. The first attempt of the first call is made immediately.
     ///
     /// # Errors
-    /// Returns the error of the last attempt if retrying is pointless or the limit of attempts is reached.
+    /// Returns the error of the last attempt if `should_retry` returns false for it, or the limit of attempts is
+    /// reached.
     pub async fn next<P: Protocol, E>(&mut self) -> Result<Connection<P>, E>
     where
         F: AsyncFnMut() -> Result<Connection<P>, E>,
@@ -124,8 +125,8 @@ impl Backoff {
 
 /// Returns true if another attempt to connect over RakNet may succeed.
 ///
-/// That is the case if the server did not answer, was full, or had the address connected a moment ago. Its
-/// requirements, such as a password, will not change by themselves.
+/// That is the case if the server did not answer, was full, or still has a connection with this address. Its
+/// requirements, such as a password, do not change by themselves.
 #[must_use]
 pub fn is_transient(error: &ConnectError<ConnectFailure>) -> bool {
     use ConnectFailure::{Closed, HandshakeTimeout, NoAnswer, NoAnswerAfterIncompatible, Unreachable};

@@ -30,8 +30,8 @@ const SYSTEM_BUFFER: usize = 4 << 20;
 /// Pause if the system's buffer is full although the runtime considers the socket writable.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 
-/// True if a receive call takes as many datagrams as there is room for, so that a partial result means that the socket
-/// is empty. On other systems quinn-udp receives one at a time.
+/// True if a receive call returns as many datagrams as its buffers hold, so that a partial result means that the socket
+/// is empty. On other systems quinn-udp receives one datagram at a time.
 const RECEIVES_BATCHES: bool = cfg!(any(target_os = "linux", target_os = "android", target_os = "freebsd"));
 
 /// A UDP socket that sends and receives in batches.
@@ -41,7 +41,7 @@ pub(crate) struct Socket {
     state: UdpSocketState,
     /// Maximum number of datagrams per call to one address.
     segments: AtomicUsize,
-    /// Number of tasks that wait for reports of send errors.
+    /// Number of tasks that wait for error reports.
     watches: Mutex<usize>,
     local: SocketAddr,
 }
@@ -97,7 +97,7 @@ impl Socket {
         // The system may limit the sizes; any size works.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
-        // Discovery needs it. Without it, sending to broadcast addresses fails.
+        // Discovery needs broadcasts. If this fails, sending to broadcast addresses fails.
         let _ = socket.set_broadcast(true);
         let local = socket.local_addr()?;
         let segments = AtomicUsize::new(state.max_gso_segments());
@@ -139,7 +139,7 @@ impl Socket {
                 return std::future::pending().await;
             }
             match self.io.try_io(Interest::ERROR, read) {
-                // More reports are pending; those read so far were about something else.
+                // More reports are pending; those read so far did not concern unreachable addresses.
                 Ok(addresses) if addresses.is_empty() => tokio::task::yield_now().await,
                 Ok(addresses) => return addresses.into_iter().map(canonical).collect(),
                 Err(_) => {}
@@ -183,7 +183,7 @@ impl Socket {
         }
     }
 
-    /// Receives datagrams that the runtime may not have reported yet, since it polls the system only between tasks.
+    /// Receives datagrams that the runtime may not have reported yet, because it polls the system only between tasks.
     pub(crate) fn receive_now<'b>(
         &self,
         clock: &Clock,
@@ -238,7 +238,7 @@ impl Socket {
         }
     }
 
-    /// Waits until the runtime reports free buffer space.
+    /// Waits until the runtime reports that the socket is writable.
     #[cfg(test)]
     pub(crate) async fn writable(&self) {
         self.io.writable().await.expect("a socket of this system");
@@ -430,17 +430,18 @@ const DATAGRAMS: usize = 2;
 ///             the driver runs       └──────┘
 /// ```
 ///
-/// The first message after an arrival is sent inline, by the task that queues it, because the peer may be waiting for
-/// it as a reply. Datagrams that are due before the message go first, and may leave the message to the driver. Further
-/// messages are sent by the driver to save system calls: it collects them in [`Outgoing`], and one call takes a single
+/// The first message after an arrival is sent inline by the task that queues it, because the peer may be waiting for it
+/// as a reply. Datagrams that are already due go first, and may leave the message to the driver.
+///
+/// The driver sends all other messages, to save system calls. It collects them in [`Outgoing`]. One call sends a single
 /// datagram, equal segments to one address, or on Linux datagrams to many addresses (`send_many`).
 #[derive(Debug)]
 enum SendMode {
-    /// The driver sends it at its next run.
+    /// The driver sends it in its next run.
     Driver,
     /// The task that queues the next message sends it at once through this socket, which the tasks of the endpoint own.
     Inline(Weak<Socket>),
-    /// The driver sends it after the buffered datagram, which the system has refused.
+    /// The driver sends it after the datagram in the buffer, which the system has refused.
     Held { to: SocketAddr, size: usize },
 }
 
@@ -580,7 +581,7 @@ mod tests {
         is_allowed
     }
 
-    /// An event that changes the way of the next datagram.
+    /// An event that changes the [`SendMode`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Step {
         Arrival,
@@ -599,7 +600,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_step_leads_to_the_state_in_the_diagram() {
+    async fn each_event_changes_the_send_mode_as_in_the_diagram() {
         use Step::{Arrival, DriverRun, Message, RefusedMessage, SocketChange};
 
         let (socket, nowhere) = (socket().await, ([127, 0, 0, 1], 0).into());

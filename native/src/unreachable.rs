@@ -2,16 +2,15 @@
 //! ip(7)). Without these options, a socket that is not connected to a peer is not notified of ICMP messages. Other
 //! systems have no equivalent for such sockets.
 //!
-//! While error reports are enabled, each of them makes the next call to send or receive fail, whatever the address of
-//! that call is. Such a call has done nothing, and is repeated ([`receive_past_reports`], [`send_past_reports`]). The
-//! error itself decides, so that calls are also repeated if they began before reports were disabled and ended
-//! afterwards.
+//! While error reports are enabled, each pending report makes the next send or receive call fail, whatever the address
+//! of that call is. The call has had no effect, and is repeated ([`receive_past_reports`], [`send_past_reports`]). Only
+//! the error code decides, so that calls are repeated even if error reports were disabled while they ran.
 
 use std::io;
 use std::net::SocketAddr;
 
-/// Maximum number of repetitions for pending errors about earlier datagrams. More errors than these arrive between the
-/// calls only if the socket is flooded with them; the datagram is then lost as if the network had dropped it.
+/// Maximum number of repetitions for pending errors about earlier datagrams. More errors arrive between two calls only
+/// if the socket is flooded with them; the datagram is then lost as if the network had dropped it.
 const REPETITIONS: usize = 8;
 
 /// Repeats a receive call that failed because of an error about an earlier datagram.
@@ -19,9 +18,9 @@ pub(crate) fn receive_past_reports<T>(call: impl FnMut() -> io::Result<T>) -> io
     repeat_while(is_report, call)
 }
 
-/// Number of consecutive errors of one kind after which the system is considered to refuse the current datagram.
-/// Reports about earlier ones come one by one, and while another task takes them from the queue, each sets the error of
-/// the next call anew.
+/// Number of consecutive errors of one kind after which the error is attributed to the current datagram. Reports about
+/// earlier datagrams come one at a time. While another task takes them from the queue, each sets the error of the next
+/// call again.
 const OWN: usize = 4;
 
 /// Repeats a send call that failed because of an error about an earlier datagram.

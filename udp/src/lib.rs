@@ -1,9 +1,9 @@
-//! Shared by `rakwire-native` and `rakwire-relay`: fragmentation of datagrams larger than the path, the [headers of the
-//! PROXY protocol](proxy), [files that only their owner may read](private_file), [paths from the
-//! network](is_portable_path()), and [text from others](printable()).
+//! Shared by `rakwire-native` and `rakwire-relay`: IP fragmentation of datagrams that exceed the path MTU, the [headers
+//! of the PROXY protocol](proxy), [files that only their owner may read](private_file), [portable
+//! paths](is_portable_path()), and [untrusted text](printable()).
 //!
-//! The MTU of a reliable message cannot change once it was sent, so routers may fragment every datagram except the
-//! probes of the handshake (docs/raknet.md#path-mtu).
+//! The parts of a reliable message keep their size once it has been sent, even if the path MTU decreases. Routers may
+//! therefore fragment every datagram except the MTU probes of the handshake (docs/raknet.md#path-mtu).
 
 #![forbid(unsafe_code)]
 
@@ -24,8 +24,8 @@ use rakwire::wire::offline::is_mtu_probe;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use self::linux::Unfragmented;
 
-/// The error for a datagram that is larger than the path and must not be fragmented. On Linux it differs on MIPS and
-/// SPARC.
+/// The error for a datagram that exceeds the path MTU and must not be fragmented. On Linux its number differs on MIPS
+/// and SPARC.
 #[cfg(unix)]
 const EMSGSIZE: i32 = rustix::io::Errno::MSGSIZE.raw_os_error();
 /// `WSAEMSGSIZE`.
@@ -39,7 +39,7 @@ pub const IPV6_MIN_MTU_PAYLOAD: usize = 1_280 - 48;
 /// The length in bytes of the longest datagram that sockets accept. Longer ones belong to neither protocol.
 pub const MAX_DATAGRAM: usize = 2_048;
 
-/// Returns whether the system refused a datagram because it is too large for the path.
+/// Returns whether the system refused a datagram because it exceeds the path MTU.
 #[must_use]
 pub fn is_too_large(error: &io::Error) -> bool {
     error.raw_os_error() == Some(EMSGSIZE)
@@ -85,7 +85,7 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Returns the address from which the system would send to another one; nothing is sent.
+/// Returns the source address that the system would use to send to `elsewhere`. Nothing is sent.
 ///
 /// ```
 /// use rakwire_udp::local_address_for;
@@ -104,13 +104,13 @@ pub fn local_address_for(elsewhere: IpAddr) -> Option<IpAddr> {
     socket.local_addr().ok().map(|address| address.ip())
 }
 
-/// Returns the state that quinn-udp needs for a socket, and allows this machine and routers to fragment its datagrams.
+/// Creates the state that quinn-udp needs for a socket, and allows this machine and routers to fragment its datagrams.
 ///
-/// quinn-udp forbids fragmentation, which can be undone only on Linux. On other systems quinn-udp is therefore given
+/// quinn-udp forbids fragmentation, which can be undone only on Linux. On other systems quinn-udp therefore configures
 /// another socket of the same kind.
 ///
 /// # Errors
-/// Returns the errors of quinn-udp, and those of the system for the other socket.
+/// Returns the errors of quinn-udp, and those of creating the other socket.
 pub fn fragmenting_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     if cfg!(any(target_os = "linux", target_os = "android")) {
         let state = state_without_timestamps(socket)?;
@@ -122,8 +122,7 @@ pub fn fragmenting_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     UdpSocketState::new(UdpSockRef::from(&UdpSocket::bind(similar)?))
 }
 
-/// Returns the state that quinn-udp needs for a socket, and disables the arrival time of datagrams, which quinn-udp
-/// requests.
+/// Creates the state that quinn-udp needs for a socket, and disables the receive timestamps, which quinn-udp requests.
 ///
 /// Nothing reads these timestamps. They would also overflow the control buffer of the older quinn-udp that quinn uses,
 /// if both receive IPv6 at one port.
@@ -139,8 +138,8 @@ pub fn state_without_timestamps(socket: &UdpSocket) -> io::Result<UdpSocketState
 
 /// Allows this machine and routers to fragment the datagrams of a socket. Systems other than Linux allow it by default.
 ///
-/// Over IPv4 the learnt path MTU of the system is ignored: routers fragment, and a forged ICMP message has no effect.
-/// Over IPv6 only the sender fragments, at the learnt path MTU.
+/// Over IPv4 the system's cached path MTU is ignored: routers fragment, and a forged ICMP message has no effect. Over
+/// IPv6 only the sender fragments, at the cached path MTU.
 pub fn allow_fragmentation(socket: &impl Descriptor) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     linux::forbid(socket, Unfragmented::Nothing);
@@ -158,8 +157,8 @@ pub fn forbid_fragmentation(socket: &impl Descriptor) {
 
 /// Sends a datagram with `send`.
 ///
-/// If it is a probe of the MTU, routers may not fragment it, and the system refuses it if it is known to be too large
-/// for the path. Systems other than Linux send probes like all other datagrams.
+/// Routers may not fragment an MTU probe, and the system refuses a probe that exceeds the cached path MTU. Systems
+/// other than Linux send probes like all other datagrams.
 ///
 /// # Errors
 /// Returns the errors of `send`.
@@ -172,8 +171,8 @@ pub fn send_datagram<T>(
     if !is_mtu_probe(datagram) {
         return send();
     }
-    // The options apply to all datagrams of the socket. Probes are rare, and a datagram that another task sends
-    // meanwhile is resent if it is lost. Datagrams of the other family are unaffected.
+    // The options apply to all datagrams of the socket. Probes are rare, and if another task's datagram is lost because
+    // of them, it is resent. Datagrams of the other address family are unaffected.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         let is_ipv4 = to.ip().to_canonical().is_ipv4();
@@ -209,7 +208,7 @@ mod linux {
         Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
     };
 
-    /// Datagrams that may not be fragmented.
+    /// Datagrams that must not be fragmented.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(super) enum Unfragmented {
         Nothing,
@@ -217,7 +216,7 @@ mod linux {
         Ipv4,
         /// Datagrams over IPv6.
         Ipv6,
-        /// All datagrams; sizes above the learnt path MTU may be tried.
+        /// All datagrams. Sizes above the cached path MTU may be tried.
         Everything,
     }
 
@@ -237,7 +236,8 @@ mod linux {
             Unfragmented::Ipv6 => Ipv6PathMtuDiscovery::DO,
             Unfragmented::Everything => Ipv6PathMtuDiscovery::PROBE,
         };
-        // A socket has only the options of its family. If one is missing, datagrams that are too large are lost.
+        // A socket has only the options of its address family. If one is missing, datagrams that exceed the path MTU
+        // are lost.
         let _ = set_ip_mtu_discover(socket, ipv4);
         let _ = set_ipv6_mtu_discover(socket, ipv6);
         let _ = setsockopt(socket, sockopt::Ipv6DontFrag, &(unfragmented == Unfragmented::Everything));

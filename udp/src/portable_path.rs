@@ -1,5 +1,5 @@
-//! Names of files that come from the network or go to another system. Names that Windows interprets differently are
-//! refused on every system, in any directory.
+//! Portable file names, for names that come from the network or go to another system. Names that Windows interprets
+//! differently are refused on every system, in any directory.
 
 /// Device names, with any extension (Microsoft, "Naming Files, Paths, and Namespaces").
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];

@@ -1,6 +1,6 @@
-//! Text from others in lines of a log, a report or a terminal.
+//! Untrusted text in lines of a log, a report or a terminal.
 
-/// Formats text from others as one line that is safe to print.
+/// Formats untrusted text as one line that is safe to print.
 ///
 /// Backslashes, control characters, invisible characters and those that change the direction of the text are escaped.
 ///

@@ -1,8 +1,9 @@
-//! Files that only their owner may read: keys, and records of others' traffic. The programs create all of them here.
+//! Files that only their owner may read, such as keys and captured traffic. All programs create such files here.
 //!
-//! Each has mode 0600 on Unix, whatever the umask. Links are not followed, so that another user of a folder cannot
-//! redirect a write, except those of `/dev`, such as `/dev/stdout`. An existing file is replaced in one step, by a
-//! rename. Devices, and pipes of the user that runs the program, are written to directly.
+//! Each file has mode 0600 on Unix, whatever the umask. Symbolic links are not followed, so that another user of a
+//! directory cannot redirect a write. The exception are links of the system, such as `/dev/stdout`. An existing file is
+//! replaced atomically, by a rename. Devices, and pipes that belong to the user of the program, are written to
+//! directly.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -10,13 +11,13 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of names to try for a file that replaces another one.
+/// Maximum number of temporary names to try for a file that replaces another one.
 const ATTEMPTS: u32 = 16;
 
 /// Creates a file that must not exist yet.
 ///
 /// # Errors
-/// If the name is taken, even by a link that leads nowhere, or the file cannot be created.
+/// If the name is taken, even by a dangling link, or the file cannot be created.
 pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
     private().create_new(true).open(path)
 }
@@ -24,7 +25,7 @@ pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
 /// Creates a file that must not exist yet and that others may read, such as a public key.
 ///
 /// # Errors
-/// Those of [`create_new`].
+/// The same errors as [`create_new`].
 pub fn create_new_public(path: impl AsRef<Path>) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
@@ -43,7 +44,7 @@ pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file for appending, or creates it. From then on only its owner can read it.
+/// Opens a file for appending, or creates it. From then on, only its owner can read it.
 ///
 /// # Errors
 /// If it is a link, cannot be written, or belongs to another user.
@@ -85,10 +86,10 @@ pub fn keep_private(path: impl AsRef<Path>) -> io::Result<()> {
     Err(refusal(&found))
 }
 
-/// Writes a file in one step: a reader finds either the old or the new contents.
+/// Writes a file atomically: a reader finds either the old or the new contents.
 ///
 /// # Errors
-/// Those of [`create`], and if the file cannot be written.
+/// The same errors as [`create`], and an error if the file cannot be written.
 pub fn replace(path: impl AsRef<Path>, contents: &[u8]) -> io::Result<()> {
     let path = path.as_ref();
     if let Some(mut stream) = open_stream(path)? {
@@ -140,7 +141,7 @@ fn open_at_place(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 fn open_stream(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.append(true);
-    // The system's own links lead to the streams of the program, which may be files.
+    // The system's own links lead to the standard streams of the program, which may be files.
     let of_system = ["/dev", "/dev/fd", "/proc/self/fd"].map(Path::new);
     if path.parent().is_some_and(|parent| of_system.contains(&parent)) {
         return options.open(path).map(Some);
@@ -164,7 +165,7 @@ fn open_stream(path: &Path) -> io::Result<Option<File>> {
     if is_stream { OpenOptions::new().write(true).open(path).map(Some) } else { Ok(None) }
 }
 
-/// Returns whether it is a device, or a pipe that belongs to this user.
+/// Returns whether a file is a device, or a pipe that belongs to this user.
 #[cfg(unix)]
 fn is_trusted_stream(found: &fs::Metadata) -> bool {
     use std::os::unix::fs::FileTypeExt as _;
@@ -177,7 +178,7 @@ fn belongs_to_this_user(found: &fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(found) == rustix::process::geteuid().as_raw()
 }
 
-/// Returns why a file is not written to.
+/// Returns the error for a file that must not be written to.
 fn refusal(found: &fs::Metadata) -> io::Error {
     #[cfg(unix)]
     let is_ours = belongs_to_this_user(found);
@@ -317,7 +318,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_pipe_is_written_to_but_not_through_a_link() {
+    fn a_pipe_is_written_to_directly_but_not_through_a_symlink() {
         use std::io::Read as _;
 
         let directory = directory("pipes");

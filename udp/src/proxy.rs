@@ -1,5 +1,5 @@
-//! Headers of the PROXY protocol, version 2, in which a proxy passes on the address of its client, at the beginning of
-//! a connection or of a datagram.
+//! Headers of the PROXY protocol, version 2. With such a header, a proxy announces the address of its client at the
+//! beginning of a connection or of a datagram.
 //!
 //! Section numbers refer to HAProxy's specification (`proxy-protocol.txt`).
 
@@ -21,7 +21,8 @@ pub const MAX_HEADER: usize = 2_048;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProxyHeader {
-    /// The client; `None` if the proxy speaks for itself, as in health checks, or if the family has no addresses.
+    /// The address of the client; `None` if the proxy sends on its own behalf, as in health checks, or if the family
+    /// has no addresses.
     pub client: Option<SocketAddr>,
     /// The length of the header in bytes; the rest belongs to the connection, or to the datagram.
     pub length: usize,
@@ -37,16 +38,16 @@ pub enum ProxyHeaderError {
     /// The version is not 2, or the command is neither LOCAL nor PROXY.
     #[error("unknown version or command")]
     Command,
-    /// It would be longer than [`MAX_HEADER`].
+    /// The header would be longer than [`MAX_HEADER`].
     #[error("header longer than 2048 bytes")]
     TooLong,
-    /// There are fewer bytes than the addresses of the family take.
+    /// The length is too short for the addresses of the family.
     #[error("length does not fit the family")]
     Length,
 }
 
 impl ProxyHeader {
-    /// Reads the header at the beginning of bytes. Returns `None` while it is incomplete.
+    /// Reads the header at the beginning of `bytes`. Returns `None` while it is incomplete.
     ///
     /// ```
     /// use rakwire_udp::proxy::ProxyHeader;

@@ -29,13 +29,13 @@ pub(crate) struct Deferred {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The last request of each client, which the protocol handles again once a decision is made.
+    /// The last request of each waiting client. The protocol handles it again once the application has decided.
     waiting: HashMap<SocketAddr, Box<[u8]>>,
     /// Clients that have not been passed to the application yet.
     undelivered: VecDeque<Client>,
     /// The decision about the request that the protocol is handling.
     decision: Option<Decision>,
-    /// The client that the protocol has just requested a decision for.
+    /// The client for which the protocol has just requested a decision.
     asked: Option<Client>,
     overflows: u64,
 }
@@ -63,8 +63,8 @@ impl Deferred {
         Decision::Ignore
     }
 
-    /// Stores the request of the client that the protocol has just requested a decision for. Returns the client if it
-    /// is new.
+    /// Stores the request of the client for which the protocol has just requested a decision. Returns the client if it
+    /// was not waiting already.
     pub(crate) fn keep(&self, request: &[u8]) -> Option<Client> {
         let mut inner = self.lock();
         let client = inner.asked.take()?;
@@ -76,7 +76,7 @@ impl Deferred {
         Some(client)
     }
 
-    /// Takes the request of a client. The next call by the protocol returns `decision`.
+    /// Removes the request of a waiting client. The protocol's next query returns `decision`.
     pub(crate) fn take(&self, remote: SocketAddr, decision: Decision) -> Option<Box<[u8]>> {
         let mut inner = self.lock();
         let request = inner.waiting.remove(&remote)?;
@@ -105,7 +105,7 @@ impl Deferred {
     }
 }
 
-/// Defers to the application after the limits shared by the endpoints of a server.
+/// Applies the limits shared by the endpoints of a server, and then defers to the application.
 #[derive(Clone, Debug)]
 pub(crate) struct DeferredAdmission {
     pub(crate) all: LockedAdmission,
@@ -174,7 +174,7 @@ impl<P: Protocol> AcceptQueue<P> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Returns the number of connections that did not fit.
+    /// Returns the number of connections dropped because the queue was full.
     pub(crate) const fn overflows(&self) -> u64 {
         self.overflows
     }
@@ -183,7 +183,7 @@ impl<P: Protocol> AcceptQueue<P> {
 /// Maximum length of the queue.
 const MAX_QUEUED: usize = 64;
 
-/// Clients refused by a server that the application has not taken yet. A full queue drops the oldest.
+/// Refused clients that the application has not taken yet. A full queue drops the oldest.
 #[derive(Debug)]
 pub(crate) struct RefusedClients<C> {
     waiting: VecDeque<C>,

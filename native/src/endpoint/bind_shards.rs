@@ -1,4 +1,4 @@
-//! Binds the endpoints of a server that needs more than one core.
+//! Servers that need more than one core: several endpoints bound to one address.
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use super::{Endpoint, Shards};
 use crate::host::{BindError, Clock};
 use crate::socket::Socket;
 
-/// Returns the current runtime, once for each endpoint.
+/// Returns one handle of the current runtime per shard.
 fn here(shards: usize) -> Vec<Handle> {
     vec![Handle::current(); shards.max(1)]
 }
 
 impl<P: Protocol> Endpoint<P> {
-    /// Binds several endpoints to one address, for a server that needs more than one core.
+    /// Binds several endpoints (shards) to one address, for a server that needs more than one core.
     ///
     /// Each endpoint has its own socket, tasks, locks, and the memory given in `options`. The system passes all
-    /// datagrams of a client to the same endpoint. Accept connections from each of them.
+    /// datagrams of a client to the same endpoint. Accept connections from each endpoint.
     ///
-    /// To clients they are one server. They share:
+    /// To clients, the endpoints are one server. They share:
     /// - the identity and the keys of the configuration;
-    /// - `max_incoming`, which counts the connections of all; in RakNet also the GUIDs, so that a client cannot connect
-    ///   twice;
-    /// - in RakNet the used connect tokens, if the options require tokens;
+    /// - `max_incoming`, which limits their incoming connections in total;
+    /// - in RakNet the GUIDs of connected clients, so that a client cannot connect twice, and the used connect tokens,
+    ///   if the options require tokens;
     /// - in RakNet the password, the bans and the data of pongs: a change at one endpoint applies to all;
     /// - the rate limits: pongs and challenges per second, in total and per network, the time between two connections
     ///   of an address, and the half-open connections of a network if cookies are off.
     ///
-    /// They do not share memory, queues and statistics, connections that an endpoint opens itself (only that endpoint
-    /// knows their GUIDs), and the half-open connections that a full RakNet server evicts for a new client, which must
-    /// belong to the endpoint that the new client reaches. A slot is counted until its connection has ended or its
-    /// endpoint is dropped.
+    /// They do not share memory, queues, statistics and outgoing connections. The GUIDs of outgoing connections are
+    /// known only to the endpoint that opened them. A full RakNet server evicts a half-open connection for a new client
+    /// only at the endpoint that the client reaches. A connection occupies a slot until it is closed or its endpoint is
+    /// dropped.
     ///
     /// # Errors
     /// Returns a [`BindError`] with the address. Only Linux and Android distribute datagrams by client; on other
@@ -76,13 +76,14 @@ impl<P: Protocol> Endpoint<P> {
         Self::open_shards(address, options, &here(shards), |_| BoxedHook::NONE).await
     }
 
-    /// Binds shards like [`bind_shards`](Self::bind_shards), one per runtime, in which its tasks run.
+    /// Binds one shard per runtime, like [`bind_shards`](Self::bind_shards). The tasks of each shard run in its
+    /// runtime.
     ///
-    /// One single-threaded runtime per core is the most efficient setup: nothing of an endpoint moves between cores,
+    /// One single-threaded runtime per core is the most efficient setup: the state of an endpoint stays on one core,
     /// and no task wakes another thread. Accept the connections of an endpoint in its runtime.
     ///
     /// # Errors
-    /// The same as for [`bind_shards`](Self::bind_shards).
+    /// The same errors as [`bind_shards`](Self::bind_shards).
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -123,17 +124,17 @@ impl<P: Protocol> Endpoint<P> {
         Self::open_shards(address, options, runtimes, |_| BoxedHook::NONE).await
     }
 
-    /// Binds shards like [`bind_shards`](Self::bind_shards), with a hook for each endpoint, which `hook` creates from
-    /// its number.
+    /// Binds shards like [`bind_shards`](Self::bind_shards), each with a hook. `hook` creates it from the number of the
+    /// shard, counted from 0.
     ///
-    /// The endpoints run concurrently, and connection ids are unique among them. One
-    /// [`SharedHook`](crate::endpoint::SharedHook) may therefore serve all of them if it keeps its state by id, as a
-    /// [`MessageFilter`](crate::raknet::MessageFilter) does; they then contend for its lock. Slots are not unique, so a
-    /// plugin that keeps its state by slot ([`BySlot`](rakwire::endpoint::BySlot)), as all of `rakwire-plugins` do,
-    /// needs one instance per endpoint.
+    /// The endpoints run concurrently. Connection ids are unique among them, so one
+    /// [`SharedHook`](crate::endpoint::SharedHook) may serve all endpoints if it keeps its state by id, as a
+    /// [`MessageFilter`](crate::raknet::MessageFilter) does. The endpoints then contend for its lock. Slots are not
+    /// unique: a plugin that keeps its state by slot ([`BySlot`](rakwire::endpoint::BySlot)), like all of
+    /// `rakwire-plugins`, needs one instance per endpoint.
     ///
     /// # Errors
-    /// The same as for [`bind_shards`](Self::bind_shards).
+    /// The same errors as [`bind_shards`](Self::bind_shards).
     ///
     /// ```
     /// use rakwire_native::endpoint::SharedHook;
@@ -167,7 +168,7 @@ impl<P: Protocol> Endpoint<P> {
     /// `hook` creates a hook for each endpoint, as in [`bind_shards_with_hook`](Self::bind_shards_with_hook).
     ///
     /// # Errors
-    /// The same as for [`bind_shards`](Self::bind_shards).
+    /// The same errors as [`bind_shards`](Self::bind_shards).
     pub async fn bind_shards_on_with_hook<H: Hook<P> + Send + 'static>(
         address: impl ToSocketAddrs,
         options: &Options<P>,
@@ -195,7 +196,8 @@ impl<P: Protocol> Endpoint<P> {
             let socket = bind(runtime, address);
             sockets.push(socket.map_err(|source| BindError::Socket { address, source })?);
         }
-        // Each further socket changes the distribution, so the endpoints start once all sockets are bound.
+        // Each further socket changes the distribution of clients, so the endpoints start only once all sockets are
+        // bound.
         let (clock, admission) = (Clock::start(), LockedAdmission::default());
         let mut shared = |number| {
             let shared = Shared::new(options.clone(), hook(number), clock);

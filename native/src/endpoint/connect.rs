@@ -1,8 +1,8 @@
 //! Opening and accepting connections.
 //!
-//! A connection is opened to one address, or to a server that has several. Attempts and pings end when the network
-//! reports their address unreachable. Incoming connections are accepted, optionally after a decision of the
-//! application.
+//! A connection is opened to one address, or to the first of several addresses at which a server answers. Attempts and
+//! pings fail as soon as the network reports their address unreachable. Incoming connections are accepted, optionally
+//! after a decision of the application.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ impl<P: Protocol> Endpoint<P> {
     ///
     /// # Errors
     /// Returns [`ConnectError::Failed`] if the server refuses or does not answer, or immediately if the address is
-    /// [reported unreachable](super::Options::fail_on_unreachable). By default, a server is considered unresponsive after
-    /// 6.5 seconds in RakNet, or 21 if it has required another version, and after 15 seconds in the Game Protocol.
-    /// Other errors are immediate.
+    /// [reported unreachable](super::Options::fail_on_unreachable). By default, an attempt times out after 6.5 seconds
+    /// in RakNet (21 seconds if the server requires another version), and after 15 seconds in the Game Protocol. All
+    /// other errors are returned immediately.
     pub async fn connect(
         &self,
         address: SocketAddr,
@@ -37,10 +37,10 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Opens a connection like [`connect`](Self::connect), with options.
     ///
-    /// In RakNet these are a password, a fixed protocol version, and timeouts instead of those of the configuration.
+    /// In RakNet the options are a password, a fixed protocol version, and timeouts that override the configuration.
     ///
     /// # Errors
-    /// The same as for [`connect`](Self::connect), and [`ConnectError::PasswordTooLong`].
+    /// The same errors as [`connect`](Self::connect), and [`ConnectError::PasswordTooLong`].
     ///
     /// ```
     /// use rakwire_native::{ConnectError, ConnectFailure, ConnectOptions, Endpoint, Options};
@@ -88,7 +88,7 @@ impl<P: Protocol> Endpoint<P> {
         Ok(ConnectionRef::new(Arc::clone(&self.shared), id, inbox))
     }
 
-    /// Opens a connection to the first of these addresses at which a server answers, and waits until it is open.
+    /// Opens a connection to the first address at which a server answers, and waits until it is open.
     ///
     /// The addresses are usually those of a host name, as [`lookup`](crate::lookup) returns them. The next address is
     /// tried when an attempt gets no answer: immediately if the address is [reported
@@ -98,7 +98,7 @@ impl<P: Protocol> Endpoint<P> {
     /// A socket bound to `[::]:0` reaches both IPv4 and IPv6.
     ///
     /// # Errors
-    /// The same as for [`connect_with`](Self::connect_with), for the last address tried;
+    /// The same errors as [`connect_with`](Self::connect_with), for the last address tried;
     /// [`ConnectError::UnassignedAddress`] if there are no addresses.
     ///
     /// ```
@@ -130,7 +130,7 @@ impl<P: Protocol> Endpoint<P> {
     }
 }
 
-/// Returns true if no server answered at an address, so that another address may work.
+/// Returns true if no server answered, so that another address may work.
 fn was_unanswered<P: Protocol>(error: &ConnectError<P::ConnectFailure>) -> bool {
     match error {
         ConnectError::AddressFamily => true,
@@ -183,7 +183,7 @@ pub enum ConnectError<F> {
     /// This endpoint already has a connection to the address.
     #[error("a connection with this address exists already")]
     AlreadyConnected,
-    /// The endpoint has the maximum number of connections.
+    /// All connection slots are in use, or there is no memory for another connection.
     #[error("every connection slot is taken; disconnect some, or raise `capacity.connections`")]
     Full,
     /// The socket belongs to another address family.
@@ -210,7 +210,7 @@ pub enum ConnectError<F> {
     /// The endpoint is closed.
     #[error("the endpoint is closed")]
     EndpointClosed,
-    /// The server closed the connection immediately. A full server of the Game Protocol does that.
+    /// The server closed the connection immediately, as a full Game Protocol server does.
     #[error("the server closed the connection immediately; it may be full")]
     Disconnected,
     /// The attempt failed.
@@ -228,18 +228,18 @@ impl<F> From<endpoint::ConnectError> for ConnectError<F> {
             endpoint::ConnectError::NoSecurity => Self::NoSecurity,
             endpoint::ConnectError::IdentityWithoutTrust => Self::IdentityWithoutTrust,
             endpoint::ConnectError::InvalidIdentityData => Self::InvalidIdentityData,
-            // The error is non-exhaustive; any other variant would also be about missing room.
+            // The error is non-exhaustive; any other variant would also mean exhausted memory.
             endpoint::ConnectError::Full | endpoint::ConnectError::NoMemory | _ => Self::Full,
         }
     }
 }
 
-/// Enables error reports on the socket while it exists. A socket without attempts and pings does not receive them, so
-/// that ICMP messages cost it nothing.
+/// Enables error reports on the socket for as long as this value exists. ICMP messages therefore cost a socket nothing
+/// while it has no attempts and pings.
 #[derive(Debug)]
 pub(crate) struct Watch<'s, P: Protocol> {
     shared: &'s Shared<P>,
-    /// `None` if the application has disabled this. After the socket is replaced, no more reports arrive.
+    /// `None` if the application has disabled error reports. After the socket is replaced, no more reports arrive.
     socket: Option<Arc<Socket>>,
 }
 
@@ -252,7 +252,7 @@ impl<'s, P: Protocol> Watch<'s, P> {
         Self { shared, socket }
     }
 
-    /// Waits for a future, and handles reports in the meantime.
+    /// Runs a future to completion, and handles error reports meanwhile.
     pub(crate) async fn during<T>(&self, future: impl Future<Output = T>) -> T {
         let Some(socket) = &self.socket else { return future.await };
         let mut future = std::pin::pin!(future);
@@ -374,12 +374,12 @@ pub enum TryAcceptError {
     Closed,
 }
 
-/// A client that requests a connection and has not been answered yet.
+/// A connection request that awaits the application's decision.
 ///
 /// [`Endpoint::incoming`](super::Endpoint::incoming) returns it if the endpoint
 /// [defers](super::Options::defer_incoming) admission.
 ///
-/// No connection state exists until [`accept`](Self::accept) is called. Dropping it is the same as
+/// No connection state exists until [`accept`](Self::accept) is called. Dropping an `Incoming` refuses the client, like
 /// [`refuse`](Self::refuse).
 ///
 /// ```
@@ -444,7 +444,7 @@ impl<P: Protocol> Incoming<P> {
         self.decide(Decision::Refuse);
     }
 
-    /// Sends no reply. If the client repeats its request, it is returned as another `Incoming`.
+    /// Drops the request without a reply. If the client repeats it, it is returned as another `Incoming`.
     pub fn ignore(self) {
         self.decide(Decision::Ignore);
     }
@@ -461,7 +461,7 @@ impl<P: Protocol> Incoming<P> {
 }
 
 impl Incoming<RakNet> {
-    /// Returns the GUID of the client, which it chose itself.
+    /// Returns the GUID that the client chose for itself. It is not verified.
     ///
     /// The protocol version is not available: it is in the client's first request, for which a server keeps no state.
     #[must_use]

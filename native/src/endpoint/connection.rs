@@ -1,4 +1,4 @@
-//! Connections as the application sees them, and the ways to send: calls, a stream of received messages, and a sink.
+//! Connections as the application sees them: methods to send and receive, a stream of received messages, and a sink.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use super::wakes::{BlockedSenders, PendingWake, WaitId, WakerId};
 ///
 /// A clone is another handle of the same connection, for example for a task that sends while another one receives. If
 /// several tasks receive, each message goes to one of them. Dropping the last handle closes the connection like
-/// [`disconnect`](Self::disconnect), without waiting; the future of a method counts as the handle that it borrows.
+/// [`disconnect`](Self::disconnect), without waiting.
 ///
 /// ```
 /// use rakwire_native::{Delivery, DisconnectReason, Endpoint, Options, SendError};
@@ -69,20 +69,21 @@ impl<P: Protocol> Connection<P> {
     /// In RakNet its first byte is the message id; applications can use ids from [`id::USER`](crate::id::USER), 0x86.
     /// In the Game Protocol a message has at most 129,024 bytes.
     ///
-    /// Waits while the connection has no room for the message. Room is freed by acknowledgements: of the connection's
-    /// own messages, if the message fits the guaranteed share of a connection
-    /// ([`Options::capacity`](super::Options::capacity)), or of other connections' messages, if it is larger and they
-    /// have borrowed the rest. When this method returns, the message is queued but not yet delivered. If the future is
-    /// dropped earlier, nothing is sent.
+    /// Waits while the connection's send memory is full. Acknowledgements free memory: of this connection's messages if
+    /// the message fits the guaranteed share of a connection ([`Options::capacity`](super::Options::capacity)),
+    /// otherwise also of messages of other connections, which may have borrowed the rest. When this method returns, the
+    /// message is queued but not yet delivered. If the future is dropped earlier, nothing is sent.
     ///
-    /// In RakNet a reliability with receipt returns the receipt of the message;
-    /// [`recv_receipt`](crate::raknet::Connection::recv_receipt) returns the outcome.
+    /// With a RakNet reliability with receipt, returns the receipt;
+    /// [`recv_receipt`](crate::raknet::Connection::recv_receipt) later returns the outcome.
     ///
     /// # Errors
-    /// [`SendError::NotConnected`] once the connection has ended or is ending; [`SendError::Empty`];
-    /// [`SendError::ReservedId`] for an id below 0x1B in RakNet; [`SendError::TooLong`] for a message beyond the limit
-    /// of the Game Protocol; [`SendError::NeverFits`] for a message that exceeds the memory of a connection;
-    /// [`SendError::Filtered`] if a hook drops it.
+    /// - [`SendError::NotConnected`] once the connection is closed or closing
+    /// - [`SendError::Empty`] for a message without bytes
+    /// - [`SendError::ReservedId`] for a RakNet message with an id below 0x1B
+    /// - [`SendError::TooLong`] for a Game Protocol message of more than 129,024 bytes
+    /// - [`SendError::NeverFits`] for a message that exceeds the memory of a connection
+    /// - [`SendError::Filtered`] if a hook drops the message
     pub async fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         match self.try_send(message, delivery) {
             Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {}
@@ -94,15 +95,15 @@ impl<P: Protocol> Connection<P> {
 
     /// Sends a message like [`send`](Self::send), without copying a large one.
     ///
-    /// A RakNet message of 64 KiB or more is sent from this vector, which is kept until the peer has acknowledged it.
-    /// Each part then occupies one block, and its bytes none; the maximum length is the same as with a copy. A smaller
-    /// message, or one of the Game Protocol, is copied.
+    /// A RakNet message of 64 KiB or more is sent from this vector, which is kept until the peer has acknowledged all
+    /// of it. Such a message takes one block of memory per part, and none for its bytes; the maximum length is the same
+    /// as with a copy. A smaller message, or one of the Game Protocol, is copied.
     ///
-    /// If this call is cancelled before there is room, or returns an error, the vector is dropped;
+    /// If the future is dropped before the message is queued, or returns an error, the vector is dropped.
     /// [`try_send_vec`](Self::try_send_vec) leaves it to the caller.
     ///
     /// # Errors
-    /// The same as for [`send`](Self::send).
+    /// The same errors as [`send`](Self::send).
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options};
@@ -132,21 +133,21 @@ impl<P: Protocol> Connection<P> {
         Box::pin(self.reference.send_when_room(Bytes::Owned(&mut message), delivery)).await
     }
 
-    /// Sends a message if there is room for it now.
+    /// Sends a message if it can be queued now.
     ///
     /// # Errors
-    /// The same as for [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] if there
-    /// is no room until earlier messages have been acknowledged.
+    /// The same errors as [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] while
+    /// the memory is full. Retry once earlier messages have been acknowledged.
     pub fn try_send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference.try_send(Bytes::Borrowed(message), delivery)
     }
 
-    /// Sends a message like [`send_vec`](Self::send_vec) if there is room for it now.
+    /// Sends a message like [`send_vec`](Self::send_vec) if it can be queued now.
     ///
-    /// It is taken from the vector on success, and stays there otherwise.
+    /// On success the message is taken out of the vector; otherwise the vector is unchanged.
     ///
     /// # Errors
-    /// The same as for [`try_send`](Self::try_send).
+    /// The same errors as [`try_send`](Self::try_send).
     pub fn try_send_vec(
         &self,
         message: &mut Vec<u8>,
@@ -157,7 +158,7 @@ impl<P: Protocol> Connection<P> {
 
     /// Waits for the next message.
     ///
-    /// Returns `None` once the connection has ended and all messages have been received; see
+    /// Returns `None` once the connection is closed and all messages have been received; see
     /// [`closed_reason`](Self::closed_reason). If the future is dropped earlier, no message is lost.
     pub async fn recv(&self) -> Option<Message<P::Delivery>> {
         self.reference.inbox.recv().await
@@ -165,11 +166,10 @@ impl<P: Protocol> Connection<P> {
 
     /// Returns the next message, if one has arrived.
     ///
-    /// This call does not handle datagrams, so it returns only messages that the tasks of the endpoint have already
-    /// delivered.
+    /// Returns only messages that the tasks of the endpoint have already processed: this call does not read the socket.
     ///
     /// # Errors
-    /// [`TryRecvError::Empty`] if no message is waiting; [`TryRecvError::Closed`] once the connection has ended and all
+    /// [`TryRecvError::Empty`] if no message is waiting; [`TryRecvError::Closed`] once the connection is closed and all
     /// messages have been received.
     ///
     /// ```
@@ -195,10 +195,9 @@ impl<P: Protocol> Connection<P> {
         }
     }
 
-    /// Waits until the connection has ended, closed by either side or because the peer was lost, and returns the
-    /// reason.
+    /// Waits until the connection is closed by either side, or the peer is lost, and returns the reason.
     ///
-    /// Messages that arrived before can still be received.
+    /// Messages that arrived earlier can still be received.
     ///
     /// ```
     /// use rakwire_native::{DisconnectReason, Endpoint, Options};
@@ -220,7 +219,7 @@ impl<P: Protocol> Connection<P> {
         self.reference.inbox.closed().await
     }
 
-    /// Returns the reason why the connection ended, or `None` while it is open. [`closed`](Self::closed) waits for it.
+    /// Returns why the connection was closed, or `None` while it is open. [`closed`](Self::closed) waits for it.
     #[must_use]
     pub fn closed_reason(&self) -> Option<P::DisconnectReason> {
         match self.reference.inbox.phase() {
@@ -230,17 +229,17 @@ impl<P: Protocol> Connection<P> {
         }
     }
 
-    /// Closes the connection and waits until it has ended.
+    /// Closes the connection, and waits until the close is complete.
     ///
-    /// Reliable messages sent before are delivered first, for at most the `close_timeout` of the configuration, and
-    /// then the peer is notified. This continues if the future is dropped.
+    /// Reliable messages sent earlier are delivered first, for at most the `close_timeout` of the configuration; then
+    /// the peer is notified. The close continues if the future is dropped.
     pub async fn disconnect(&self) {
         let Self { reference, .. } = self;
         reference.shared.act(|state, now| state.disconnect(now, reference.id));
         reference.inbox.ended().await;
     }
 
-    /// Returns the maximum message length in bytes for [`send`](Self::send), or `None` once the connection has ended.
+    /// Returns the maximum message length in bytes for [`send`](Self::send), or `None` once the connection is closed.
     ///
     /// A peer with the same configuration and memory can receive a message of this length. By default it is 4,000,000
     /// in RakNet and 129,024 in the Game Protocol. See
@@ -265,8 +264,8 @@ impl<P: Protocol> Connection<P> {
 
     /// Sends a final message and closes the connection.
     ///
-    /// The message, and reliable ones sent before, arrive before the peer is notified of the end. Waits until there is
-    /// room for the message, and for the end like [`disconnect`](Self::disconnect).
+    /// This message and earlier reliable messages are delivered before the peer is notified of the disconnect. The call
+    /// waits until the message can be queued, and then for the close, like [`disconnect`](Self::disconnect).
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options};
@@ -285,7 +284,7 @@ impl<P: Protocol> Connection<P> {
     /// ```
     ///
     /// # Errors
-    /// The same as for [`send`](Self::send). The connection is closed in any case.
+    /// The same errors as [`send`](Self::send). The connection is closed in any case.
     pub async fn disconnect_with(&self, message: &[u8], delivery: P::Delivery) -> Result<(), SendError> {
         let sent = self.send(message, delivery).await;
         self.disconnect().await;
@@ -354,7 +353,7 @@ pub enum TryRecvError {
     Closed,
 }
 
-/// The application's reference to a connection. Dropping the last one closes the connection.
+/// The application's reference to a connection. Dropping the last reference closes the connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionRef<P: Protocol> {
     pub(crate) shared: Arc<Shared<P>>,
@@ -368,18 +367,18 @@ impl<P: Protocol> ConnectionRef<P> {
         Self { shared, id, inbox }
     }
 
-    /// Returns the identity of the peer, or `None` once the connection has ended.
+    /// Returns the identity of the peer, or `None` once the connection is closed.
     pub(crate) fn identity(&self) -> Option<P::Identity> {
         self.shared.lock().hooked.peer.connection(self.id).map(|connection| connection.identity)
     }
 
-    /// Sends a message if there is room for it.
+    /// Sends a message if it can be queued now.
     fn try_send(&self, mut message: Bytes<'_>, delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.try_send_or(&mut message, delivery, |_| {})
     }
 
-    /// Sends a message if there is room for it; otherwise calls `otherwise` before the lock is released. The driver is
-    /// woken only if the message was accepted: a refused sender waits for the driver, so the two would wake each other
+    /// Sends a message if it can be queued now; otherwise calls `otherwise` before the lock is released. The driver is
+    /// woken only if the message was queued: a blocked sender waits for the driver, so the two would wake each other
     /// forever.
     fn try_send_or(
         &self,
@@ -411,8 +410,8 @@ impl<P: Protocol> ConnectionRef<P> {
         sent
     }
 
-    /// Sends a message if there is room for it, or registers the task to be woken when there is. `wait` identifies the
-    /// registration; a caller that stops polling must [remove it](Self::stop_waiting).
+    /// Sends a message if it can be queued now; otherwise registers the task to be woken when it can. `wait` identifies
+    /// the registration; a caller that stops polling must [remove it](Self::stop_waiting).
     pub(crate) fn poll_send(
         &self,
         cx: &Context<'_>,
@@ -427,7 +426,7 @@ impl<P: Protocol> ConnectionRef<P> {
         if has_no_room(&sent) { Poll::Pending } else { Poll::Ready(sent) }
     }
 
-    /// Removes a task from those that wait.
+    /// Cancels the registration of a blocked task.
     pub(crate) fn stop_waiting(&self, wait: &mut Option<WaitId>) {
         let Some(wait) = wait.take() else { return };
         let id = self.id;
@@ -440,7 +439,7 @@ impl<P: Protocol> ConnectionRef<P> {
         drop(removed);
     }
 
-    /// Sends a message as soon as there is room for it.
+    /// Sends a message as soon as it can be queued.
     fn send_when_room<'m>(&self, message: Bytes<'m>, delivery: P::Delivery) -> SendWhenRoom<'_, 'm, P> {
         SendWhenRoom { reference: self, message, delivery, wait: None }
     }
@@ -489,7 +488,8 @@ const fn has_no_room(sent: &Result<Option<Receipt>, SendError>) -> bool {
     matches!(sent, Err(SendError::QuotaExceeded | SendError::PoolExhausted))
 }
 
-/// Sends a message as soon as there is room for it. The task is woken only when its connection has room.
+/// The future that sends a message as soon as it can be queued. Its task is woken only when the connection has memory
+/// again.
 #[derive(Debug)]
 struct SendWhenRoom<'c, 'm, P: Protocol> {
     reference: &'c ConnectionRef<P>,
@@ -516,7 +516,8 @@ impl<P: Protocol> Drop for SendWhenRoom<'_, '_, P> {
     }
 }
 
-/// The messages of a connection as a [`Stream`], created by [`Connection::messages`]. It ends with the connection.
+/// The messages of a connection as a [`Stream`], created by [`Connection::messages`]. The stream ends when the
+/// connection is closed.
 #[derive(Debug)]
 pub struct Messages<P: Protocol> {
     connection: Connection<P>,
@@ -525,12 +526,12 @@ pub struct Messages<P: Protocol> {
 
 /// A [`Sink`] for the messages of a connection, created by [`Connection::message_sink`].
 ///
-/// An item is the bytes of a message and its delivery. A message for which there is no room waits in the sink; flushing
-/// waits until the endpoint has accepted it, not until it was delivered. Closing ends the connection like
-/// [`Connection::disconnect`], and waits for the end.
+/// An item is the bytes of a message and its delivery. A message that cannot be queued yet stays in the sink. Flushing
+/// waits until the endpoint has queued it, not until it is delivered. Closing the sink closes the connection like
+/// [`Connection::disconnect`], and waits for that.
 pub struct MessageSink<P: Protocol, B> {
     connection: Connection<P>,
-    /// The message that there was no room for.
+    /// The message that could not be queued yet.
     unsent: Option<(B, P::Delivery)>,
     wait: Option<WaitId>,
     waker: Option<WakerId>,
@@ -668,7 +669,7 @@ mod tests {
     use super::*;
     use crate::host::Clock;
 
-    /// Otherwise the driver and a sender would wake each other endlessly while the peer acknowledges nothing.
+    /// A wake would make the driver and the sender wake each other endlessly while the peer acknowledges nothing.
     async fn a_failed_send_does_not_wake_the_driver<P: Protocol>() {
         let shared =
             Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), BoxedHook::NONE, Clock::start()));

@@ -22,7 +22,7 @@ use crate::unreachable::has_no_route;
 /// Pause after a failed receive call.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
 
-/// Drives the endpoint until it has ended, over a simulated network if there is one.
+/// Drives the endpoint until it has shut down, over a simulated network if one is configured.
 pub(crate) async fn run<P: Protocol>(
     shared: Arc<Shared<P>>,
     mut socket: Arc<Socket>,
@@ -97,7 +97,7 @@ async fn sleep(io: &Io, timer: &mut Timer, until: Option<rakwire::Instant>) {
     }
 }
 
-/// Datagrams that the system did not send.
+/// Datagrams that the system refused to send.
 #[derive(Debug, Default, PartialEq)]
 struct RefusedDatagrams {
     /// Destinations and lengths of datagrams that exceed the path MTU.
@@ -115,7 +115,7 @@ async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) -> RefusedData
         match socket.send_with(&first, &unsent).await {
             Ok(sent) => unsent.skip_first(sent),
             Err(_) if first.count > 1 => {
-                // A network without segmentation support rejects the first segments.
+                // Once a network has rejected segmentation, the socket sends single datagrams.
                 unsent.set_segments(socket.max_segments());
                 for bytes in first.bytes.chunks(first.size) {
                     let (to, size) = (first.to, bytes.len());
@@ -149,7 +149,7 @@ fn send_failed(io: &Io, transmit: &Transmit<'_>, error: &std::io::Error) {
     Counters::add(&io.counters.send_failures, transmit.count as u64);
 }
 
-/// Sends the composed datagrams into a simulated network.
+/// Passes the composed datagrams to a simulated network.
 fn enter_network(io: &Io, network: &mut NetworkEmulator, outgoing: &mut Outgoing) {
     let now = io.clock.now();
     for transmit in outgoing.transmits(1) {
@@ -178,9 +178,9 @@ async fn deliver_all(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
 
 /// Receives datagrams with their arrival times. It never waits for the protocol's lock.
 ///
-/// On a single-threaded runtime, tasks run in the order in which they are woken. Datagrams are then handled here, so
-/// that the application runs before the driver, and its first message is sent at once. They are handled in the receive
-/// buffer, without being queued.
+/// On a single-threaded runtime, tasks run in the order in which they are woken. There this task handles datagrams
+/// itself, in the receive buffer and without queueing them. The application then runs before the driver, and its first
+/// message is sent inline.
 async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
     let io = &shared.io;
     let is_current_thread = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
@@ -209,7 +209,7 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
 }
 
 /// Reads the socket once, and handles or queues the datagrams before the socket can be read again. Returns true if more
-/// may have arrived, and `None` if nothing has.
+/// may have arrived, and `None` if the socket was empty.
 fn read<P: Protocol>(shared: &Shared<P>, is_current_thread: bool) -> std::io::Result<Option<bool>> {
     let io = &shared.io;
     let mut reader = io.reader();
@@ -224,20 +224,20 @@ fn read<P: Protocol>(shared: &Shared<P>, is_current_thread: bool) -> std::io::Re
 
 /// Wakes the driver at a given time, or earlier.
 ///
-/// Most deadlines of a connection move before they are reached: each acknowledgement is due 10 ms after the datagram
-/// that it acknowledges, and each resend a timeout after the last transmission. A timer set for an earlier time is
-/// kept, at the cost of one spurious wake. Resetting it for each datagram is more expensive, and for a time before all
-/// others tokio makes a system call.
+/// Most deadlines of a connection move before they are reached: an acknowledgement is due 10 ms after the datagram that
+/// it acknowledges, and a resend one retransmission timeout after the last transmission. A timer set for an earlier
+/// time is kept, at the cost of one spurious wake. Resetting it for each datagram would be more expensive, and tokio
+/// makes a system call for a deadline that precedes all others.
 #[derive(Debug, Default)]
 struct Timer {
     /// Allocated once. `None` before the first deadline.
     sleep: Option<Pin<Box<Sleep>>>,
-    /// The time at which it fires; `None` if it has fired.
+    /// The time for which the timer is set; `None` after it has fired.
     set_for: Option<tokio::time::Instant>,
 }
 
 impl Timer {
-    /// Waits until `until` or an earlier time; without a time, forever.
+    /// Waits until `until`, or returns earlier; `None` waits forever.
     async fn wait(&mut self, until: Option<tokio::time::Instant>) {
         let Some(until) = until else { return std::future::pending().await };
         let is_early_enough = self.set_for.is_some_and(|set_for| set_for <= until);
@@ -270,7 +270,7 @@ mod tests {
         let mut outgoing = Outgoing::new(8);
         outgoing.push_copy(socket.local_addr(), &[1, 2, 3]);
         let mut flush = pin!(flush(&io, &socket, &mut outgoing));
-        // The runtime has not yet learned that the system has room.
+        // The runtime does not know yet that the socket is writable.
         let polled = flush.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert_eq!((polled, io.is_sending.load(Ordering::Acquire)), (Poll::Pending, true));
         flush.await;
@@ -315,14 +315,14 @@ mod tests {
     /// Longer than any test takes.
     const LATE: Duration = Duration::from_secs(100_000);
 
-    /// Waits until a time this far ahead. Returns false if it is still to come.
+    /// Waits for a deadline `time` ahead. Returns false if the timer fires early.
     async fn waits(timer: &mut Timer, time: Duration) -> bool {
         let until = Instant::now() + time;
         timer.wait(Some(until)).await;
         Instant::now() >= until
     }
 
-    /// Starts to wait until a time this far ahead, and stops.
+    /// Sets the timer for a deadline `time` ahead, without waiting for it.
     async fn set(timer: &mut Timer, time: Duration) {
         let mut wait = pin!(timer.wait(Some(Instant::now() + time)));
         // Tokio's timers fire when tasks wait, which this one does not.
@@ -370,7 +370,8 @@ mod stall_tests {
     const STALL: Duration = Duration::from_millis(600);
     /// Longer than any step here takes on the slowest machine.
     const LIMIT: Duration = Duration::from_secs(60);
-    /// Number of tries: on a busy machine a measurement may be that long without the stall, but not every time.
+    /// Number of tries: on a busy machine a single measurement may take that long even without the stall, but not all
+    /// of them.
     const TRIES: usize = 30;
 
     async fn client(ping_interval: Option<Duration>) -> Endpoint {

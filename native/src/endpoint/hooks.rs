@@ -1,9 +1,8 @@
 //! The hook of an endpoint, hooks shared with the application, and detection of deadlocks between the two.
 //!
 //! A hook runs while its endpoint is locked, and [`SharedHook::with`](crate::endpoint::SharedHook::with) locks a hook
-//! that the endpoint needs. Code in either that used the endpoint would deadlock, on itself or on a thread that waits
-//! for it, and the process would hang silently. Such a use panics here instead, every time and not only if the threads
-//! happen to meet.
+//! that the endpoint needs. Using the endpoint inside either would deadlock, and the process would hang silently. Such
+//! a use panics instead. It panics every time, not only if two threads happen to wait for each other.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -22,10 +21,10 @@ use tokio::sync::Notify;
 
 use super::wakes::retry;
 
-/// A hook that is chosen at run time, or none.
+/// The hook chosen at run time, if there is one.
 ///
-/// A method that panics ends neither its task nor the endpoint, which would cut off all other players: the panic is
-/// counted, and the item that the method was called for is dropped, as by a filter that cannot decide.
+/// A panic in a hook method ends neither the task nor the endpoint, because that would disconnect all players. The
+/// panic is counted, and the item that the method was called for is dropped.
 pub(crate) struct BoxedHook<P>(Option<Chosen<P>>);
 
 struct Chosen<P> {
@@ -44,7 +43,7 @@ impl<P> Chosen<P> {
         drop(scope);
         match result {
             Ok(result) => Some(result),
-            // The call is inside a closure of the application, which must get this panic: the call is not allowed.
+            // This panic reports a forbidden call to the closure of the application, so it is passed on.
             Err(panic) if is_inside_with() => resume_unwind(panic),
             Err(_) => {
                 self.panics.update(|panics| panics + 1);
@@ -53,7 +52,7 @@ impl<P> Chosen<P> {
         }
     }
 
-    /// Calls a method that changes nothing.
+    /// Calls a method that does not change the hook.
     fn read<R>(&self, method: impl FnOnce(&dyn Hook<P>) -> R) -> Option<R> {
         let _scope = HookScope::of_method(self.id);
         let result = catch_unwind(AssertUnwindSafe(|| method(self.hook.as_ref())));
@@ -119,7 +118,7 @@ impl<P: Protocol> Hook<P> for BoxedHook<P> {
     }
 
     fn watches_events(&self) -> bool {
-        // A hook that panics here may be a filter.
+        // A hook that panics here may be a filter, so it has to see all events.
         self.0.as_ref().is_some_and(|running| running.read(|hook| hook.watches_events()).unwrap_or(true))
     }
 
@@ -190,8 +189,8 @@ impl<H> SharedHook<H> {
     /// Reads or changes the hook or plugin.
     ///
     /// [`Endpoint::wake`](crate::endpoint::Endpoint::wake) makes the endpoint send messages that the change has queued.
-    /// The endpoint waits meanwhile, so the closure must be short. Handles of endpoints and connections may be dropped
-    /// in it, but not used.
+    /// The endpoint is blocked while the closure runs, so keep it short. The closure may drop handles of endpoints and
+    /// connections, but must not use them.
     ///
     /// # Panics
     /// If the closure uses an endpoint, a connection or this hook: that would deadlock.
@@ -207,8 +206,8 @@ impl<H> SharedHook<H> {
 
     /// Waits until `poll` returns a value, such as the next event of a plugin.
     ///
-    /// It is polled immediately, and whenever the endpoint or [`with`](Self::with) may have changed the hook, so that a
-    /// program needs no timer. If the future is dropped, nothing is taken.
+    /// `poll` is called immediately, and again whenever the endpoint or [`with`](Self::with) may have changed the hook,
+    /// so no timer is needed. If the future is dropped, nothing is taken.
     ///
     /// ```
     /// use rakwire_native::Instant;
@@ -247,7 +246,7 @@ impl<H> SharedHook<H> {
         retry(&self.0.changed, attempt).await
     }
 
-    /// Lets the endpoint use the hook, and then notifies the tasks that wait for it.
+    /// Runs a call of the endpoint that may change the hook, and then notifies the tasks that wait for a change.
     fn used<R>(&self, act: impl FnOnce(&mut H) -> R) -> R {
         let mut hook = self.lock();
         let scope = HookScope::of_shared_method(&*self.0);
@@ -257,14 +256,14 @@ impl<H> SharedHook<H> {
         result
     }
 
-    /// Lets the endpoint read the hook.
+    /// Runs a call of the endpoint that does not change the hook.
     fn seen<R>(&self, look: impl FnOnce(&H) -> R) -> R {
         let hook = self.lock();
         let _scope = HookScope::of_shared_method(&*self.0);
         look(&hook)
     }
 
-    /// A hook that panicked stays in use: its decisions are no worse than before.
+    /// Locks the hook. A hook that panicked stays in use: its decisions are no worse than before.
     #[track_caller]
     fn lock(&self) -> MutexGuard<'_, H> {
         check_with(&*self.0);
@@ -378,7 +377,7 @@ impl<P: Protocol, T: Plugin<P>> Plugin<P> for SharedHook<T> {
 }
 
 thread_local! {
-    /// Empty in a thread that runs no hook, so that a lock costs one check.
+    /// Empty in a thread that runs no hook, so that locking an endpoint costs one check.
     static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -405,7 +404,7 @@ enum Running {
     SharedMethod(usize),
 }
 
-/// Lasts as long as the closure or the method.
+/// Marks the thread as running such code until it is dropped.
 #[must_use]
 struct HookScope(());
 
@@ -441,7 +440,7 @@ fn address<T>(lock: &T) -> usize {
     ptr::from_ref(lock).addr()
 }
 
-/// Changes the list. A thread that ends may drop handles after its list is gone, when it runs no hook.
+/// Changes the list. A thread that exits may drop handles after its list is gone, but then it runs no hook.
 fn change(change: impl FnOnce(&mut Vec<Running>)) {
     let _ = RUNNING.try_with(|all| change(&mut all.borrow_mut()));
 }
@@ -450,7 +449,7 @@ fn is_running(is_meant: impl FnMut(&Running) -> bool) -> bool {
     RUNNING.try_with(|all| all.borrow().iter().any(is_meant)).unwrap_or(false)
 }
 
-/// Returns true where waiting for the lock of the endpoint with this hook would deadlock.
+/// Returns true if locking the endpoint with this hook would deadlock here.
 pub(crate) fn forbids(hook: Option<HookId>) -> bool {
     is_running(|running| match running {
         Running::With(_) => true,
@@ -465,7 +464,7 @@ fn is_inside_with() -> bool {
     is_running(|running| matches!(running, Running::With(_)))
 }
 
-/// Panics where waiting for the lock of the endpoint with this hook would deadlock.
+/// Panics if locking the endpoint with this hook would deadlock here.
 #[track_caller]
 pub(crate) fn check(hook: Option<HookId>) {
     assert!(

@@ -1,4 +1,5 @@
-//! The inbox of a connection, with its phase and received messages; and the inboxes of an endpoint, by connection slot.
+//! The inbox of a connection: its phase and its received messages. The inboxes of an endpoint are stored by connection
+//! slot.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,9 +12,9 @@ use super::telemetry::ConnectionSpan;
 use super::wakes::{WakerId, Wakers};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that each message is charged in addition to its payload.
+/// Bytes charged for each message in addition to its payload.
 const OVERHEAD: usize = 64;
-/// Maximum number of large messages for which unread progress is kept; a further one replaces the oldest.
+/// Maximum number of large messages with unread progress; the progress of a further message replaces the oldest.
 const MAX_PROGRESS: usize = 64;
 
 /// A received message. `D` is its delivery: in RakNet a reliability and a channel, in the Game Protocol a reliability.
@@ -26,7 +27,8 @@ pub struct Message<D> {
     /// They are copied once, from the memory of the connection; RakNet messages of 64 KiB or more are assembled in this
     /// vector. `Bytes::from(message)` of the crate `bytes` takes them without another copy (feature `bytes`).
     pub bytes: Vec<u8>,
-    /// The delivery it was sent with. RakNet's priority is not transmitted, so it has its default value here.
+    /// The delivery with which the message was sent. RakNet does not transmit the priority, so it has its default value
+    /// here.
     pub delivery: D,
 }
 
@@ -58,7 +60,7 @@ pub(crate) enum Phase<P: Protocol> {
 }
 
 /// Passes data received by one connection from the driver to the application. Most connections of a large server are
-/// idle, and this is all that the driver allocates for one of them.
+/// idle, and the driver allocates nothing else for an idle connection.
 #[derive(Debug)]
 pub(crate) struct Inbox<P: Protocol> {
     pub(crate) remote: SocketAddr,
@@ -72,7 +74,8 @@ struct Inner<P: Protocol> {
     arrived: Option<Box<Arrived<P>>>,
     phase: Phase<P>,
     wakers: Wakers,
-    /// Number of handles that the application has. Here it takes no extra memory, unlike an atomic next to the lock.
+    /// Number of handles that the application has. A count behind the lock takes no extra memory, unlike an atomic
+    /// beside it.
     handles: u32,
 }
 
@@ -96,7 +99,7 @@ impl<P: Protocol> Default for Arrived<P> {
 struct ReceiveQueue<P: Protocol> {
     messages: VecDeque<Message<P::Delivery>>,
     bytes: usize,
-    /// Bounded by the application itself, which requests each receipt.
+    /// Receipts without an outcome taken yet. Bounded by the application, which requests each receipt.
     receipts: VecDeque<(Receipt, Outcome)>,
     /// The latest progress of each large message.
     progress: VecDeque<Progress>,
@@ -126,7 +129,7 @@ const fn size<D>(message: &Message<D>) -> usize {
 }
 
 impl<P: Protocol> Inner<P> {
-    /// Takes the next item from the queue; `Some(None)` if the connection has ended and none is left.
+    /// Takes the next item from the queue; `Some(None)` if the connection is closed and none is left.
     fn pop<T>(&mut self, pop: impl FnOnce(&mut ReceiveQueue<P>) -> Option<T>) -> Option<Option<T>> {
         let found = self.arrived.as_mut().and_then(|arrived| arrived.queue.as_deref_mut()).and_then(pop);
         match (found, self.phase) {
@@ -142,12 +145,12 @@ impl<P: Protocol> Inbox<P> {
         Self { remote, span, inner: Mutex::new(inner) }
     }
 
-    /// Counts another handle. There cannot be 2^32 of them, which would take 128 GiB.
+    /// Adds a handle. The count cannot overflow: 2^32 handles would take 128 GiB.
     pub(crate) fn add_handle(&self) {
         self.lock().handles += 1;
     }
 
-    /// Counts one handle less. Returns true if it was the last one.
+    /// Removes a handle. Returns true if it was the last one.
     pub(crate) fn drop_handle(&self) -> bool {
         let mut inner = self.lock();
         inner.handles -= 1;
@@ -181,7 +184,7 @@ impl<P: Protocol> Inbox<P> {
         result
     }
 
-    /// Returns true if a full queue has been read down to half of `limit`, so that the peer may send again.
+    /// Returns true if the application has read a full queue down to half of `limit`, so that the peer may send again.
     pub(crate) fn has_room(&self, limit: usize) -> bool {
         let inner = self.lock();
         let queue = inner.arrived.as_ref().and_then(|arrived| arrived.queue.as_ref());
@@ -197,7 +200,7 @@ impl<P: Protocol> Inbox<P> {
         self.update(|inner| inner.phase = phase);
     }
 
-    /// Polls for the next message; `None` once the connection has ended and all messages have been read. `waker` is the
+    /// Polls for the next message; `None` once the connection is closed and all messages have been read. `waker` is the
     /// registration of the last poll; a caller that stops polling must [forget](Self::forget) it.
     pub(crate) fn poll_recv(
         &self,
@@ -207,7 +210,7 @@ impl<P: Protocol> Inbox<P> {
         self.poll(cx, waker, |inner| inner.pop(ReceiveQueue::pop_message))
     }
 
-    /// Polls for the end of the connection, like [`poll_recv`](Self::poll_recv).
+    /// Polls until the connection is closed, like [`poll_recv`](Self::poll_recv).
     pub(crate) fn poll_ended(&self, cx: &Context<'_>, waker: &mut Option<WakerId>) -> Poll<()> {
         self.poll(cx, waker, |inner| has_ended(inner.phase).then_some(()))
     }
@@ -253,12 +256,12 @@ impl<P: Protocol> Inbox<P> {
         self.lock().arrived.as_ref().map_or_else(Vec::new, |arrived| arrived.internal_addresses.to_vec())
     }
 
-    /// Waits for the next message; `None` once the connection has ended and all messages have been read.
+    /// Waits for the next message; `None` once the connection is closed and all messages have been read.
     pub(crate) fn recv(&self) -> impl Future<Output = Option<Message<P::Delivery>>> {
         self.wait_for(|inner| inner.pop(ReceiveQueue::pop_message))
     }
 
-    /// Returns the next message, if there is one; `Some(None)` once the connection has ended and all messages have been
+    /// Returns the next message, if there is one; `Some(None)` once the connection is closed and all messages have been
     /// read.
     pub(crate) fn try_recv(&self) -> Option<Option<Message<P::Delivery>>> {
         self.lock().pop(ReceiveQueue::pop_message)
@@ -268,7 +271,7 @@ impl<P: Protocol> Inbox<P> {
         self.update_queue(|queue| queue.receipts.push_back((receipt, outcome)));
     }
 
-    /// Waits for the next receipt; `None` once the connection has ended and all receipts have been read.
+    /// Waits for the next receipt; `None` once the connection is closed and all receipts have been read.
     pub(crate) fn recv_receipt(&self) -> impl Future<Output = Option<(Receipt, Outcome)>> {
         self.wait_for(|inner| inner.pop(|queue| queue.receipts.pop_front()))
     }
@@ -286,7 +289,7 @@ impl<P: Protocol> Inbox<P> {
         });
     }
 
-    /// Waits for the next progress; `None` once the connection has ended and all progress has been read.
+    /// Waits for the next progress; `None` once the connection is closed and all progress has been read.
     pub(crate) fn recv_progress(&self) -> impl Future<Output = Option<Progress>> {
         self.wait_for(|inner| inner.pop(|queue| queue.progress.pop_front()))
     }
@@ -295,12 +298,13 @@ impl<P: Protocol> Inbox<P> {
         self.update_queue(|queue| queue.new_mtu = Some(mtu));
     }
 
-    /// Waits until the MTU has changed; `None` once the connection has ended and every change has been read.
+    /// Waits until the MTU has changed; `None` once the connection is closed and every change has been read.
     pub(crate) fn new_mtu(&self) -> impl Future<Output = Option<u16>> {
         self.wait_for(|inner| inner.pop(|queue| queue.new_mtu.take()))
     }
 
-    /// Waits until the connection is open. The error is `None` if it was open and ended before this was observed.
+    /// Waits until the connection is open. The error is `None` if the connection opened and closed before this call
+    /// observed it.
     pub(crate) fn opened(&self) -> impl Future<Output = Result<(), Option<P::ConnectFailure>>> {
         self.wait_for(|inner| match inner.phase {
             Phase::Connecting => None,
@@ -310,12 +314,12 @@ impl<P: Protocol> Inbox<P> {
         })
     }
 
-    /// Waits until the connection has ended.
+    /// Waits until the connection is closed.
     pub(crate) fn ended(&self) -> impl Future<Output = ()> {
         self.wait_for(|inner| has_ended(inner.phase).then_some(()))
     }
 
-    /// Waits until a connection that was open has ended, and returns the reason.
+    /// Waits until a connection that was open is closed, and returns the reason.
     pub(crate) fn closed(&self) -> impl Future<Output = P::DisconnectReason> {
         self.wait_for(|inner| match inner.phase {
             Phase::Connecting | Phase::Connected | Phase::Failed(_) => None,
@@ -356,8 +360,8 @@ impl<P: Protocol, F> Drop for Wait<'_, P, F> {
     }
 }
 
-/// The inboxes of the connections that the application refers to. The table extends to the highest slot ever used, so
-/// that a look-up has constant cost.
+/// The inboxes of the connections to which the application has handles. The table extends to the highest slot ever
+/// used, so that a look-up takes constant time.
 #[derive(Debug)]
 pub(crate) struct Inboxes<P: Protocol>(Vec<Option<(ConnectionId, Arc<Inbox<P>>)>>);
 
@@ -366,7 +370,7 @@ impl<P: Protocol> Inboxes<P> {
         Self(Vec::new())
     }
 
-    /// Stores the inbox of a connection, in place of that of an earlier connection in the same slot.
+    /// Stores the inbox of a connection, replacing that of an earlier connection in the same slot.
     pub(crate) fn insert(&mut self, id: ConnectionId, inbox: Arc<Inbox<P>>) {
         let slot = usize::from(id.slot());
         if slot >= self.0.len() {

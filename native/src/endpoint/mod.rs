@@ -108,7 +108,7 @@ pub(crate) use self::wakes::retry;
 pub struct Endpoint<P: Protocol> {
     pub(crate) shared: Arc<Shared<P>>,
     handles: Arc<Handles<P>>,
-    /// All endpoints of the server that this one belongs to.
+    /// All endpoints of the server, including this one.
     pub(crate) shards: Arc<Shards<P>>,
 }
 
@@ -126,10 +126,11 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Uses a socket that is already bound, for example with custom socket options or inherited from a service manager.
     ///
-    /// It becomes non-blocking, and gets larger buffers and permission to broadcast if the system allows it.
+    /// The socket becomes non-blocking. Its buffers are enlarged and broadcasts are enabled, if the system permits
+    /// that.
     ///
     /// # Errors
-    /// Returns an error if the system refuses to make it non-blocking, or cannot return its address.
+    /// Returns an error if the system refuses to make the socket non-blocking, or cannot return its address.
     ///
     /// # Panics
     /// If called outside of a tokio runtime.
@@ -153,8 +154,8 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Binds like [`bind`](Self::bind), with a hook that observes, filters and injects datagrams, messages and events.
     ///
-    /// `hook` creates it from the address of the socket. It runs in the tasks of the endpoint and must not block. A
-    /// simulated network is between the hook and the socket.
+    /// `hook` creates the hook from the address of the socket. The hook runs in the tasks of the endpoint and must not
+    /// block. A simulated network is between the hook and the socket.
     ///
     /// # Errors
     /// Returns a [`BindError`] with the address.
@@ -252,17 +253,16 @@ impl<P: Protocol> Endpoint<P> {
     /// Replaces the socket, for example after a mobile device has changed networks or closed the sockets of a suspended
     /// app.
     ///
-    /// Datagrams that the old socket has received but this endpoint has not read are lost, and peers resend reliable
-    /// messages. The old socket is closed soon after.
+    /// Datagrams that this endpoint has not read from the old socket are lost; peers resend reliable messages. The old
+    /// socket is closed soon after.
     ///
     /// Both protocols identify a peer by its address. A connection therefore survives only if the peer still sees the
-    /// same address and port, as with a server that is bound to its old port again, or a client behind a NAT that keeps the
-    /// mapping. Otherwise the peer receives nothing any more, the connection is lost on both sides after the `timeout`
-    /// of the configuration, and the application has to connect again. In RakNet the endpoint announces the addresses
-    /// of the new socket in further connections, as if it was bound to it.
+    /// same address and port, as with a server that is bound to its old port again, or a client behind a NAT that keeps
+    /// the mapping. Otherwise the connection times out on both sides, and the application has to connect again. Further
+    /// RakNet connections announce the addresses of the new socket.
     ///
     /// # Errors
-    /// Returns an error if the system refuses to make the socket non-blocking, or the endpoint has ended.
+    /// Returns an error if the system refuses to make the socket non-blocking, or the endpoint has shut down.
     ///
     /// # Panics
     /// If called outside of a tokio runtime.
@@ -318,16 +318,16 @@ impl<P: Protocol> Endpoint<P> {
         self.shared.stats(&self.shared.lock())
     }
 
-    /// Waits until everything that can be sent now has been passed to the socket.
+    /// Waits until all datagrams that can be sent now have been passed to the socket.
     ///
-    /// Messages that wait for acknowledgements or for pacing are not included.
+    /// Messages that are held back by congestion control or pacing are not included.
     pub async fn flush(&self) {
         self.shared.io.flush().await;
     }
 
     /// Closes all connections like [`Connection::disconnect`], and then the endpoint.
     ///
-    /// Waits until the address is free again. This continues if the future is dropped.
+    /// Returns once the address is free again. The shutdown continues if the future is dropped.
     pub async fn close(&self) {
         self.shared.act(|state, now| state.close(now));
         self.shared.unaccepted.notify_waiters();
@@ -337,7 +337,7 @@ impl<P: Protocol> Endpoint<P> {
         self.closed().await;
     }
 
-    /// Waits until the endpoint has ended, after [`close`](Self::close) by any of its handles.
+    /// Waits until the endpoint has shut down, after [`close`](Self::close) by any of its handles.
     pub async fn closed(&self) {
         let mut ended = self.shared.io.ended.subscribe();
         // This cannot fail: the sender lives as long as this endpoint.
@@ -360,9 +360,9 @@ impl<P: Protocol> Drop for Handles<P> {
 }
 
 impl<P: Protocol> Endpoint<P> {
-    /// Sends a message to every open connection of this endpoint, and skips those without room.
+    /// Sends a message to every open connection of this endpoint, and skips those with full send memory.
     ///
-    /// It does so like [`try_send`](Connection::try_send). Each shard of a server has its own connections.
+    /// Each connection sends like [`try_send`](Connection::try_send). A shard reaches only its own connections.
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options};
@@ -404,11 +404,12 @@ impl<P: Protocol> Endpoint<P> {
 pub struct Broadcast {
     /// Number of connections that the message was sent to.
     pub sent: usize,
-    /// Connections that did not accept it, most often because they have no room ([`SendError::QuotaExceeded`]).
+    /// Connections that did not accept the message, most often because their send memory is full
+    /// ([`SendError::QuotaExceeded`]).
     pub refused: Vec<(ConnectionId, SendError)>,
 }
 
-/// All endpoints of a server: one, or its shards.
+/// All endpoints of a server: a single one, or its shards.
 #[derive(Debug)]
 pub(crate) struct Shards<P: Protocol> {
     all: Vec<Weak<Shared<P>>>,
@@ -425,8 +426,8 @@ impl<P: Protocol> Shards<P> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Applies a change at each endpoint of the server, and returns the result of the last: with the same configuration
-    /// and history, it is the same at each.
+    /// Applies a change at each endpoint of the server, and returns the last result. All results are the same, because
+    /// the endpoints have the same configuration and history.
     pub(crate) fn act<R>(&self, mut act: impl FnMut(&mut State<P>, Instant) -> R) -> Option<R> {
         let _change = self.begin_change();
         self.all.iter().filter_map(Weak::upgrade).map(|shared| shared.act(&mut act)).last()

@@ -34,18 +34,21 @@ pub struct Options<P: Protocol> {
     /// Maximum number of connections, and the memory for messages in flight.
     ///
     /// Half of the blocks are guaranteed to the connections in equal shares, one half of each share for sending and one
-    /// for receiving; a connection can always use its share, whatever the others do. It borrows further blocks from the
-    /// other half, in each direction as long as it leaves as many free as it has borrowed. A message that exceeds the
-    /// guaranteed share may therefore have to wait for other connections, and one that exceeds the share and a quarter
-    /// of all blocks never fits. An endpoint with a single connection may use half of all blocks in each direction.
+    /// for receiving. The other half is shared: a connection may borrow from it in each direction while at least as
+    /// many blocks stay free as it has borrowed.
+    ///
+    /// A message that exceeds the guaranteed share may have to wait for other connections. One that exceeds the share
+    /// plus a quarter of all blocks never fits. An endpoint with a single connection may use half of all blocks in each
+    /// direction.
     ///
     /// Default: 64 connections with 65,536 blocks of 512 bytes. Each is guaranteed 128 KB in each direction, and a
-    /// message may have 4,000,000 bytes. [`server`](Self::server) provides more for more connections. The system's
-    /// memory is used only as blocks are used, and large RakNet messages that arrive may use as much again in vectors
-    /// of their own, which [`recv`](super::Connection::recv) returns. Blocks use regular pages, and on Linux huge pages
-    /// of 2 MiB beyond the first 2 MiB if `/sys/kernel/mm/transparent_hugepage/enabled` permits it.
+    /// message may have 4,000,000 bytes. [`server`](Self::server) provides more for more connections. Physical memory
+    /// is used only as blocks are used. Large RakNet messages that arrive may use as much again in separate vectors,
+    /// which [`recv`](super::Connection::recv) returns. Blocks use regular pages, and on Linux huge pages of 2 MiB
+    /// beyond the first 2 MiB if `/sys/kernel/mm/transparent_hugepage/enabled` permits it.
     pub capacity: Capacity,
-    /// Size of the receive queue of each connection in bytes; every message is charged 64 bytes more.
+    /// Size of the receive queue of each connection in bytes. Each message is charged 64 bytes in addition to its
+    /// length.
     ///
     /// The default is 8 MiB. A full queue pauses its connection: datagrams with messages are dropped until the
     /// application has read half of the queue. The peer resends reliable messages; unreliable ones are lost. Other
@@ -56,23 +59,24 @@ pub struct Options<P: Protocol> {
     ///
     /// Further ones are closed immediately. The default is 1,024.
     pub backlog: usize,
-    /// True if the application decides about each client that requests a connection.
+    /// True if the application decides on each client that requests a connection.
     ///
-    /// [`incoming`](super::Endpoint::incoming) then returns it as an [`Incoming`](super::Incoming), and no client is
-    /// admitted otherwise. Up to `backlog` clients can wait for a decision; requests of others are dropped. A Game
-    /// Protocol client considers its connection open while it waits: its reliable messages are resent, and the others
-    /// are lost. The default is false.
+    /// [`incoming`](super::Endpoint::incoming) then returns each client as an [`Incoming`](super::Incoming), and only
+    /// accepted clients are admitted. Up to `backlog` clients can wait for a decision; requests of others are dropped.
+    /// A Game Protocol client considers its connection open while it waits: its reliable messages are resent, and the
+    /// others are lost. The default is false.
     pub defer_incoming: bool,
-    /// Size of the queue between the socket and the protocol in bytes; every receive call is charged 64 bytes more.
+    /// Size of the queue between the socket and the protocol in bytes. Each receive call is charged 64 bytes in
+    /// addition to its datagrams.
     ///
-    /// Further datagrams are dropped and counted. The default is 16 MiB.
+    /// When the queue is full, further datagrams are dropped and counted. The default is 16 MiB.
     pub arrival_queue: usize,
-    /// True if a connection attempt or a ping ends as soon as the system or a router reports the address unreachable.
+    /// True if a connection attempt or a ping fails as soon as the system or a router reports the address unreachable.
     ///
     /// The attempt fails with [`ConnectFailure::Unreachable`](crate::raknet::ConnectFailure::Unreachable), unless the
     /// server has answered. Reports of routers (ICMP) are received on Linux and Android only; on other systems an
-    /// attempt at a closed port ends by its timeout. The default is true. NAT traversal and meshes need false: the
-    /// peer's router may reject datagrams until that peer has sent one.
+    /// attempt at a closed port ends by its timeout. The default is true. Set this to false for NAT traversal and
+    /// meshes: the peer's router may reject datagrams until the peer itself has sent one.
     pub fail_on_unreachable: bool,
     /// Proxies that announce the address of each client by a header of the PROXY protocol, version 2, before its first
     /// datagrams.
@@ -96,7 +100,7 @@ pub struct Options<P: Protocol> {
 }
 
 impl<P: Protocol> Options<P> {
-    /// Creates the default options with this configuration.
+    /// Creates options with this configuration and the default limits.
     #[must_use]
     pub fn new(config: P::Config) -> Self {
         Self {
@@ -133,8 +137,8 @@ impl<P: Protocol> Options<P> {
         Ok(Self::new(P::config(entropy()?)))
     }
 
-    /// Creates options for an endpoint that accepts up to `max_incoming` connections and can open as many as it has
-    /// room for.
+    /// Creates options for an endpoint that accepts up to `max_incoming` connections, and can open connections while
+    /// slots are free.
     ///
     /// There is [memory](Capacity::for_connections) for `max_incoming` connections or the default, whichever is more:
     /// with 512 to 16,384 connections each is guaranteed 16 KB in each direction.
@@ -167,10 +171,10 @@ pub(crate) fn entropy() -> io::Result<[u8; 32]> {
 /// Number of endpoints that this program has created.
 static ENDPOINTS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the configuration of one endpoint. Endpoints from the same options, such as the shards of a server, then use
-/// different random bytes, and code that reads the options later cannot compute them.
+/// Returns the configuration of one endpoint, with random bytes of its own. Endpoints with the same options, such as
+/// the shards of a server, therefore differ, and the bytes cannot be computed from the options.
 pub(crate) fn config_of_one<P: Protocol>(mut config: P::Config) -> P::Config {
-    // The number alone makes them differ, should the system provide nothing.
+    // The number alone makes the endpoints differ if the system provides no random bytes.
     let mut with = entropy().unwrap_or_default();
     let number = ENDPOINTS.fetch_add(1, Ordering::Relaxed);
     with.iter_mut().zip(number.to_be_bytes()).for_each(|(byte, number)| *byte ^= number);

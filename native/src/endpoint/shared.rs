@@ -22,8 +22,8 @@ use crate::outgoing::Outgoing;
 use crate::simulation::Simulation;
 use crate::socket::{RecvBatch, Socket};
 
-/// Maximum number of datagrams, and of receive calls, read while protocol time is held back before the lock is released
-/// and replies are sent.
+/// Maximum number of datagrams, and of receive calls, that are read while protocol time is held back. Then the lock is
+/// released and replies are sent.
 const READ_AT_ONCE: usize = 256;
 
 /// The protocol and its lock, and the notifications that tasks wait for.
@@ -37,7 +37,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) io: Io,
     /// True if attempts and pings end when their address is reported unreachable.
     pub(crate) fail_on_unreachable: bool,
-    /// Notified when more messages to peers without a connection may fit.
+    /// Notified when the queue of messages to peers without a connection may have space.
     pub(crate) unconnected_room: Notify,
     /// Notified when there are connections to accept.
     pub(crate) unaccepted: Notify,
@@ -69,14 +69,14 @@ impl<P: Protocol> Shared<P> {
     /// Locks the protocol.
     ///
     /// # Panics
-    /// If called inside a hook that the holder of the lock waits for.
+    /// If called inside a hook, where waiting for the lock would deadlock.
     #[track_caller]
     pub(crate) fn lock(&self) -> MutexGuard<'_, State<P>> {
         hooks::check(self.hook);
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Applies a call of the application to the protocol, after all datagrams that have arrived.
+    /// Runs a call of the application on the protocol, after all datagrams that have arrived.
     #[track_caller]
     pub(crate) fn act<R>(&self, act: impl FnOnce(&mut State<P>, Instant) -> R) -> R {
         let mut state = self.lock();
@@ -107,8 +107,8 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    /// Handles datagrams that have just arrived. Returns false if they must be queued: others have to be handled
-    /// before, the protocol is locked, or there is a simulated network.
+    /// Handles datagrams that have just arrived. Returns false if the caller must queue them: earlier datagrams are
+    /// still queued, the protocol is locked, or a simulated network is configured.
     ///
     /// After a single datagram the next message may be sent inline through `socket`, unless there is a hook, which
     /// observes outgoing datagrams in the tasks of the endpoint.
@@ -172,9 +172,9 @@ impl<P: Protocol> Shared<P> {
         self.lock().send_path.forbid_inline();
     }
 
-    /// Handles the datagrams that wait in the socket before time advances: after a pause of the process or its threads,
-    /// a peer that kept sending must not time out. Returns the time to advance to, which precedes the last read of the
-    /// socket, or `None` if more datagrams wait, so that time must not advance yet.
+    /// Handles the datagrams that wait in the socket before protocol time advances. Otherwise a peer that kept sending
+    /// would time out after a pause of this process. Returns the time to advance to, which precedes the last read of
+    /// the socket. Returns `None` if more datagrams wait, so that time must not advance yet.
     fn read_first(&self, state: &mut State<P>, now: Instant) -> Option<Instant> {
         let (queue, clock) = (&self.io.arrival_queue, &self.io.clock);
         let mut reader = self.io.reader();
@@ -209,7 +209,7 @@ impl<P: Protocol> Shared<P> {
         reader.time_may_pass(calls.max(count)).then_some(now)
     }
 
-    /// Handles received datagrams before a caller gives up waiting for them.
+    /// Handles the datagrams that have arrived, before a caller concludes that its reply is missing.
     pub(crate) fn receive_waiting(&self) {
         loop {
             let mut state = self.lock();
@@ -247,7 +247,7 @@ impl<P: Protocol> Shared<P> {
         let has_unconnected = !state.dispatcher.unconnected.is_empty() || has_ended;
         let has_refused = !state.dispatcher.refused_clients.is_empty() || has_ended;
         if matches!(next, Next::Sleep(_)) && outgoing.is_empty() {
-            // Under the lock nothing can have been sent since.
+            // Nothing can have been queued since, because the lock is held.
             self.io.idle.notify_waiters();
         }
         let woken = state.dispatcher.blocked_senders.take();
@@ -334,7 +334,7 @@ pub(crate) struct Io {
     pub(crate) span: EndpointSpan,
     /// Reads the socket, for the receive task and before time advances.
     reader: Mutex<Reader>,
-    /// The socket that the driver uses from now on.
+    /// The socket that the driver switches to in its next run.
     next_socket: Mutex<Option<Socket>>,
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct State<P: Protocol> {
     is_advised: bool,
 }
 
-/// Hands each event to the tasks that wait for it.
+/// Passes each event to the tasks that wait for it.
 #[derive(Debug)]
 pub(crate) struct Dispatcher<P: Protocol> {
     inboxes: Inboxes<P>,
@@ -59,23 +59,23 @@ pub(crate) struct Dispatcher<P: Protocol> {
     pub(crate) pings: Pings<P::Identity>,
     pub(crate) unconnected: UnconnectedQueue<P::Identity>,
     pub(crate) refused_clients: RefusedClients<RefusedClient<P::Identity>>,
-    /// Tasks that wait for room for their messages.
+    /// Tasks that wait until their messages can be queued.
     pub(crate) blocked_senders: BlockedSenders,
     span: EndpointSpan,
     pub(crate) meters: Meters,
 }
 
-/// Maximum number of connections to wake senders of in one turn of the driver.
+/// Maximum number of connections whose senders are woken in one run of the driver.
 const WOKEN_A_TURN: usize = 16;
 
 /// The next step of the driver after [`State::drive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Send the written datagrams, and return, because there may be more.
+    /// Send the written datagrams, and call again, because there may be more.
     Again,
     /// Send the written datagrams, and sleep until this time.
     Sleep(Option<Instant>),
-    /// The endpoint has ended.
+    /// The endpoint has shut down.
     End,
 }
 
@@ -132,12 +132,12 @@ impl<P: Protocol> State<P> {
         self.hooked.peer.partition_ids(number, of)
     }
 
-    /// Applies a decision of the application about a client.
+    /// Applies the application's decision on a client.
     pub(crate) fn decide(&mut self, now: Instant, remote: SocketAddr, decision: Decision) {
         let Some(deferred) = self.deferred.clone() else { return };
         let Some(request) = deferred.take(remote, decision) else { return };
         self.dispatcher.span.decided(remote, decision);
-        // A closed endpoint does not answer. The hook saw the request when it arrived.
+        // A closed endpoint does not answer. The hook has already seen the request.
         if self.is_open() && decision != Decision::Ignore {
             self.hooked.peer.handle_datagram(now, remote, &request);
         }
@@ -169,7 +169,7 @@ impl<P: Protocol> State<P> {
 
     /// Handles datagrams. Precondition: no datagram still queued is older than this batch.
     pub(crate) fn handle_arrived<B: Deref<Target = [u8]>>(&mut self, batch: &RecvBatch<B>) {
-        // Datagrams sent after them must not have an earlier time.
+        // Datagrams sent after these must not carry an earlier time.
         self.pending_wake = None;
         self.handle_batch(batch);
         self.dispatch(batch.at);
@@ -194,7 +194,7 @@ impl<P: Protocol> State<P> {
         }
     }
 
-    /// Resumes the data of a connection once its application has read enough.
+    /// Resumes a paused connection once its application has read enough.
     fn resume_if_room(&mut self, from: SocketAddr) {
         if let Some(id) = self.dispatcher.take_resumed(from) {
             self.hooked.peer.refuse_data(id, false);
@@ -237,8 +237,8 @@ impl<P: Protocol> State<P> {
         self.hooked.poll_timeout().is_some_and(|at| at <= now)
     }
 
-    /// Writes datagrams such as acknowledgements to `outgoing`, while time must not advance because more datagrams have
-    /// arrived.
+    /// Writes replies such as acknowledgements to `outgoing` while more datagrams wait in the socket, so that time must
+    /// not advance.
     pub(crate) fn answer(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
         self.send_path.return_to_driver(outgoing);
         self.dispatch(now);
@@ -292,7 +292,7 @@ impl<P: Protocol> State<P> {
         });
     }
 
-    /// Wakes senders that wait for room, of a few connections. Returns false if there may be more of them.
+    /// Wakes the blocked senders of a few connections. Returns false if there may be more.
     fn wake_senders(&mut self) -> bool {
         for _ in 0..WOKEN_A_TURN {
             let Some(id) = self.hooked.peer.poll_writable() else { return true };
@@ -315,7 +315,7 @@ impl<P: Protocol> State<P> {
 
     /// Returns true if a connection may have something left to send.
     ///
-    /// A disconnected one, which only answers resends of the peer, does not count; nor does an incoming one that is not
+    /// It ignores a closed connection, which only answers resends of the peer, and an incoming connection that is not
     /// open yet, because a closed endpoint would not accept it.
     fn has_connections(&self) -> bool {
         let mut infos = self.hooked.peer.connections().filter_map(|id| self.hooked.peer.connection(id));
@@ -326,7 +326,7 @@ impl<P: Protocol> State<P> {
         })
     }
 
-    /// Starts to open a connection.
+    /// Starts a connection attempt.
     pub(crate) fn connect(
         &mut self,
         now: Instant,
@@ -366,7 +366,7 @@ impl<P: Protocol> State<P> {
         }
     }
 
-    /// Closes a connection that the application no longer refers to.
+    /// Closes a connection whose last handle was dropped.
     pub(crate) fn abandon(&mut self, now: Instant, id: ConnectionId) {
         if let Some(inbox) = self.dispatcher.remove(id) {
             inbox.span.abandoned();
@@ -376,7 +376,7 @@ impl<P: Protocol> State<P> {
 }
 
 impl<P: Protocol> Dispatcher<P> {
-    /// Takes the paused connection of the peer at `from` out of `paused`, if there is room again in its receive queue.
+    /// Removes the connection with the peer at `from` from `paused`, if its receive queue has space again.
     ///
     /// A connection is paused by `Peer::refuse_data`. `Peer::pause` would hold less: unread messages would stay within
     /// the connection's share, which is smaller than the receive queue.

@@ -2,10 +2,11 @@
 //! and events for the crate `tracing` (feature `tracing`).
 //!
 //! No event is about a single message, nor about datagrams from peers without a connection, which may be forged.
-//! Failures caused by such datagrams, for example of a pong to a forged address, are rate limited, and the advice about
-//! clients that return no cookies is logged once. The protocol has validated the address of a client that requests a
-//! connection, unless RakNet's cookies are off or required only under load; then events about clients may be about
-//! forged ones (docs/attacks.md, A10).
+//! Failures caused by such datagrams, for example of a pong to a forged address, are rate limited. The advice about
+//! clients that return no cookies is logged once.
+//!
+//! The protocol has validated the address of a client that requests a connection. The exceptions are RakNet's cookies
+//! being off or required only under load; then events about clients may name forged addresses (docs/attacks.md, A10).
 
 use rakwire::endpoint::{PeerStats, Protocol};
 
@@ -53,23 +54,20 @@ pub struct EndpointStats<P: Protocol> {
     pub proxy_headers_refused: u64,
     /// Datagrams with messages dropped because the [`receive_queue`](super::Options::receive_queue) of their connection
     /// was full.
-    ///
-    /// Connections or requests dropped because the [`backlog`](super::Options::backlog) was full.
-    ///
-    /// Connections are closed immediately; with [deferred](super::Options::defer_incoming) admission the requests are
     /// dropped.
     pub receive_queue_full: u64,
-    /// Connections that were closed immediately, or with [deferred](super::Options::defer_incoming) admission requests
-    /// that were dropped, because the [`backlog`](super::Options::backlog) was full.
+    /// Connections or requests dropped because the [`backlog`](super::Options::backlog) was full.
+    ///
+    /// Connections are closed immediately. With [deferred](super::Options::defer_incoming) admission, requests are
+    /// dropped.
     pub backlog_full: u64,
+    /// Messages from peers without a connection dropped because 256 of them had not been received by the application.
+    pub unconnected_queue_full: u64,
     /// Clients refused for their password, identity or connect token.
     ///
-    /// [`Endpoint::refused_client`](super::Endpoint::refused_client) returns them.
-    pub unconnected_queue_full: u64,
-    /// Clients refused for their password, identity or connect token
-    /// ([`Endpoint::refused_client`](super::Endpoint::refused_client)).
+    /// [`Endpoint::refused_client`](super::Endpoint::refused_client) returns the last 64.
     pub refused_clients: u64,
-    /// Number of times that a task waiting to send was woken because its connection had room again or ended.
+    /// Number of times that a blocked sender was woken because its connection had memory again or was closed.
     pub sender_wakes: u64,
     /// Datagrams that the system could not send.
     pub send_failures: u64,
@@ -175,7 +173,7 @@ mod meters {
         }
 
         /// Returns when to [report](Self::report) changes to the recorder: later than `now` if the last report was a
-        /// moment ago. Only a turn of the driver calls this; without one nothing changes, and nothing is reported.
+        /// moment ago. Only the driver calls this, in each run; between runs nothing changes.
         pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
             Some(self.reported_at.map_or(now, |at| at + INTERVAL))
         }
@@ -223,7 +221,7 @@ mod meters {
     }
 
     impl Meters {
-        /// Removes this endpoint's part from the gauges.
+        /// Subtracts the values of this endpoint from the gauges.
         pub(crate) fn end(&mut self) {
             self.connections.set(0);
             self.blocks.set(0);
@@ -256,7 +254,7 @@ mod meters {
         }
     }
 
-    /// A gauge to which other endpoints add too, and this endpoint's part of it.
+    /// A gauge shared with other endpoints, and this endpoint's part of it.
     #[derive(Debug)]
     struct Level {
         gauge: Gauge,
@@ -347,7 +345,6 @@ mod meters {
 
         pub(crate) const fn ended(&self, _: &dyn Debug) {}
 
-        /// Returns `None`: there is nothing to report.
         pub(crate) const fn due(&self, _: Instant) -> Option<Instant> {
             None
         }
@@ -433,21 +430,21 @@ mod events {
             ))
         }
 
-        /// Records that a client waits for the decision of the application.
+        /// Records that a client waits for the application's decision.
         pub(crate) fn asked(&self, client: &Client) {
             let guid = client.guid.map(|guid| display(format!("{guid:016x}")));
             debug!(target: TARGET, parent: &self.span, remote = %client.remote, guid, "a client requests a connection");
         }
 
-        /// Records the decision of the application about a client.
+        /// Records the application's decision on a client.
         pub(crate) fn decided(&self, remote: SocketAddr, decision: Decision) {
             debug!(target: TARGET, parent: &self.span, %remote, ?decision, "decided about a client");
         }
 
         /// Records that a client was refused for its password, identity or connect token.
         ///
-        /// Its address is validated, or it is one of the few that need no validation, and its handshake had a cost, so
-        /// that these events need no rate limit.
+        /// The client's address is validated, or is one of the few that need no validation, and its handshake had a
+        /// cost. These events therefore need no rate limit.
         pub(crate) fn refused_client(&self, remote: SocketAddr, reason: &dyn Display) {
             debug!(target: TARGET, parent: &self.span, %remote, %reason, "refused a client");
         }
@@ -518,7 +515,7 @@ mod events {
             debug!(target: TARGET, parent: &self.0, "closing");
         }
 
-        /// Records that the application has dropped the connection, and receives nothing more from it.
+        /// Records that the application has dropped its last handle of the connection.
         pub(crate) fn abandoned(&self) {
             debug!(target: TARGET, parent: &self.0, "closing: the last handle was dropped");
         }

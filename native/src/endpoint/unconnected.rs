@@ -1,8 +1,8 @@
-//! Datagrams from peers without a connection: pongs, out-of-band messages and advertisements, and requests, which are
-//! pings and handshake messages.
+//! Datagrams from peers without a connection: pongs, out-of-band messages, advertisements, pings and handshake
+//! requests.
 //!
 //! The protocol queues only a few replies. Requests are therefore handled in small batches, with replies sent in
-//! between, so that a thousand clients that connect at the same time all get a reply.
+//! between, so that each of a thousand clients that connect at the same time gets a reply.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -88,7 +88,7 @@ impl<I> UnconnectedQueue<I> {
 /// Tasks that wait for pongs, each with the address of its ping.
 #[derive(Debug)]
 pub(crate) struct Pings<I> {
-    /// Pings to one server. `None` instead of a pong means that it is unreachable.
+    /// Pings to one server. The result is `None` if the server is unreachable.
     pub(crate) one: Vec<(SocketAddr, oneshot::Sender<Option<Pong<I>>>)>,
     /// Broadcast pings.
     pub(crate) broadcasts: Vec<(SocketAddr, mpsc::Sender<Pong<I>>)>,
@@ -110,7 +110,7 @@ impl<I: Copy> Pings<I> {
             let _ = waiting.send(Some(pong.clone()));
         }
         if !was_pinged {
-            // A full channel has as many pongs as its task may return.
+            // A full channel already holds as many pongs as its task may return.
             self.broadcasts.iter().for_each(|(_, found)| drop(found.try_send(pong.clone())));
         }
     }

@@ -1,5 +1,5 @@
-//! Wakers of waiting tasks: of the driver, of tasks that wait for a notification, of blocked senders by connection, and
-//! of tasks that wait for a change of an inbox.
+//! Wakers of waiting tasks: of the driver, tasks that wait for a notification, blocked senders by connection, and tasks
+//! that wait for a change of an inbox.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 use crate::sync::AtomicWaker;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// Wakes the one task that waits for it. Several notifications before the task runs count as one, and a notification
-/// before the task waits is not lost.
+/// Wakes a single waiting task. Several notifications before the task runs count as one, and a notification before the
+/// task waits is not lost.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     is_set: AtomicBool,
@@ -47,8 +47,8 @@ impl Signal {
     }
 }
 
-/// A wake of the driver, which has not run since. Until it runs, senders neither wake it again nor read the clock,
-/// except after many messages.
+/// A pending wake of the driver. Until the driver runs, senders neither wake it again nor read the clock, except after
+/// [`MESSAGES_PER_WAKE`] messages.
 #[derive(Debug)]
 pub(crate) struct PendingWake {
     at: Instant,
@@ -63,7 +63,7 @@ impl PendingWake {
         Self { at, messages: MESSAGES_PER_WAKE }
     }
 
-    /// Returns the time of the wake, if one more message may share it.
+    /// Returns the time of the wake, if another message may share it.
     pub(crate) fn share(&mut self) -> Option<Instant> {
         self.messages = self.messages.checked_sub(1)?;
         Some(self.at)
@@ -83,7 +83,7 @@ pub(crate) async fn retry<T>(changed: &Notify, mut attempt: impl FnMut() -> Opti
     }
 }
 
-/// Tasks that wait for room, and those that are to be woken. Uses no memory while no task waits.
+/// Blocked senders, and those that are to be woken. Uses no memory while no task waits.
 #[derive(Debug, Default)]
 pub(crate) struct BlockedSenders {
     waiting: HashMap<ConnectionId, Vec<(WaitId, Waker)>>,
@@ -97,7 +97,7 @@ pub(crate) struct BlockedSenders {
 pub(crate) struct WaitId(u64);
 
 impl BlockedSenders {
-    /// Registers a task to be woken once, when the connection has room again or ends.
+    /// Registers a task to be woken once, when the connection has memory again or is closed.
     pub(crate) fn register(&mut self, id: ConnectionId, waker: &Waker) -> WaitId {
         let wait = self.next;
         self.next = WaitId(wait.0 + 1);

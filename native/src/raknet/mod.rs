@@ -33,7 +33,7 @@ pub use crate::host::BindError;
 pub type Endpoint = crate::endpoint::Endpoint<RakNet>;
 /// An open connection to a peer.
 pub type Connection = crate::endpoint::Connection<RakNet>;
-/// A client that requests a connection and has not been answered yet.
+/// A connection request that awaits the application's decision.
 pub type Incoming = crate::endpoint::Incoming<RakNet>;
 /// The options of an endpoint.
 pub type Options = crate::endpoint::Options<RakNet>;
@@ -48,8 +48,8 @@ pub type Pong = crate::endpoint::Pong<Guid>;
 /// A message from a peer without a connection.
 pub type Unconnected = crate::endpoint::Unconnected<Guid>;
 
-// The identity and advertisement of an endpoint, and access control: the password and the bans. The shards of a server
-// share these.
+// The identity and advertisement of an endpoint, and access control by password and bans. All of these are shared by
+// the shards of a server.
 impl crate::endpoint::Endpoint<RakNet> {
     /// Returns the GUID of this endpoint.
     #[must_use]
@@ -218,9 +218,9 @@ impl crate::endpoint::Endpoint<RakNet> {
 
 // Features that only RakNet connections have: receipts, progress, a GUID and a timeout per connection.
 impl crate::endpoint::Connection<RakNet> {
-    /// Returns the smoothed round-trip time, or `None` before the first measurement and after the connection has ended.
+    /// Returns the smoothed round-trip time, or `None` before the first measurement and after the connection is closed.
     ///
-    /// It includes the peer's delay of acknowledgements.
+    /// It includes the peer's acknowledgement delay.
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options};
@@ -241,8 +241,8 @@ impl crate::endpoint::Connection<RakNet> {
         self.stats().map(|stats| stats.round_trip).filter(|rtt| !rtt.is_zero())
     }
 
-    /// Returns the MTU of new datagrams, including 28 bytes of IP and UDP headers, or `None` once the connection has
-    /// ended.
+    /// Returns the MTU of new datagrams, including 28 bytes of IP and UDP headers, or `None` once the connection is
+    /// closed.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -261,10 +261,10 @@ impl crate::endpoint::Connection<RakNet> {
         self.stats().map(|stats| stats.mtu)
     }
 
-    /// Waits for the next outcome of a message that was sent with receipt.
+    /// Waits for the next outcome of a message sent with a receipt.
     ///
-    /// Returns `None` once the connection has ended and all receipts have been received; messages without an outcome by
-    /// then may or may not have arrived. Unread receipts use memory until the connection is dropped.
+    /// Returns `None` once the connection is closed and all receipts have been received; a message without an outcome
+    /// may or may not have arrived. Unread receipts use memory until the connection is dropped.
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options, Outcome, Reliability};
@@ -286,7 +286,7 @@ impl crate::endpoint::Connection<RakNet> {
 
     /// Waits for the progress of a large message in either direction.
     ///
-    /// Returns `None` once the connection has ended and all progress has been received.
+    /// Returns `None` once the connection is closed and all progress has been received.
     ///
     /// Progress is reported every [`progress_interval`](crate::Config::progress_interval) parts, and not at all if that
     /// is 0, the default. Only the latest progress of each message is kept, for at most 64 messages.
@@ -314,8 +314,8 @@ impl crate::endpoint::Connection<RakNet> {
 
     /// Waits until the MTU of the connection has changed, and returns the latest one.
     ///
-    /// The MTU changes if the path carries less than the peers negotiated. It includes 28 bytes of IP and UDP headers.
-    /// Returns `None` once the connection has ended.
+    /// The MTU changes if the path MTU is smaller than the negotiated one. It includes 28 bytes of IP and UDP headers.
+    /// Returns `None` once the connection is closed.
     ///
     /// [`mtu`](Self::mtu) returns the current MTU.
     ///
@@ -335,17 +335,17 @@ impl crate::endpoint::Connection<RakNet> {
 
     /// Sets how long the peer of this connection may be silent while acknowledgements are outstanding.
     ///
-    /// It replaces the `timeout` of the configuration.
+    /// It replaces the `timeout` of the configuration for this connection.
     ///
     /// # Errors
-    /// Returns [`SetError::NoConnection`] if the connection has ended.
+    /// Returns [`SetError::NoConnection`] if the connection is closed.
     pub fn set_timeout(&self, timeout: Duration) -> Result<(), SetError> {
         self.reference.shared.act(|state, _| state.hooked.peer.set_timeout(self.reference.id, timeout))
     }
 
-    /// Returns the addresses that the peer announced as its own, without those that it left unassigned.
+    /// Returns the addresses that the peer announced as its own, without unassigned ones.
     ///
-    /// They are not validated. They remain available as long as there is a `Connection`.
+    /// They are not validated. They remain available until the last handle of the connection is dropped.
     ///
     /// ```
     /// use rakwire_native::Connection;
@@ -360,7 +360,7 @@ impl crate::endpoint::Connection<RakNet> {
         self.reference.inbox.internal_addresses()
     }
 
-    /// Returns the GUID of the peer, which it chose itself.
+    /// Returns the GUID that the peer chose for itself. It is not verified.
     #[must_use]
     pub const fn guid(&self) -> Guid {
         self.identity

@@ -21,11 +21,11 @@ use crate::endpoint::{Connection, Options, entropy};
 pub use self::ring_cipher::RingCipher;
 
 impl Options<RakNet> {
-    /// Returns the keys and state of the endpoint for secure connections, created from the system's random bytes by the
-    /// first call.
+    /// Returns the keys and state of the endpoint for secure connections. The first call creates them from the system's
+    /// random bytes.
     ///
-    /// A server sets its key in the result, and a client with an identity sets that identity. A client without one only
-    /// has to call this method.
+    /// A server sets its key in the result, and a client with an identity sets that identity. A client without an
+    /// identity only has to call this method.
     ///
     /// # Errors
     /// Returns an error if the system provides no random bytes.
@@ -72,15 +72,15 @@ impl Connection<RakNet> {
         self.reference.shared.act(|state, _| state.hooked.peer.secure_peer(self.reference.id))
     }
 
-    /// Returns the contents of the client's connect token, or `None` if the server required none or the connection has
-    /// ended.
+    /// Returns the contents of the client's connect token, or `None` if the server required none or the connection is
+    /// closed.
     #[must_use]
     pub fn accepted_token(&self) -> Option<AcceptedToken> {
         self.reference.shared.act(|state, _| state.hooked.peer.accepted_token(self.reference.id).cloned())
     }
 }
 
-/// Used tokens that have not expired, up to a limit.
+/// The connect tokens that were used and have not expired, up to a limit.
 ///
 /// Endpoints from the same options, such as the shards of a server, share one table.
 ///
@@ -107,7 +107,7 @@ pub struct UsedTokenTable {
 struct Used {
     /// Expiry of each token, by its salt.
     expiries: HashMap<[u8; 24], u64>,
-    /// The latest expiry of a token that was removed. A clock that goes back must not make it valid again.
+    /// The latest expiry of a removed token. A clock that goes back must not make a removed token valid again.
     forgotten: u64,
 }
 
@@ -120,28 +120,28 @@ impl Used {
 }
 
 impl UsedTokenTable {
-    /// Creates a table with room for this many tokens.
+    /// Creates a table for up to `limit` tokens.
     ///
-    /// A server that accepts `n` connections per second with tokens valid for `t` seconds needs room for `n * t`.
+    /// A server that accepts `n` connections per second with tokens valid for `t` seconds needs a limit of `n * t`.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { limit, used: Mutex::default() }
     }
 
-    /// Returns the number of remembered tokens.
+    /// Returns the number of stored tokens.
     #[must_use]
     pub fn len(&self) -> usize {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).expiries.len()
     }
 
-    /// Returns true if no token is remembered.
+    /// Returns true if no token is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Creates a table with room for 65,536 tokens, which take memory as they are used.
+/// Creates a table for 65,536 tokens; memory is allocated as tokens are used.
 impl Default for UsedTokenTable {
     fn default() -> Self {
         Self::new(65_536)
@@ -251,7 +251,7 @@ pub fn create_key_file(path: impl AsRef<Path>) -> io::Result<StaticKey> {
 /// it.
 ///
 /// # Errors
-/// The same as for [`create_key_file`].
+/// The same errors as [`create_key_file`].
 pub fn create_token_key_file(path: impl AsRef<Path>) -> io::Result<TokenKey> {
     let key = TokenKey::generate(&mut system_random()?);
     create(path.as_ref(), "Anyone with this key can issue connect tokens.", &key.private_text())?;
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_revalidates_no_used_token() {
+    fn used_tokens_stay_invalid_if_the_clock_goes_back() {
         let mut random = SeededRandom::new([3; 32]);
         let [first, second, third, fourth, late] =
             [1_000, 1_005, 1_009, 1_001, 1_000].map(|expires| token(expires, &mut random));

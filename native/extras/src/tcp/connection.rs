@@ -81,7 +81,7 @@ impl Connection {
     /// TCP delivers everything in order, so the delivery has no effect. Returns `None`, because there are no receipts.
     ///
     /// # Errors
-    /// [`SendError::NotConnected`] once the connection has ended or is ending; [`SendError::Empty`];
+    /// [`SendError::NotConnected`] once the connection is closed or is ending; [`SendError::Empty`];
     /// [`SendError::NeverFits`] for a message beyond [`max_message`](super::Options::max_message).
     pub async fn send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         match self.try_send(message, delivery) {
@@ -95,7 +95,7 @@ impl Connection {
     /// Sends a message if there is room for it now.
     ///
     /// # Errors
-    /// The same as for [`send`](Self::send), and [`SendError::QuotaExceeded`] if there is no room until earlier
+    /// The same errors as [`send`](Self::send), and [`SendError::QuotaExceeded`] if there is no room until earlier
     /// messages have been sent.
     pub fn try_send(&self, message: &[u8], _delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         self.shared().try_send(message).map(|()| None)
@@ -108,7 +108,7 @@ impl Connection {
 
     /// Waits for the next message.
     ///
-    /// Returns `None` once the connection has ended and all messages have been received; see
+    /// Returns `None` once the connection is closed and all messages have been received; see
     /// [`closed_reason`](Self::closed_reason). If the future is dropped earlier, no message is lost.
     pub async fn recv(&self) -> Option<Message> {
         self.shared().receive_queue.lock().await.recv().await.map(message)
@@ -117,8 +117,8 @@ impl Connection {
     /// Returns the next message, if one has arrived.
     ///
     /// # Errors
-    /// [`TryRecvError::Empty`] if no message is waiting, or another handle waits for it; [`TryRecvError::Closed`] once the
-    /// connection has ended and all messages have been received.
+    /// [`TryRecvError::Empty`] if no message is waiting, or another handle waits for it; [`TryRecvError::Closed`] once
+    /// the connection is closed and all messages have been received.
     pub fn try_recv(&self) -> Result<Message, TryRecvError> {
         let mut receive_queue = self.shared().receive_queue.try_lock().map_err(|_| TryRecvError::Empty)?;
         receive_queue.try_recv().map(message).map_err(|error| match error {

@@ -127,7 +127,7 @@ impl Endpoint {
     /// [`connect_timeout`](ConnectOptions::connect_timeout) has passed, which applies to each address.
     ///
     /// # Errors
-    /// The same as for [`connect_with`](Self::connect_with), for the last address tried;
+    /// The same errors as [`connect_with`](Self::connect_with), for the last address tried;
     /// [`ConnectError::UnassignedAddress`] if there are no addresses.
     ///
     /// ```

@@ -125,7 +125,7 @@ impl EndpointState {
     }
 }
 
-/// The slot of an incoming connection. It is freed once the connection has ended and has been accepted.
+/// The slot of an incoming connection. It is freed once the connection is closed and has been accepted.
 type SharedPlace = Arc<Place>;
 
 /// A connection that waits to be accepted.

@@ -152,7 +152,7 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
     /// Sends a message like [`Connection::send`], if the plugin lets it pass.
     ///
     /// # Errors
-    /// The same as for [`Connection::send`], and [`SendError::Filtered`] if the plugin drops the message.
+    /// The same errors as [`Connection::send`], and [`SendError::Filtered`] if the plugin drops the message.
     pub async fn send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         if self.refuses(message, delivery) {
             return Err(SendError::Filtered);
