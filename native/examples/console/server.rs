@@ -60,7 +60,7 @@ impl Server {
         })
     }
 
-    /// Forwards a message. Players with a full queue do not get it.
+    /// Forwards a message to all players but its sender. A player with a full send queue does not get it.
     fn pass_on(&self, from: u32, message: &Message) {
         for (number, connection) in self.players() {
             if number != from {
@@ -139,7 +139,7 @@ impl Server {
         if let Err(error) = self.endpoint.ban(pattern, time) {
             return error.to_string();
         }
-        // A ban affects new connections only, so connected players must be disconnected.
+        // A ban affects new connections only, so players that are connected must be disconnected.
         let mut left = 0;
         for (_, connection) in self.players() {
             if pattern.matches(connection.remote().ip()) {

@@ -14,7 +14,7 @@ use crate::Totals;
 const DELIVERIES: [Delivery; 4] =
     [Delivery::UNRELIABLE, Delivery::UNRELIABLE_SEQUENCED, Delivery::RELIABLE, Delivery::RELIABLE_ORDERED];
 
-/// Longer than any echo takes at the loss of this network on a slow machine.
+/// Longer than the round trip of any message takes over this lossy network on a slow machine.
 const ECHO: Duration = Duration::from_secs(60);
 
 /// Runs one session after another until the soak is over.
@@ -59,15 +59,15 @@ pub(crate) async fn session(server: SocketAddr, random: &mut Random) -> Result<u
     let (sent, echoes) = tokio::join!(sending, receive(&connection, count, &due));
     sent?;
     let echoes = echoes?;
-    // A third of the clients vanish: the server notices after its timeout.
+    // A third of the clients vanish without a disconnect: the server notices after its timeout.
     if random.below(3) > 0 {
         connection.disconnect().await;
     }
     Ok(echoes)
 }
 
-/// The numbers of the messages whose echoes have not arrived. Long unreliable messages arrive as reliable ones, because
-/// RakNet resends their parts, so that the number decides.
+/// The numbers of the messages whose echoes have not arrived. RakNet resends the parts of long unreliable messages, so
+/// these arrive like reliable ones; the number of a message determines its reliability.
 #[derive(Debug, Default)]
 struct Due {
     ordered: VecDeque<u64>,
@@ -84,7 +84,7 @@ impl Due {
         }
     }
 
-    /// Returns an error if an echo is doubled, or is not the next one in order.
+    /// Returns an error if an echo is a duplicate, or is out of order.
     fn arrived(&mut self, number: u64) -> Result<(), String> {
         if self.ordered.front() == Some(&number) {
             self.ordered.pop_front();
@@ -128,7 +128,7 @@ fn message(number: u64, padding: u64) -> Vec<u8> {
     message
 }
 
-/// Returns the number of a message if every byte is as it was sent.
+/// Returns the number of a message, or `None` if any byte has changed.
 fn number(message: &[u8]) -> Option<u64> {
     let (&id::USER, rest) = message.split_first()? else { return None };
     let (number, padding) = rest.split_first_chunk::<8>()?;

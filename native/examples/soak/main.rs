@@ -4,8 +4,8 @@
 //! cargo xtask soak --minutes 60
 //! ```
 //!
-//! Clients connect over a lossy network, send messages of all sizes, compare the echoes, and leave with or without
-//! notification. New clients take their place until the time is over.
+//! Clients connect over a lossy network, send messages of all sizes, compare the echoes, and leave with or without a
+//! disconnect. New clients replace them until the time is over.
 
 mod client;
 mod resources;
@@ -26,7 +26,7 @@ const CLIENTS: u64 = 24;
 /// The number of samples in a run.
 const SAMPLES: u32 = 60;
 
-/// Several times as long as a server keeps a vanished client, for slow machines.
+/// Several times the timeout after which a server removes a vanished client, for slow machines.
 const SETTLE: Duration = Duration::from_secs(120);
 
 /// The counters of all clients.
@@ -61,7 +61,7 @@ async fn run(length: Duration) -> Result<(), SessionError> {
     let address = server.local_addr();
     let serving = tokio::spawn(serve(Arc::clone(&server)));
     let totals = Arc::new(Totals::default());
-    // The driver starts some of its tasks with the first connection.
+    // The driver starts some of its tasks with the first connection, so the baseline is taken after one session.
     client::session(address, &mut client::Random::new(0)).await?;
     let forgotten = async {
         while server.stats().connections > 0 {
@@ -100,7 +100,7 @@ async fn run(length: Duration) -> Result<(), SessionError> {
     }
 }
 
-/// Waits until the server has removed all clients, and the process uses as many files and tasks as after the first one.
+/// Waits until the server has removed all clients, and the process uses as many files and tasks as in the baseline.
 async fn settle(server: &Endpoint, before: Sample) -> Result<(), SessionError> {
     let deadline = Instant::now() + SETTLE;
     loop {

@@ -47,7 +47,8 @@ impl Samples {
         self.0.push(sample);
     }
 
-    /// Compares the median memory of the last quarter with that of the second one: the first fills pools and queues.
+    /// Compares the median memory of the last quarter of the run with that of the second quarter: pools and queues fill
+    /// in the first quarter.
     pub(crate) fn check(&self) -> Result<(), String> {
         let quarter = self.0.len() / 4;
         let early = median(self.0.iter().skip(quarter).take(quarter));

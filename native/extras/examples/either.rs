@@ -48,7 +48,7 @@ async fn echo(connection: Connection) {
     }
 }
 
-/// Listens on the same port with both.
+/// Listens on the same port over UDP and TCP.
 async fn listen(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let over_udp = raknet::Endpoint::bind(address, raknet::Options::server(100)?).await?;
     let over_tcp = tcp::Endpoint::bind(over_udp.local_addr(), tcp::Options::server(100)).await?;

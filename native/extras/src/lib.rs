@@ -1,5 +1,5 @@
-//! Companion to [`rakwire-native`](https://docs.rs/rakwire-native): parts of servers and desktop programs that do not
-//! need the UDP driver.
+//! Companion to [`rakwire-native`](https://docs.rs/rakwire-native): parts of servers and desktop programs that work
+//! without the UDP driver.
 //!
 //! Each part is a feature, and none is enabled by default.
 //!

@@ -264,7 +264,7 @@ mod tests {
     use crate::host::Clock;
 
     #[tokio::test]
-    async fn datagrams_waiting_for_the_system_count_as_composed() {
+    async fn is_sending_stays_true_while_the_socket_blocks_a_flush() {
         let io = Io::new(0, None, Clock::start(), EndpointSpan::new(""));
         let socket = Socket::open("127.0.0.1:0").await.expect("a free port");
         let mut outgoing = Outgoing::new(8);
@@ -277,7 +277,7 @@ mod tests {
         assert!(io.is_driver_done());
     }
 
-    async fn one_that_cannot_be_sent_keeps_no_other(local: &str) {
+    async fn an_unsendable_datagram_delays_no_other(local: &str) {
         let io = Io::new(0, None, Clock::start(), EndpointSpan::new(""));
         // IPv6 may be unavailable.
         let Ok(socket) = Socket::open(local).await else { return };
@@ -303,12 +303,12 @@ mod tests {
 
     #[tokio::test]
     async fn an_unsendable_datagram_does_not_block_others() {
-        one_that_cannot_be_sent_keeps_no_other("127.0.0.1:0").await;
+        an_unsendable_datagram_delays_no_other("127.0.0.1:0").await;
     }
 
     #[tokio::test]
     async fn an_unsendable_ipv6_datagram_does_not_block_others() {
-        one_that_cannot_be_sent_keeps_no_other("[::]:0").await;
+        an_unsendable_datagram_delays_no_other("[::]:0").await;
     }
 
     const SOON: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! Endpoints that work only while they are called, over loopback and without a runtime.
+//! Endpoints that work only while their methods are called, over loopback and without a runtime.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ impl<P: Subject> Pair<P> {
     }
 }
 
-fn messages_go_both_ways_and_the_end_is_reported<P: Subject>() {
+fn messages_go_both_ways_and_the_disconnect_is_reported<P: Subject>() {
     let mut pair = Pair::<P>::new();
     let id = pair.client.connect(pair.server.local_addr()).expect("a free slot");
     let again = pair.client.connect(pair.server.local_addr());
@@ -106,9 +106,9 @@ fn messages_go_both_ways_and_the_end_is_reported<P: Subject>() {
     assert_eq!((stats.send_failures, stats.receive_failures, stats.too_long), (0, 0, 0));
 }
 
-/// Datagrams far back in the socket's queue count as activity, too.
+/// Datagrams count as activity even if they are far back in the socket's queue.
 fn players_outlast_a_frame_longer_than_the_timeout<P: Subject>() {
-    /// Their datagrams exceed the number handled at a time.
+    /// More players than the number of datagrams handled in a batch.
     const PLAYERS: usize = 24;
     let mut options = Options::<P>::server(PLAYERS as u16).expect("entropy");
     P::set_timeout(&mut options.config, Duration::from_millis(400));
@@ -126,7 +126,7 @@ fn players_outlast_a_frame_longer_than_the_timeout<P: Subject>() {
         for (player, events) in &mut players {
             frame(player, events);
             if let Some(id) = events.connected {
-                // Messages for which there is no room can be skipped; there are many.
+                // A message that cannot be queued is skipped; there are many others.
                 let _ = player.send(id, &[0x90], P::UNRELIABLE);
                 player.flush();
             }
@@ -205,7 +205,7 @@ fn a_trusted_proxy_announces_client_addresses<P: Subject>() {
     assert_eq!(pair.server.stats().proxy_headers_refused, 0);
 }
 
-/// Forwards the datagrams that have arrived at a socket, behind a header. Returns true if there were any.
+/// Forwards the datagrams that have arrived at a socket, each behind a header. Returns true if there were any.
 fn pass(socket: &UdpSocket, header: &[u8], by: &UdpSocket, to: SocketAddr) -> bool {
     socket.set_nonblocking(true).expect("a socket of this system");
     let (mut buffer, mut has_passed) = ([0; 2_048], false);
@@ -221,7 +221,7 @@ fn pass(socket: &UdpSocket, header: &[u8], by: &UdpSocket, to: SocketAddr) -> bo
 fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
     let (_reserved, closed) = closed_port();
     let mut pair = Pair::<P>::new();
-    // Without the report the attempt would take longer than a test may.
+    // Without the report, the attempt would take longer than a test may.
     let mut options = Options::client().expect("entropy");
     P::be_patient(&mut options.config);
     pair.client = Endpoint::bind(LOCAL, options).expect("a free port");
@@ -288,7 +288,7 @@ fn a_simulated_network_loses_no_reliable_message<P: Subject>() {
     let mut sent: Vec<_> = (0..COUNT).map(|number| message(900, number)).collect();
     sent.sort();
     for events in [&mut pair.here, &mut pair.there] {
-        // Those of the Game Protocol are not ordered.
+        // The Game Protocol does not keep the order of messages.
         events.messages.sort();
         assert!(events.messages == sent);
     }
@@ -313,7 +313,7 @@ macro_rules! by_both_protocols {
 }
 
 by_both_protocols!(
-    messages_go_both_ways_and_the_end_is_reported,
+    messages_go_both_ways_and_the_disconnect_is_reported,
     players_outlast_a_frame_longer_than_the_timeout,
     an_unresponsive_server_is_reported,
     unknown_datagrams_are_counted,

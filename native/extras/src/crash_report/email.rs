@@ -11,9 +11,9 @@ use lettre::{Message, SmtpTransport, Transport};
 
 use super::{CrashReports, MAX_EMAIL, cut};
 
-/// Time limit of a server for each step.
+/// Time limit for each step of the SMTP dialogue.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The pause before the first retry, and the longest one: it doubles every time.
+/// The pause before the first retry, and the longest pause. The pause doubles after each failure.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
@@ -48,7 +48,7 @@ pub struct CrashEmail {
     to: Mailbox,
 }
 
-/// Leaves out the server, because its URL contains the password.
+/// Omits the server, because its URL contains the password.
 impl fmt::Debug for CrashEmail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from, to, transport: _ } = self;
@@ -92,10 +92,10 @@ impl CrashEmail {
 }
 
 impl CrashReports {
-    /// Sends all unsent reports, and every new one, from a thread that lives as long as the program.
+    /// Sends all unsent reports, and every new one, from a thread that runs until the program exits.
     ///
-    /// Failures are passed to `on_failure`. Sending is retried after a minute, then at growing intervals of up to an
-    /// hour, and at the next start.
+    /// Failures are passed to `on_failure`. A failed report is retried after a minute, then at growing intervals of up
+    /// to an hour, and at the next start of the program.
     ///
     /// # Errors
     /// Returns an error if the thread cannot be started.
@@ -113,7 +113,7 @@ impl CrashReports {
     }
 }
 
-/// Runs until the reports get another listener.
+/// Runs until another listener replaces this one.
 fn send_all(
     reports: &CrashReports,
     email: &CrashEmail,

@@ -1,8 +1,9 @@
 //! Reports of panics: one file each, optionally sent by email (feature `crash-report`, for email `crash-email`).
 //!
 //! A report contains the program and its version, the time, the thread, the message and location of the panic, a
-//! backtrace and the latest [notes](CrashReports::note). On Unix only its owner may read it. A run writes at most
-//! [`MAX_REPORTS`]; further panics are only counted, so that a fault that players can repeat does not fill the disk.
+//! backtrace and the latest [notes](CrashReports::note). On Unix only its owner may read it. A run of a program writes
+//! at most [`MAX_REPORTS`]. Further panics are only counted, so that a fault that players can repeat does not fill the
+//! disk.
 //!
 //! ```
 //! use rakwire_extras::crash_report::CrashReports;
@@ -44,11 +45,11 @@ pub use email::{CrashEmail, CrashEmailError};
 /// Maximum number of reports that a run of a program writes.
 pub const MAX_REPORTS: u32 = 20;
 
-/// Maximum length of a report sent by email, in bytes; the file is complete.
+/// Maximum length of a report in an email, in bytes. Longer reports are cut; the file is complete.
 #[cfg(feature = "crash-email")]
 pub const MAX_EMAIL: usize = 200_000;
 
-/// The reports of a program. A clone is another handle.
+/// The crash reports of a program. A clone is another handle.
 #[derive(Clone, Debug)]
 pub struct CrashReports(Arc<Shared>);
 
@@ -70,7 +71,8 @@ impl fmt::Debug for Shared {
 }
 
 impl CrashReports {
-    /// Makes every further panic of this process write a report into `folder`, before it is handled as usual.
+    /// Installs a panic hook: every further panic of this process writes a report into `folder`, and is then handled as
+    /// usual.
     ///
     /// The folder is created if necessary. `program` is the prefix of the file names: letters, digits, `-` and `_`.
     ///
@@ -95,7 +97,7 @@ impl CrashReports {
         Ok(Self(shared))
     }
 
-    /// Adds a line to the notes of later reports, which contain the last 64.
+    /// Adds a line to the notes. A report contains the last 64 notes before its panic.
     ///
     /// Typical notes are actions of a server, or its statistics. Lines are cut at 1,000 bytes. Do not include secrets:
     /// reports are read by other people, and may be sent by email.
@@ -119,7 +121,8 @@ impl CrashReports {
         self.0.folder.mark_as_sent(report)
     }
 
-    /// Returns the number of panics without a report: beyond [`MAX_REPORTS`], or because the file could not be written.
+    /// Returns the number of panics without a report: those beyond [`MAX_REPORTS`], and those whose file could not be
+    /// written.
     #[must_use]
     pub fn suppressed(&self) -> u64 {
         self.0.suppressed.load(Ordering::Relaxed)
@@ -127,7 +130,7 @@ impl CrashReports {
 }
 
 impl Shared {
-    /// Must not panic, and takes no lock that the panicking thread may hold.
+    /// Writes the report of a panic. Must not panic, and takes no lock that the panicking thread may hold.
     fn report(&self, panic: &PanicHookInfo<'_>) {
         let number = self.written.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |written| {
             (written < MAX_REPORTS).then_some(written + 1)
@@ -139,7 +142,7 @@ impl Shared {
             return;
         }
         if let Ok(listener) = self.listener.try_lock() {
-            // The listener reads the folder, so one notification is enough for several reports.
+            // The listener reads the whole folder, so one notification is enough for several reports.
             let _ = listener.as_ref().map(|listener| listener.try_send(()));
         }
     }
@@ -150,7 +153,7 @@ impl Shared {
     }
 }
 
-/// In bytes: a message may contain everything that a player sent.
+/// Maximum length of a panic's message in bytes. A message may contain data from players.
 const LONGEST_MESSAGE: usize = 10_000;
 
 struct Report<'a> {
@@ -185,7 +188,8 @@ impl fmt::Display for Report<'_> {
             Some(place) => writeln!(f, "place:    {place}")?,
             None => writeln!(f, "place:    unknown")?,
         }
-        // The indentation separates its lines from those of the report, whatever players put into it.
+        // The indentation separates the lines of the message from those of the report, whatever players put into the
+        // message.
         let lines = cut(message(self.panic), LONGEST_MESSAGE).lines().map(printable);
         writeln!(f, "message:  {}", lines.collect::<Vec<_>>().join("\n          "))?;
         writeln!(f, "\nlast notes:")?;
@@ -219,7 +223,7 @@ impl Notes {
         notes.push_back((at, line));
     }
 
-    /// Copies the notes, oldest first; returns none if the lock is held, perhaps by the panicking thread.
+    /// Copies the notes, oldest first. Returns no notes if the lock is held, perhaps by the panicking thread.
     fn copy(&self) -> Vec<(SystemTime, String)> {
         match self.0.try_lock() {
             Ok(notes) => notes.iter().cloned().collect(),
@@ -263,7 +267,7 @@ impl Folder {
         file.sync_all()
     }
 
-    /// Sorts them by name, which begins with the time.
+    /// Returns the unsent reports, sorted by name, which begins with the time.
     fn unsent(&self) -> io::Result<Vec<PathBuf>> {
         let begin = format!("{}-", self.program);
         let mut found = Vec::new();

@@ -1,7 +1,7 @@
-//! Port mappings on a router that lead to a socket (feature `port-mapping`), with PCP, NAT-PMP or UPnP.
+//! Port mappings on a router that forward a port to a socket (feature `port-mapping`), by PCP, NAT-PMP or UPnP.
 //!
-//! A separate task requests the mapping, renews it, and removes it in the end, so that an endpoint never waits for it.
-//! [`PortMapping::granted`] waits for the router's first answer, for at most [`PortMappingOptions::timeout`].
+//! A separate task requests the mapping, renews it, and finally removes it. An endpoint therefore never waits for the
+//! router. [`PortMapping::granted`] waits for the router's first response, for at most [`PortMappingOptions::timeout`].
 //!
 //! ```no_run
 //! use rakwire_extras::port_mapping::{PortMapping, PortMappingOptions};
@@ -34,7 +34,7 @@ use router::{Granted, ask};
 
 pub use router::{MappedPort, MappingProtocol, PortMappingError, PortMappingOptions};
 
-/// Counts of the requests of a [`PortMapping`].
+/// The counters of a [`PortMapping`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PortMappingStats {
@@ -60,13 +60,13 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The last answer of the router.
+/// The last response of the router.
 type State = Option<Result<MappedPort, PortMappingError>>;
 
-/// A router port that leads to a socket, for as long as this handle is kept.
+/// A port of the router that is forwarded to a socket, for as long as this handle exists.
 ///
-/// Dropping the handle removes the mapping in the background; [`close`](Self::close) waits for that. If the program
-/// exits before, the mapping stays until its lease expires.
+/// Dropping the handle removes the mapping in the background; [`close`](Self::close) waits for the removal. If the
+/// program exits earlier, the mapping remains until its lease expires.
 #[derive(Debug)]
 pub struct PortMapping {
     state: watch::Receiver<State>,
@@ -94,7 +94,7 @@ impl Counters {
 }
 
 impl PortMapping {
-    /// Starts to request a UDP port at which other machines reach the socket bound to `local`.
+    /// Starts to request a UDP port of the router that is forwarded to the socket bound to `local`.
     ///
     /// # Panics
     /// If called outside of a tokio runtime.
@@ -107,32 +107,32 @@ impl PortMapping {
         Self { state, counters, stop, task }
     }
 
-    /// Returns the port that the router has opened, or `None` if it has not, or not yet.
+    /// Returns the port that the router has opened, or `None` if there is no mapping at the moment.
     #[must_use]
     pub fn mapped(&self) -> Option<MappedPort> {
         self.state.borrow().as_ref().and_then(|said| said.as_ref().ok().copied())
     }
 
-    /// Waits for the first answer of the router, and returns the latest one.
+    /// Waits for the first response of the router, and returns the latest one.
     ///
     /// # Errors
-    /// Returns a [`PortMappingError`]. The request is repeated after [`PortMappingOptions::retry`].
+    /// Returns the [`PortMappingError`] of the latest request, which is repeated after [`PortMappingOptions::retry`].
     pub async fn granted(&mut self) -> Result<MappedPort, PortMappingError> {
         let said = self.state.wait_for(Option::is_some).await;
         said.ok().and_then(|said| said.clone()).unwrap_or(Err(PortMappingError::Closed))
     }
 
-    /// Waits until the result differs from that at the last call: another port, a port after a failure, or a failure
+    /// Waits until the result differs from that of the last call: another port, a port after a failure, or a failure
     /// after a port.
     ///
     /// # Errors
-    /// Returns a [`PortMappingError`].
+    /// Returns the [`PortMappingError`] of the latest request.
     pub async fn changed(&mut self) -> Result<MappedPort, PortMappingError> {
         self.state.changed().await.map_err(|_| PortMappingError::Closed)?;
         self.state.borrow_and_update().clone().unwrap_or(Err(PortMappingError::Closed))
     }
 
-    /// Returns the counts of requests.
+    /// Returns the counters of the requests.
     #[must_use]
     pub fn stats(&self) -> PortMappingStats {
         self.counters.read()
@@ -141,7 +141,7 @@ impl PortMapping {
     /// Removes the mapping, and waits for the router for at most twice [`PortMappingOptions::timeout`].
     pub async fn close(self) -> PortMappingStats {
         drop(self.stop);
-        // A task that ended otherwise has nothing to remove.
+        // A task that has ended earlier has nothing to remove.
         let _ = self.task.await;
         self.counters.read()
     }

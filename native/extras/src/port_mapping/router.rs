@@ -1,4 +1,4 @@
-//! Requests to a router with the crates that implement its protocols, and the mappings that it grants.
+//! Requests to a router by PCP, NAT-PMP and UPnP, and the mappings that it grants.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::num::NonZeroU16;
@@ -10,7 +10,7 @@ use igd_next::aio::tokio::{Tokio, search_gateway};
 use igd_next::{AddPortError, PortMappingProtocol, SearchOptions};
 use rakwire_udp::{local_address_for, printable};
 
-/// The description of our mappings in a router's settings.
+/// The description of the mappings in the router's settings.
 const DESCRIPTION: &str = "rakwire";
 
 /// Maximum length of an error text in characters.
@@ -22,7 +22,7 @@ const DISCOVERY_TIME: Duration = Duration::from_secs(4);
 /// The port and multicast address with which UPnP searches for devices.
 const DISCOVERY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 255, 255, 250), 1_900);
 
-/// The router that is asked for a port, and the intervals of requests.
+/// The router, and the time limits and intervals of requests.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PortMappingOptions {
@@ -33,14 +33,14 @@ pub struct PortMappingOptions {
     /// By default it is the multicast address of all devices, or with [`gateway`](Self::gateway) port 1900 of that
     /// router.
     pub discovery: Option<SocketAddr>,
-    /// The requested lifetime of the mapping: 2 hours by default. It is renewed after half the time that the router
-    /// grants.
+    /// The requested lifetime of the mapping: 2 hours by default. The mapping is renewed after half of the lifetime
+    /// that the router grants.
     pub lease: Duration,
-    /// The shortest interval between two renewals, whatever the router grants: 1 minute by default.
+    /// The minimum interval between two renewals, whatever the router grants: 1 minute by default.
     pub shortest_renewal: Duration,
-    /// Time limit for an answer of the router by all protocols together: 15 s by default.
+    /// Time limit for the router's response, for all protocols together: 15 s by default.
     pub timeout: Duration,
-    /// The time until a failed request is repeated: 5 minutes by default.
+    /// The interval before a failed request is repeated: 5 minutes by default.
     pub retry: Duration,
 }
 
@@ -63,7 +63,7 @@ impl PortMappingOptions {
         self.discovery.unwrap_or_else(|| unicast.unwrap_or(DISCOVERY).into())
     }
 
-    /// Returns whole seconds, and never 0, which would remove the mapping or make it permanent.
+    /// Returns the lease in whole seconds, at least 1: 0 would remove the mapping or make it permanent.
     fn lease_seconds(&self) -> u32 {
         u32::try_from(self.lease.as_secs()).unwrap_or(u32::MAX).max(1)
     }
@@ -73,7 +73,8 @@ impl PortMappingOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MappedPort {
-    /// The address at which other machines reach the socket. Behind a second router its IP address is not a public one.
+    /// The address at which other machines reach the socket. Its IP address is not public if the router is behind
+    /// another NAT.
     pub external: SocketAddr,
     /// The protocol by which the port was mapped.
     pub protocol: MappingProtocol,
@@ -100,11 +101,11 @@ impl std::fmt::Display for MappingProtocol {
     }
 }
 
-/// The reason why no port of the router leads to the socket.
+/// The reason why no port of the router is forwarded to the socket.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PortMappingError {
-    /// Routers translate IPv4 addresses only, and the socket has another one, or no port.
+    /// Routers map only IPv4 ports. The socket has an IPv6 address or no port.
     #[error(
         "the socket is bound to {0}, which routers cannot map; bind it to a port of an IPv4 address, or of all addresses"
     )]
@@ -289,7 +290,7 @@ async fn by_upnp(
     let external = usable(ip, local.port())?;
     let lease = match add_port(&found, local.port(), local, options).await {
         Ok(lease) => return Ok(granted_by_upnp(found, external, lease, local)),
-        // Another machine behind the router uses it, so request any other port.
+        // Another machine behind the router uses the port, so any other port is requested.
         Err(AddPortError::PortInUse) => options.lease_seconds(),
         Err(error) => return Err(brief(&error)),
     };
@@ -325,7 +326,7 @@ async fn add_port(
     Ok(options.lease)
 }
 
-/// Returns the external address if it is one that other machines can send to.
+/// Returns the external address if other machines can send to it.
 fn usable(ip: IpAddr, port: u16) -> Result<SocketAddr, String> {
     let is_usable = match ip {
         IpAddr::V4(ip) => {
@@ -339,7 +340,7 @@ fn usable(ip: IpAddr, port: u16) -> Result<SocketAddr, String> {
         .ok_or_else(|| format!("the router returned an unusable address: {ip}, port {port}"))
 }
 
-/// Shortens and escapes an error, which may repeat arbitrary bytes of the router.
+/// Shortens and escapes an error, which may contain arbitrary bytes from the router.
 fn brief(error: &dyn std::fmt::Display) -> String {
     printable(&error.to_string().chars().take(LONGEST_REASON).collect::<String>())
 }

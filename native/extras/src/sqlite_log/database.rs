@@ -14,10 +14,10 @@ use rusqlite::{Connection, OpenFlags, Transaction, params};
 use super::record::{Datagram, Samples};
 
 const SCHEMA: &str = include_str!("schema.sql");
-/// Maximum time that another program may lock the file while it reads.
+/// Maximum time to wait while another program locks the file.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// The error when a file cannot be opened, read or written as a log.
+/// The reason why a file could not be opened, read or written as a log.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the log {} cannot be used: {reason}", .path.display())]
 pub struct SqliteLogError {
@@ -30,7 +30,7 @@ impl SqliteLogError {
         Self { path: path.to_owned(), reason: reason.to_string() }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -39,7 +39,7 @@ impl SqliteLogError {
 
 /// Opens a log for writing, or creates it.
 pub(super) fn open(path: &Path) -> Result<Connection, SqliteLogError> {
-    // SQLite gives the same permissions to the files that it creates next to it.
+    // SQLite gives the files that it creates beside the log the same permissions.
     let whole = prepare(path).map_err(|error| SqliteLogError::new(path, &error))?;
     let open = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -56,8 +56,8 @@ pub(super) fn open(path: &Path) -> Result<Connection, SqliteLogError> {
     open().map_err(|error: rusqlite::Error| SqliteLogError::new(path, &error))
 }
 
-/// Creates the file, or restricts an existing one to its owner. Returns its path without links, so that SQLite gives
-/// the same permissions to the files that it creates next to it.
+/// Creates the file, or restricts an existing one to its owner. Returns the path with links resolved: SQLite then gives
+/// the files that it creates beside the log the same permissions.
 fn prepare(path: &Path) -> io::Result<PathBuf> {
     match private_file::create_new(path) {
         // The file is not opened, because closing it would release the locks of another log in this process.

@@ -1,9 +1,9 @@
 //! A log of datagrams and statistics in an SQLite file (feature `sqlite`), and three built-in queries.
 //!
-//! A separate thread writes many records per transaction, so that an endpoint never waits for the disk. Records that it
-//! cannot write in time are counted instead, here and in the file. The log keeps the newest rows, up to
-//! [`max_rows`](SqliteOptions::max_rows), and no bytes of datagrams unless [`keep_bytes`](SqliteOptions::keep_bytes) is
-//! set.
+//! A separate thread writes many records per transaction, so that an endpoint never waits for the disk. If the thread
+//! falls behind, records are dropped and counted, in memory and in the file. The log keeps the newest rows, up to
+//! [`max_rows`](SqliteOptions::max_rows). It contains no bytes of datagrams unless
+//! [`keep_bytes`](SqliteOptions::keep_bytes) is set.
 //!
 //! ```
 //! use rakwire_native::endpoint::{Endpoint, Options};
@@ -63,11 +63,12 @@ pub use record::Sample;
 pub struct SqliteOptions {
     /// Maximum number of rows in each table; older ones are deleted. Default: 1,000,000, about 150 MB of datagrams.
     pub max_rows: u64,
-    /// Maximum number of records that wait to be written. Default: 16,384.
+    /// Maximum number of records in the queue of the writing thread; further records are dropped and counted. Default:
+    /// 16,384.
     pub queue: usize,
-    /// True to keep the bytes of datagrams.
+    /// True to store the bytes of datagrams.
     ///
-    /// They contain messages of players and, on connections that are not secure, passwords. Default: false.
+    /// The bytes include messages of players and, on connections that are not secure, passwords. Default: false.
     pub keep_bytes: bool,
 }
 
@@ -79,8 +80,8 @@ impl Default for SqliteOptions {
 
 /// A log in an SQLite file.
 ///
-/// A clone is another handle of the same log; the thread that writes ends with the last of them. Pending records are
-/// then still written if the program keeps running, so call [`flush`](Self::flush) before it exits.
+/// A clone is another handle of the same log. When the last handle is dropped, the writing thread writes the pending
+/// records and ends. Call [`flush`](Self::flush) before the program exits, or they may be lost.
 #[derive(Clone, Debug)]
 pub struct SqliteLog {
     queue: SyncSender<Record>,
@@ -104,15 +105,15 @@ impl SqliteLog {
         Ok(Self { queue, progress, keep_bytes: options.keep_bytes })
     }
 
-    /// Returns a sink for the datagrams of an endpoint at `local`, for a
+    /// Returns a sink for the datagrams of the endpoint at `local`, to pass to a
     /// [`PacketLogger`](rakwire::endpoint::PacketLogger).
     #[must_use]
     pub fn datagrams<P: Protocol>(&self, local: SocketAddr) -> DatagramLog<P> {
         DatagramLog { log: self.clone(), local, clock: WallClock::default(), protocol: PhantomData }
     }
 
-    /// Records the current counters and measurements: of the connection to `remote`, or without one of the endpoint at
-    /// `local`.
+    /// Records current counters and measurements: those of the connection to `remote`, or with `None` those of the
+    /// endpoint at `local`.
     pub fn sample(&self, local: SocketAddr, remote: Option<SocketAddr>, stats: &impl Sample) {
         self.write(Record::Samples(Samples { at: since_1970(), local, remote, values: stats.values() }));
     }
@@ -123,13 +124,13 @@ impl SqliteLog {
         self.progress.missed()
     }
 
-    /// Waits until everything recorded before is in the file. Blocks the thread.
+    /// Waits until everything recorded earlier is in the file. Blocks the thread.
     ///
     /// # Errors
-    /// Returns the reason if the log has failed: no later record is written.
+    /// Returns the error with which the log has failed. A failed log writes no further records.
     pub fn flush(&self) -> Result<(), SqliteLogError> {
         let (done, flushed) = sync_channel(1);
-        // The thread ends only with the last sender, or after a panic, which its failure reports.
+        // The thread ends early only by a panic, which is reported as the failure of the log.
         if self.queue.send(Record::Flush(done)).is_ok() {
             let _ = flushed.recv();
         }

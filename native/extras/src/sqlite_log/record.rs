@@ -1,4 +1,4 @@
-//! Records that wait to be written: datagrams, and counters and measurements as named numbers.
+//! Records for the writing thread: datagrams, and counters and measurements as named numbers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,13 +14,13 @@ use rakwire_native::{game_protocol, raknet};
 pub(super) enum Record {
     Datagram(Datagram),
     Samples(Samples),
-    /// Notified when everything before it is in the file.
+    /// Notified when all earlier records are in the file.
     Flush(SyncSender<()>),
 }
 
 #[derive(Debug)]
 pub(super) struct Datagram {
-    /// Since 1970, like all times here.
+    /// Time since 1970-01-01 UTC, like all times here.
     pub(super) at: Duration,
     pub(super) local: SocketAddr,
     pub(super) remote: SocketAddr,
@@ -57,7 +57,7 @@ pub(super) struct Samples {
     pub(super) values: Vec<(String, f64)>,
 }
 
-/// Values that a log can write as a sample. Applications can implement it for their own.
+/// Values that a log can write as a sample. Applications can implement this trait for their own types.
 ///
 /// ```
 /// use rakwire_extras::sqlite_log::Sample;
@@ -73,7 +73,7 @@ pub(super) struct Samples {
 /// assert_eq!(Players(7).values()[0].1, 7.0);
 /// ```
 pub trait Sample {
-    /// Returns the numbers with their names. Times are in seconds.
+    /// Returns the values with their names. Times are in seconds.
     fn values(&self) -> Vec<(String, f64)>;
 }
 
@@ -81,7 +81,7 @@ fn named<const N: usize>(values: [(&str, f64); N]) -> Vec<(String, f64)> {
     values.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// Includes the drop reasons that have occurred, as `dropped_TooShort`.
+/// Includes the drop reasons that have occurred, with names such as `dropped_TooShort`.
 impl<P: Protocol> Sample for EndpointStats<P> {
     fn values(&self) -> Vec<(String, f64)> {
         let peer = &self.peer;

@@ -10,10 +10,10 @@ use rusqlite::Connection;
 use super::database::{self, SqliteLogError};
 use super::record::{Record, since_1970};
 
-/// Number of records per transaction: enough that its own cost is negligible.
+/// Maximum number of records per transaction: enough to make the cost of a transaction negligible.
 const BATCH: usize = 4_096;
 
-/// State of the thread that the handles of a log can read.
+/// State of the writing thread that the handles of a log read.
 #[derive(Debug)]
 pub(super) struct Progress {
     path: PathBuf,
@@ -44,13 +44,13 @@ impl Progress {
     }
 }
 
-/// Writes records into a database until it fails.
+/// Writes records into a database until a write fails.
 pub(super) struct Writer {
     /// `None` after a failure.
     database: Option<Connection>,
     progress: Arc<Progress>,
     max_rows: u64,
-    /// The number of missed records that the file contains.
+    /// The number of missed records that has been written to the file.
     reported: u64,
 }
 
@@ -108,7 +108,7 @@ fn commit(database: &mut Connection, batch: &[Record], missed: u64, max_rows: u6
     transaction.commit()
 }
 
-/// Ignores a failure, which means that the task no longer waits.
+/// Notifies a task that waits for a flush, which may have been cancelled.
 fn answer(done: &SyncSender<()>) {
     let _ = done.try_send(());
 }

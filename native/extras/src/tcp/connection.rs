@@ -1,4 +1,4 @@
-//! Connections over TCP: the application's handle, and the state shared with the task.
+//! Connections over TCP: the application's handle, and the state that it shares with the connection's task.
 
 use std::io;
 use std::net::SocketAddr;
@@ -75,14 +75,16 @@ impl Connection {
 
     /// Sends a message.
     ///
-    /// Waits while the [send queue](super::Options::send_queue) has no room for it. When it returns, the message is
+    /// Waits while the [send queue](super::Options::send_queue) is full. When this method returns, the message is
     /// queued but not yet delivered. If the future is dropped earlier, nothing is sent.
     ///
-    /// TCP delivers everything in order, so the delivery has no effect. Returns `None`, because there are no receipts.
+    /// TCP delivers everything in order, so `delivery` has no effect. The result is always `None`, because there are no
+    /// receipts.
     ///
     /// # Errors
-    /// [`SendError::NotConnected`] once the connection is closed or is ending; [`SendError::Empty`];
-    /// [`SendError::NeverFits`] for a message beyond [`max_message`](super::Options::max_message).
+    /// - [`SendError::NotConnected`] once the connection is closed or closing
+    /// - [`SendError::Empty`] for a message without bytes
+    /// - [`SendError::NeverFits`] for a message that exceeds [`max_message`](super::Options::max_message)
     pub async fn send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         match self.try_send(message, delivery) {
             Err(SendError::QuotaExceeded) => {}
@@ -92,11 +94,10 @@ impl Connection {
         self.shared().frame(message, room.ok_or(SendError::NotConnected)?).map(|()| None)
     }
 
-    /// Sends a message if there is room for it now.
+    /// Sends a message if the send queue has space for it now.
     ///
     /// # Errors
-    /// The same errors as [`send`](Self::send), and [`SendError::QuotaExceeded`] if there is no room until earlier
-    /// messages have been sent.
+    /// The same errors as [`send`](Self::send), and [`SendError::QuotaExceeded`] while the send queue is full.
     pub fn try_send(&self, message: &[u8], _delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         self.shared().try_send(message).map(|()| None)
     }
@@ -127,15 +128,15 @@ impl Connection {
         })
     }
 
-    /// Waits until the connection has ended, and returns the reason.
+    /// Waits until the connection is closed, and returns the reason.
     ///
-    /// Messages that arrived before can still be received. While the [receive queue](super::Options::receive_queue) is
+    /// Messages that arrived earlier can still be received. While the [receive queue](super::Options::receive_queue) is
     /// full, the end of the stream is not detected.
     pub async fn closed(&self) -> DisconnectReason {
         self.shared().ended().await
     }
 
-    /// Returns the reason why the connection ended, or `None` while it is open. [`closed`](Self::closed) waits for it.
+    /// Returns why the connection was closed, or `None` while it is open. [`closed`](Self::closed) waits for it.
     #[must_use]
     pub fn closed_reason(&self) -> Option<DisconnectReason> {
         match self.shared().phase() {
@@ -144,16 +145,16 @@ impl Connection {
         }
     }
 
-    /// Closes the connection and waits until it has ended.
+    /// Closes the connection, and waits until the close is complete.
     ///
-    /// Messages sent before are transmitted first, for at most [`close_timeout`](super::Options::close_timeout). This
-    /// continues if the future is dropped.
+    /// Messages sent earlier are transmitted first, for at most [`close_timeout`](super::Options::close_timeout). The
+    /// close continues if the future is dropped.
     pub async fn disconnect(&self) {
         self.shared().close();
         self.shared().ended().await;
     }
 
-    /// Returns the counters of the connection, even after it has ended.
+    /// Returns the counters of the connection, even after it was closed.
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
         self.shared().counters.read()
@@ -174,7 +175,7 @@ fn message(queued: Queued) -> Message {
     Message { bytes: queued.bytes, delivery: Delivery::RELIABLE_ORDERED }
 }
 
-/// The reason why a connection ended.
+/// The reason why a connection was closed.
 ///
 /// ```
 /// use rakwire_extras::tcp::{DisconnectReason, Endpoint, Options};
@@ -220,20 +221,20 @@ pub enum DisconnectReason {
 pub struct ConnectionStats {
     /// Messages passed to the system.
     pub messages_sent: u64,
-    /// Their bytes, without headers.
+    /// Bytes of these messages, without headers.
     pub bytes_sent: u64,
     /// Messages received.
     pub messages_received: u64,
-    /// Their bytes, without headers.
+    /// Bytes of these messages, without headers.
     pub bytes_received: u64,
     /// Messages dropped because they arrived after [`disconnect`](super::Connection::disconnect), while the receive
     /// queue was full.
     pub messages_dropped: u64,
 }
 
-/// Bytes that each message is charged in addition to its payload, so that empty messages cannot fill the memory either.
+/// Bytes charged for each message in addition to its payload, so that empty messages cannot fill the memory either.
 const CHARGE: usize = 64;
-/// Bytes read by one system call, which form one message if there is no framing.
+/// Maximum number of bytes read by one system call. Without framing, the bytes of one call form a message.
 pub(super) const READ_BUFFER: usize = 16 << 10;
 
 /// The state of a connection, shared by its handles and its task.
@@ -247,7 +248,7 @@ pub(super) struct Shared {
     pub(super) receive_queue: AsyncMutex<mpsc::UnboundedReceiver<Queued>>,
     pub(super) receive_room: Room,
     send_room: Room,
-    /// The queue of outgoing messages, while the connection is open.
+    /// The sender of the queue of outgoing messages, while the connection is open.
     send_queue: Mutex<Option<mpsc::UnboundedSender<Queued>>>,
     phase: watch::Sender<Phase>,
 }
@@ -273,7 +274,7 @@ impl Shared {
         }
     }
 
-    /// Sends a message if there is room for it now.
+    /// Sends a message if the send queue has space for it now.
     pub(super) fn try_send(&self, message: &[u8]) -> Result<(), SendError> {
         if message.is_empty() {
             return Err(SendError::Empty);
@@ -289,7 +290,7 @@ impl Shared {
         self.frame(message, room)
     }
 
-    /// Queues the frame of a message.
+    /// Frames a message and queues it.
     fn frame(&self, message: &[u8], room: OwnedSemaphorePermit) -> Result<(), SendError> {
         let bytes = self.options.framing.frame(message).ok_or(SendError::NeverFits)?;
         let send_queue = self.send_queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -307,7 +308,7 @@ impl Shared {
         *self.phase.borrow()
     }
 
-    /// Lets queued messages be sent, and accepts no more.
+    /// Closes the send queue: messages already in it are still sent.
     pub(super) fn close(&self) {
         self.stop_sending();
         self.phase.send_if_modified(|phase| {
@@ -324,7 +325,7 @@ impl Shared {
         self.send_queue.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// Records that the connection is over. If this side has closed it, that remains the reason.
+    /// Records the reason for the end of the connection. If this side has closed it before, that reason remains.
     pub(super) fn end(&self, reason: DisconnectReason) {
         self.stop_sending();
         self.send_room.free.close();
@@ -355,12 +356,12 @@ impl Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Open,
-    /// This side has closed it, and queued messages are being sent.
+    /// This side has closed the connection, and queued messages are being sent.
     Closing,
     Ended(DisconnectReason),
 }
 
-/// The properties of a connection when it opens.
+/// The properties of a new connection.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) remote: SocketAddr,
@@ -369,7 +370,7 @@ pub(super) struct Opened {
     pub(super) first_message_timeout: Duration,
 }
 
-/// Bytes in a queue, and the room that they occupy there until they are dropped.
+/// Bytes in a queue, and the permit for the space that they occupy until they are dropped.
 #[derive(Debug)]
 pub(super) struct Queued {
     pub(super) bytes: Vec<u8>,
@@ -395,7 +396,7 @@ impl Room {
         charge(len) <= self.size
     }
 
-    /// Waits for room for a message that [fits](Self::fits).
+    /// Waits for space for a message that [fits](Self::fits).
     pub(super) async fn take(&self, len: usize) -> Option<OwnedSemaphorePermit> {
         let permits = u32::try_from(charge(len)).ok()?;
         self.free.clone().acquire_many_owned(permits).await.ok()

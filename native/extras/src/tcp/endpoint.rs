@@ -17,7 +17,7 @@ use super::listener::{EndpointState, EndpointStats, Places, Unaccepted, listen};
 use super::options::{ConnectOptions, Options};
 use super::stream::{ConnectError, ConnectFailure, configure, dial, failure, start};
 
-/// Default time limit for a server to answer.
+/// Default time limit for connecting to a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens and accepts connections over TCP.
@@ -120,11 +120,11 @@ impl Endpoint {
         Ok(Connection::new(shared))
     }
 
-    /// Connects to the first of these addresses at which a server answers.
+    /// Connects to the first address at which a server answers.
     ///
     /// The addresses are usually those of a host name, as [`lookup`](rakwire_native::lookup) returns them. The next
-    /// address is tried if one refuses the connection or is unreachable, or if
-    /// [`connect_timeout`](ConnectOptions::connect_timeout) has passed, which applies to each address.
+    /// address is tried if a server refuses the connection, is unreachable, or does not answer within
+    /// [`connect_timeout`](ConnectOptions::connect_timeout), which applies to each address.
     ///
     /// # Errors
     /// The same errors as [`connect_with`](Self::connect_with), for the last address tried;
@@ -206,14 +206,14 @@ impl Endpoint {
         Ok(unaccepted.connection)
     }
 
-    /// Returns the address of the listening socket, with its port; without one, the address that was passed to
-    /// [`bind`](Self::bind).
+    /// Returns the address of the listening socket, with its actual port. An endpoint that does not listen returns the
+    /// address that was passed to [`bind`](Self::bind).
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.handles.local
     }
 
-    /// Returns the connections that have not ended.
+    /// Returns the connections that are not closed.
     fn connections(&self) -> Vec<Arc<Shared>> {
         self.handles.state.connections()
     }
@@ -235,16 +235,17 @@ impl Endpoint {
         }
     }
 
-    /// Closes all connections like [`Connection::disconnect`], and then the endpoint. Waits until the address is free again.
+    /// Closes all connections like [`Connection::disconnect`], and then the endpoint. Returns once the address is free
+    /// again.
     pub async fn close(&self) {
         let Handles { state, listener, accepted, .. } = &*self.handles;
         state.stop();
         let listener = listener.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(listener) = listener {
-            // The task ends without a result only if it panicked, and then it does not listen either.
+            // The task ends without a result only if it panicked; the listener is then closed, too.
             let _ = listener.await;
         }
-        // Connections that have not been accepted end with their only handles.
+        // Dropping the only handles of connections that have not been accepted closes them.
         let mut accepted = accepted.lock().await;
         while accepted.try_recv().is_ok() {}
         drop(accepted);
@@ -262,15 +263,16 @@ impl Endpoint {
 pub struct Broadcast {
     /// Number of connections that the message was sent to.
     pub sent: usize,
-    /// Peers of connections that did not accept it, most often because they have no room ([`SendError::QuotaExceeded`]).
+    /// Peers whose connections did not accept the message, most often because their send queue is full
+    /// ([`SendError::QuotaExceeded`]).
     pub refused: Vec<(SocketAddr, SendError)>,
 }
 
 impl Endpoint {
-    /// Sends a message to every open connection of this endpoint like [`Connection::try_send`], and skips those without
-    /// room.
+    /// Sends a message to every open connection of this endpoint like [`Connection::try_send`], and skips those with a
+    /// full send queue.
     ///
-    /// It bypasses the plugins of a [`PluginConnection`](super::PluginConnection).
+    /// The message bypasses the plugins of a [`PluginConnection`](super::PluginConnection).
     ///
     /// ```
     /// use rakwire_native::Delivery;

@@ -1,4 +1,4 @@
-//! Accepts incoming connections within the limits in total, per address, and per network.
+//! Accepts incoming connections, with limits in total, per address and per network.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +18,7 @@ use super::options::Options;
 use super::spans::EndpointSpan;
 use super::stream::{configure, start};
 
-/// Pause of a process that has no free file descriptor.
+/// Pause after a failed accept call, usually because the process has no free file descriptor.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The counters of an endpoint since it was bound.
@@ -43,18 +43,17 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct EndpointStats {
     /// Incoming connections that are open, or being opened or closed.
     pub incoming: usize,
-    /// Incoming connections closed immediately because there were [`max_incoming`](super::Options::max_incoming).
+    /// Incoming connections closed immediately because [`max_incoming`](super::Options::max_incoming) was reached.
     pub refused: u64,
-    /// Incoming connections closed immediately because their address had
-    /// [`max_per_address`](super::Options::max_per_address).
+    /// Incoming connections closed immediately because [`max_per_address`](super::Options::max_per_address) was
+    /// reached.
     pub refused_by_address: u64,
-    /// Incoming connections closed immediately because their network had
-    /// [`max_per_network`](super::Options::max_per_network).
+    /// Incoming connections closed immediately because [`max_per_network`](super::Options::max_per_network) was
+    /// reached.
     pub refused_by_network: u64,
-    /// TLS handshakes that failed or took too long.
+    /// TLS handshakes of clients that failed or exceeded [`handshake_timeout`](super::Options::handshake_timeout).
     pub handshakes_failed: u64,
-    /// Calls in which the system could not accept a connection, usually because the process has no file descriptor
-    /// left.
+    /// Failed accept calls, usually because the process has no free file descriptor.
     pub accept_failures: u64,
 }
 
@@ -95,7 +94,7 @@ impl EndpointState {
         *self.is_closed.borrow()
     }
 
-    /// Waits until the endpoint accepts no more connections.
+    /// Waits until the endpoint stops accepting connections.
     pub(super) async fn closed(&self) {
         // This cannot fail: the sender lives as long as this value.
         let _ = self.is_closed.subscribe().wait_for(|is_closed| *is_closed).await;
@@ -108,7 +107,7 @@ impl EndpointState {
     /// Registers a connection, to close it with the endpoint.
     pub(super) fn register(&self, shared: &Arc<Shared>) {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        // Amortised: ended connections are removed whenever the list would grow.
+        // Closed connections are removed whenever the list would grow, so that the cost is amortised.
         if connections.len() == connections.capacity() {
             connections.retain(|connection| connection.strong_count() > 0);
         }
@@ -125,7 +124,7 @@ impl EndpointState {
     }
 }
 
-/// The slot of an incoming connection. It is freed once the connection is closed and has been accepted.
+/// The slot of an incoming connection. It is freed once the connection is closed and was accepted.
 type SharedPlace = Arc<Place>;
 
 /// A connection that waits to be accepted.
@@ -170,7 +169,7 @@ pub(super) async fn listen(
     state.span.closed();
 }
 
-/// Counts and logs a refused client. Its connection is closed immediately.
+/// Counts and logs a refused client, whose connection is closed immediately.
 fn refuse(remote: SocketAddr, reason: NoPlace, state: &EndpointState) {
     let (counter, reason) = match reason {
         NoPlace::Full => (&state.counters.refused, "too many connections"),
@@ -185,7 +184,7 @@ fn refuse(remote: SocketAddr, reason: NoPlace, state: &EndpointState) {
     state.span.refused(state.clock.now(), canonical(remote), &reason);
 }
 
-/// Returns true if an error concerns one client that left before it was accepted, and therefore no other.
+/// Returns true if an accept error concerns a single client that has already left, and not the listener.
 fn is_of_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
@@ -233,7 +232,7 @@ fn enqueue(
     let opened = Opened { remote, span, first_message_timeout: state.options.first_message_timeout };
     let shared = start(stream, opened, &state.options, place.clone());
     state.register(&shared);
-    // If it cannot be queued, the endpoint no longer accepts, and the connection ends with its only handle.
+    // If the endpoint no longer accepts, this drops the only handle, which closes the connection.
     let _ = queue.send(Unaccepted { connection: Connection::new(shared), _place: place });
 }
 
@@ -256,8 +255,8 @@ pub(super) struct Places {
     taken: Mutex<Taken>,
 }
 
-/// Slots in use. Addresses and networks without a slot are removed, so that the tables have no more entries than
-/// there are slots.
+/// Slots in use, by address and by network. Entries without a slot are removed, so that the tables have no more entries
+/// than there are slots.
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
@@ -265,7 +264,7 @@ struct Taken {
     by_network: HashMap<u128, usize>,
 }
 
-/// A place, which is freed when this value is dropped.
+/// A slot, which is freed when this value is dropped.
 #[derive(Debug)]
 struct Place {
     places: Arc<Places>,
@@ -311,7 +310,7 @@ impl Places {
     }
 }
 
-/// Returns true if an address or a network has reached its limit. The highest value means no limit.
+/// Returns true if an address or a network has reached its limit. `u16::MAX` means no limit.
 fn is_full(taken: &HashMap<u128, usize>, part: u128, limit: u16) -> bool {
     limit < u16::MAX && taken.get(&part).is_some_and(|taken| *taken >= usize::from(limit.max(1)))
 }
@@ -358,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_one_share_in_any_notation() {
+    fn per_address_limits_count_mapped_ipv4_as_ipv4_and_ipv6_by_prefix() {
         let places = places(10, Some(2), None);
         for (one, same, other) in [
             ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
@@ -394,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn default_limits_leave_room_for_other_addresses_and_networks() {
+    fn default_limits_leave_slots_for_other_addresses_and_networks() {
         let places = places(16, None, None);
         let taken: Vec<_> = (0..12).map(|_| places.take(client("192.0.2.1")).expect("a place")).collect();
         assert_eq!(places.take(client("192.0.2.1")).err(), Some(NoPlace::FullForAddress));
@@ -405,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_operator_are_not_limited() {
+    fn loopback_and_private_addresses_have_no_per_address_or_network_limit() {
         let places = places(40, Some(1), Some(1));
         let local = ["127.0.0.1", "10.1.2.3", "fd00::1", "::1"];
         let kept: Vec<_> = local.iter().cycle().take(40).map(|ip| places.take(client(ip))).collect();

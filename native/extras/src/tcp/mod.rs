@@ -1,14 +1,14 @@
 //! Messages over TCP: RakNet's `TCPInterface` and `PacketizedTCP`, with the same methods as connections over UDP.
 //!
-//! Use TCP where UDP does not get through: in networks that block it, for tools, web services, and long transfers
-//! next to a game. Everything arrives in the order in which it was sent, and one lost packet delays everything after
-//! it: the messages of a game belong on [`raknet::Connection`](rakwire_native::raknet::Connection).
+//! Use TCP where UDP is blocked, for tools, web services, and long transfers next to a game. Everything arrives in the
+//! order in which it was sent, so a lost packet delays everything after it. Send the messages of a game over
+//! [`raknet::Connection`](rakwire_native::raknet::Connection).
 //!
-//! [`Endpoint`] and [`Connection`] have the methods of their namesakes over UDP, with the same arguments and results,
-//! so that a function that sends and receives only needs another type in its signature. The delivery passed to
+//! [`Endpoint`] and [`Connection`] have the methods of their namesakes over UDP, with the same arguments and results. A
+//! function that sends and receives therefore only needs another type in its signature. The delivery passed to
 //! [`send`](Connection::send) is not transmitted, and received messages have [`Delivery::RELIABLE_ORDERED`]. No message
-//! id is reserved. TCP has no receipts, progress, passwords, bans, pings and hooks. A plugin is attached to one
-//! connection, by [`PluginConnection`].
+//! id is reserved. There are no receipts, progress, passwords, bans, pings and hooks over TCP. A plugin is attached to
+//! one connection, by [`PluginConnection`].
 //!
 //! ```
 //! use rakwire_extras::tcp::{Connection, Endpoint, Options};

@@ -15,8 +15,8 @@ pub enum Framing {
     /// Each message follows its length, as in RakNet's `PacketizedTCP`.
     #[default]
     Packets,
-    /// Bytes only, as in RakNet's `TCPInterface`: a received message consists of the bytes that have arrived by then,
-    /// at most 16 KiB.
+    /// Bytes only, as in RakNet's `TCPInterface`: a received message consists of the bytes that one read returns, at
+    /// most 16 KiB.
     Stream,
 }
 
@@ -46,57 +46,61 @@ impl Framing {
 pub struct Options {
     /// Maximum number of incoming connections.
     ///
-    /// It includes those in the TLS handshake and those that wait for [`accept`](super::Endpoint::accept). Further ones
-    /// are closed immediately and counted as [`refused`](super::EndpointStats::refused). With 0 the endpoint does not
-    /// listen.
+    /// Connections in the TLS handshake count, and so do those that wait for [`accept`](super::Endpoint::accept).
+    /// Further connections are closed immediately and counted as [`refused`](super::EndpointStats::refused). With 0 the
+    /// endpoint does not listen.
     pub max_incoming: usize,
     /// Maximum number of incoming connections per IPv4 address or 64-bit IPv6 prefix.
     ///
-    /// It corresponds to [`Config::max_per_address`](rakwire::raknet::Config::max_per_address) over UDP. Further ones
-    /// are closed immediately and counted as [`refused_by_address`](super::EndpointStats::refused_by_address).
-    /// IPv4-mapped IPv6 addresses count as IPv4. Default: three quarters of [`max_incoming`](Self::max_incoming), at
-    /// most 49,152; no limit below 16 slots. 0 counts as 1; 65,535 means no limit, for servers behind a proxy.
-    /// Addresses that are not routed on the Internet (loopback, private, link-local and unique local ones) are not
-    /// limited.
+    /// Further connections are closed immediately and counted as
+    /// [`refused_by_address`](super::EndpointStats::refused_by_address). IPv4-mapped IPv6 addresses count as IPv4. The
+    /// limit corresponds to [`Config::max_per_address`](rakwire::raknet::Config::max_per_address) over UDP.
+    ///
+    /// Default: three quarters of [`max_incoming`](Self::max_incoming), at most 49,152; no limit below 16 slots. 0
+    /// counts as 1. 65,535 means no limit, for servers behind a proxy. Addresses that are not routed on the Internet
+    /// (loopback, private, link-local and unique local ones) are not limited.
     pub max_per_address: Option<u16>,
     /// Maximum number of incoming connections per network (24 bits of IPv4, 48 of IPv6).
     ///
-    /// Further ones are counted as [`refused_by_network`](super::EndpointStats::refused_by_network). Default: seven
-    /// eighths of [`max_incoming`](Self::max_incoming), at most 57,344.
+    /// Further connections are closed immediately and counted as
+    /// [`refused_by_network`](super::EndpointStats::refused_by_network). Default: seven eighths of
+    /// [`max_incoming`](Self::max_incoming), at most 57,344.
     pub max_per_network: Option<u16>,
     /// Maximum message length in bytes, in both directions: 1 MiB by default.
     ///
     /// A peer that announces a longer message is disconnected. Memory for a message is allocated as its bytes arrive.
     pub max_message: u32,
-    /// Size of the send queue of each connection in bytes; every message is charged 64 bytes more.
+    /// Size of the send queue of each connection in bytes. Each message is charged 64 bytes in addition to its length.
     ///
     /// 2 MiB by default, and never less than one message of [`max_message`](Self::max_message).
     pub send_queue: usize,
-    /// Size of the receive queue of each connection in bytes; every message is charged 64 bytes more.
+    /// Size of the receive queue of each connection in bytes. Each message is charged 64 bytes in addition to its
+    /// length.
     ///
     /// While it is full, TCP flow control stops the peer. 2 MiB by default, and never less than one message of
     /// [`max_message`](Self::max_message).
     pub receive_queue: usize,
-    /// How long the peer may accept no data.
+    /// How long the peer may accept no data before the connection is lost.
     ///
-    /// Its machine may be silent for about as long: the system sends keep-alive probes to an idle peer. 10 s by
-    /// default, at least 2 s.
+    /// The system sends keep-alive probes to an idle peer, so a peer whose machine is gone is lost after about the same
+    /// time. 10 s by default, at least 2 s.
     pub timeout: Duration,
     /// Time limit for the TLS handshake of a client. 10 s by default.
     pub handshake_timeout: Duration,
-    /// Time limit for the first message of a client, which must be complete by then, unless a message was sent to the
-    /// client before.
+    /// Time limit for the first complete message of a client. It does not apply once a message was sent to the client.
     ///
-    /// Otherwise the connection ends with [`NoFirstMessage`](super::DisconnectReason::NoFirstMessage). 30 s by default,
-    /// `Duration::MAX` for no limit.
+    /// Otherwise the connection is closed with [`NoFirstMessage`](super::DisconnectReason::NoFirstMessage). 30 s by
+    /// default, `Duration::MAX` for no limit.
     pub first_message_timeout: Duration,
-    /// How long [`disconnect`](super::Connection::disconnect) waits for data to be sent and for the peer to close.
+    /// How long [`disconnect`](super::Connection::disconnect) waits for queued data to be sent and for the peer to
+    /// close its side.
     ///
     /// 10 s by default.
     pub close_timeout: Duration,
     /// The encoding of messages in the stream.
     pub framing: Framing,
-    /// Certificates for clients that connect here; with `None`, the default, they connect without TLS.
+    /// The certificates of a server, for clients that connect with TLS. With `None`, the default, clients connect
+    /// without TLS.
     #[cfg(feature = "tls")]
     pub tls: Option<Arc<ServerConfig>>,
 }
@@ -133,9 +137,10 @@ impl Options {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// Time limit for the server to answer, including TLS. 10 s by default.
+    /// Time limit for connecting, including the TLS handshake. 10 s by default.
     pub connect_timeout: Option<Duration>,
-    /// The trusted certificates, and the name that the server has to prove; with `None`, the default, there is no TLS.
+    /// The trusted certificates, and the name that the server's certificate must have. With `None`, the default, there
+    /// is no TLS.
     ///
     /// ```
     /// # #[cfg(feature = "tls")] {

@@ -17,20 +17,20 @@ use super::options::Framing;
 /// The id of the connection in the plugin.
 const ID: ConnectionId = ConnectionId::without_peer(0);
 
-/// Pause of a plugin that could not do everything, most often because there was no room for its messages. Without it,
-/// each received message would make the plugin retry all of them.
+/// Pause before a plugin is called again that could not send everything, most often because the send queue was full.
+/// Without the pause, each received message would make the plugin retry.
 const RETRY: Duration = Duration::from_millis(5);
 
-/// The error when a plugin is attached to a connection without messages: its framing is [`Framing::Stream`].
+/// The connection has the framing [`Framing::Stream`], and therefore no messages for a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a byte stream has no messages for a plugin; both sides need Framing::Packets")]
 pub struct NoMessages;
 
-/// A connection over TCP with its own plugin, to which it looks like a connection to the only peer.
+/// A connection over TCP with its own plugin. The plugin sees it as the only connection of a peer.
 ///
-/// The plugin acts while the application waits in [`recv`](Self::recv), so a program must wait there even if it expects
-/// no messages. A plugin that identifies peers by GUID gets [`Guid::UNASSIGNED`] here, because none is transmitted.
-/// Clones are handles of the same connection.
+/// The plugin runs while the application waits in [`recv`](Self::recv), so a program must wait there even if it expects
+/// no messages. A plugin that identifies peers by GUID gets [`Guid::UNASSIGNED`], because TCP transmits no GUID. Clones
+/// are handles of the same connection.
 ///
 /// ```
 /// use rakwire::endpoint::{ConnectionId, MessageIds, Plugin, Protocol, Side, Verdict};
@@ -78,12 +78,12 @@ pub struct PluginConnection<T> {
 #[derive(Debug)]
 struct Attached<T> {
     plugin: SharedHook<T>,
-    /// The plugin is not asked to send before this time.
+    /// The earliest time of the next call that lets the plugin send.
     retry_at: Mutex<Option<Instant>>,
     clock: Clock,
     /// Notified when the application has changed the plugin.
     changed: Notify,
-    /// True once the plugin was notified that the connection has ended.
+    /// True once the plugin was notified of the disconnect.
     is_ended: AtomicBool,
 }
 
@@ -94,7 +94,7 @@ impl<T> Clone for PluginConnection<T> {
 }
 
 impl<T: Plugin<RakNet>> PluginConnection<T> {
-    /// Attaches a plugin to a connection that `side` has opened. Receive messages on the returned connection only.
+    /// Attaches a plugin to a connection opened by `side`. Receive messages on the returned connection only.
     ///
     /// # Errors
     /// Returns [`NoMessages`] if the connection has no framing.
@@ -114,13 +114,13 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         Ok(Self { connection, attached: Arc::new(attached) })
     }
 
-    /// Returns the id of the connection in calls to the plugin.
+    /// Returns the id that the connection has in calls to the plugin.
     #[must_use]
     pub const fn id(&self) -> ConnectionId {
         ID
     }
 
-    /// Returns the connection without its plugin, to close it, and for its counters.
+    /// Returns the connection without its plugin, to close it or read its counters.
     ///
     /// The plugin does not see messages received on it.
     #[must_use]
@@ -143,8 +143,8 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
 
     /// Waits until `poll` returns a value, such as the next event of the plugin.
     ///
-    /// It is polled immediately, and whenever the plugin may have changed, which it does while another task waits in
-    /// [`recv`](Self::recv). If the future is dropped, nothing is taken.
+    /// `poll` is called immediately, and again whenever the plugin may have changed. The plugin changes only while
+    /// another task waits in [`recv`](Self::recv). If the future is dropped, nothing is taken.
     pub async fn next<R>(&self, poll: impl FnMut(&mut T) -> Option<R>) -> R {
         self.attached.plugin.next(poll).await
     }
@@ -162,7 +162,7 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
 
     /// Waits for the next message for the application, like [`Connection::recv`].
     ///
-    /// The plugin acts meanwhile. If the future is dropped earlier, no message is lost.
+    /// The plugin runs meanwhile. If the future is dropped earlier, no message is lost.
     pub async fn recv(&self) -> Option<Message> {
         loop {
             let due = self.update();
@@ -185,7 +185,7 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         }
     }
 
-    /// Returns the plugin. Its methods lock it.
+    /// Returns the plugin. Its methods lock the plugin.
     fn plugin(&self) -> SharedHook<T> {
         self.attached.plugin.clone()
     }
@@ -194,11 +194,11 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         self.attached.retry_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the plugin send. Returns the time at which it wants to send next.
+    /// Lets the plugin send. Returns the time at which the plugin wants to send next.
     fn update(&self) -> Option<Instant> {
         let (now, mut plugin) = (self.attached.clock.now(), self.plugin());
         let mut due = plugin_due(&plugin)?;
-        // With several handles, one at a time asks the plugin.
+        // If several handles are used, only one of them calls the plugin at a time.
         let mut retry_at = self.retry_at();
         if retry_at.map_or(due, |retry_at| due.max(retry_at)) <= now {
             Plugin::<RakNet>::update(&mut plugin, now, &mut Sender(&self.connection));
@@ -221,7 +221,8 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
             && Plugin::<RakNet>::on_send(&mut plugin, now, ID, message, delivery) == Verdict::Drop
     }
 
-    /// Passes a message to the plugin if it is one of its own. Returns true if the message is for the application.
+    /// Passes a message to the plugin if it has one of the plugin's ids. Returns true if the message is for the
+    /// application.
     fn passes(&self, message: &Message) -> bool {
         let (now, mut plugin) = (self.attached.clock.now(), self.plugin());
         let first = message.bytes.first().copied().unwrap_or(0);
@@ -232,7 +233,7 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
             || Plugin::<RakNet>::on_message(&mut plugin, now, ID, message.delivery, &bytes) == Verdict::Pass
     }
 
-    /// Returns the next message of the plugin for the application. Empty ones and those for another connection are
+    /// Returns the next message of the plugin for the application. Empty messages and those for another connection are
     /// dropped.
     fn injected(&self) -> Option<Message> {
         let mut plugin = self.plugin();
@@ -251,7 +252,7 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         }
     }
 
-    /// Notifies the plugin once that the connection has ended.
+    /// Notifies the plugin of the disconnect, once.
     fn end(&self) {
         if !self.attached.is_ended.swap(true, Ordering::Relaxed) {
             let reason = self.connection.closed_reason().map_or(raknet::DisconnectReason::Local, of_raknet);
@@ -265,7 +266,7 @@ fn plugin_due<T: Plugin<RakNet>>(plugin: &SharedHook<T>) -> Option<Instant> {
     Plugin::<RakNet>::poll_timeout(plugin)
 }
 
-/// Returns the closest equivalent reason of a RakNet connection.
+/// Returns the most similar reason of a RakNet connection.
 const fn of_raknet(reason: DisconnectReason) -> raknet::DisconnectReason {
     match reason {
         DisconnectReason::Local => raknet::DisconnectReason::Local,
@@ -277,7 +278,7 @@ const fn of_raknet(reason: DisconnectReason) -> raknet::DisconnectReason {
     }
 }
 
-/// Sends on behalf of the plugin.
+/// Sends messages on behalf of the plugin.
 struct Sender<'c>(&'c Connection);
 
 impl MessageSender<RakNet> for Sender<'_> {

@@ -17,7 +17,7 @@ mod events {
 
     const TARGET: &str = "rakwire_extras";
     const PROTOCOL: &str = "TCP";
-    /// The shortest interval between two events about refused clients. There may be many. All of them are counted.
+    /// The minimum interval between two events about refused clients, which may be many. All of them are counted.
     const INTERVAL: Duration = Duration::from_secs(1);
 
     /// The span of one endpoint.

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::connection::{DisconnectReason, Opened, Phase, Queued, READ_BUFFER, Shared};
 use super::options::{Framing, Options};
 
-/// The shortest keep-alive time of the system, which counts whole seconds.
+/// The minimum keep-alive interval of the system, which counts whole seconds.
 const MIN_PROBE: Duration = Duration::from_secs(1);
 
 /// The reason why a connection could not be opened.
@@ -39,20 +39,21 @@ pub type ConnectError = rakwire_native::endpoint::ConnectError<ConnectFailure>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectFailure {
-    /// The server did not answer within [`connect_timeout`](super::ConnectOptions::connect_timeout), or its TLS
-    /// handshake did not.
+    /// The server did not answer, or complete the TLS handshake, within
+    /// [`connect_timeout`](super::ConnectOptions::connect_timeout).
     #[error("the server does not answer")]
     NoAnswer,
-    /// The system's error: usually the server refused the connection, or is unreachable.
+    /// The error of the system: usually the server refused the connection, or is unreachable.
     #[error("{0}")]
     Socket(ErrorKind),
-    /// TLS does not trust the server, or has no parameters in common with it. The text is that of rustls.
+    /// TLS does not trust the server's certificate, or has no parameters in common with the server. The text is that of
+    /// rustls.
     #[error("TLS: {0}")]
     Tls(String),
 }
 
-/// Disables Nagle's algorithm, and makes the system detect that the other machine is gone. Options that a system does
-/// not support are ignored: messages pass nevertheless.
+/// Disables Nagle's algorithm, and enables keep-alive probes, which detect that the other machine is gone. Options that
+/// a system does not support are ignored: the connection works without them.
 pub(super) fn configure(stream: &TcpStream, timeout: Duration) {
     let _ = stream.set_nodelay(true);
     // Probes are sent after half of the time, and twice more in the other half.
@@ -64,7 +65,7 @@ pub(super) fn configure(stream: &TcpStream, timeout: Duration) {
     let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }
 
-/// Connects a socket with the address `local` to a server.
+/// Connects a socket bound to `local` to a server.
 pub(super) async fn dial(local: SocketAddr, remote: SocketAddr) -> io::Result<TcpStream> {
     let socket = if remote.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     let chooses = local.ip().is_unspecified() && local.port() == 0;
@@ -84,7 +85,7 @@ pub(super) fn failure(error: &io::Error) -> ConnectFailure {
     ConnectFailure::Socket(error.kind())
 }
 
-/// Starts the task of a connection over a stream. The task keeps `kept` until the connection has ended.
+/// Starts the task of a connection. The task keeps `kept` until the connection is closed.
 pub(super) fn start<K: Send + 'static>(
     stream: impl AsyncRead + AsyncWrite + Send + 'static,
     opened: Opened,
@@ -103,13 +104,13 @@ pub(super) fn start<K: Send + 'static>(
             () = first_message_deadline(first_message_timeout, &of_task) => DisconnectReason::NoFirstMessage,
         };
         of_task.end(reason);
-        // Receivers see the end of the queue only after the reason is known.
+        // Receivers see the end of the queue only after the disconnect reason is set.
         drop((received, kept));
     });
     shared
 }
 
-/// Reads and writes until either ends the connection. The stream is closed when this returns.
+/// Reads and writes until either direction ends the connection. The stream is closed when this returns.
 async fn run(
     stream: impl AsyncRead + AsyncWrite,
     receive_queue: mpsc::UnboundedSender<Queued>,
@@ -138,7 +139,7 @@ async fn run(
     }
 }
 
-/// Completes when a connection without a first message has to end.
+/// Completes when a connection without a first message must be closed.
 async fn first_message_deadline(limit: Duration, shared: &Shared) {
     sleep(limit).await;
     let stats = shared.counters.read();
@@ -147,7 +148,7 @@ async fn first_message_deadline(limit: Duration, shared: &Shared) {
     }
 }
 
-/// Completes when a connection that this side has closed has to end.
+/// Completes when the close timeout of this side has passed.
 async fn close_deadline(shared: &Shared) {
     shared.closing().await;
     sleep(shared.options.close_timeout).await;
@@ -195,14 +196,14 @@ async fn read_message(
     shared.counters.messages_received.add(1);
     shared.counters.bytes_received.add(len as u64);
     match room {
-        // If it cannot be queued, no handle receives any more.
+        // If the message cannot be queued, no handle is left to receive it.
         Some(room) => drop(receive_queue.send(Queued { bytes, room })),
         None => shared.counters.messages_dropped.add(1),
     }
     Ok(true)
 }
 
-/// Returns the announced length of the message that begins here.
+/// Returns the length of the next message from its header.
 async fn announced_len(
     reader: &mut BufReader<impl AsyncRead + Unpin>,
     shared: &Shared,
@@ -216,8 +217,8 @@ async fn announced_len(
     usize::try_from(len).map_err(|_| DisconnectReason::MessageTooLong(len))
 }
 
-/// Waits for room in the queue, while TCP flow control stops the peer. Returns `None` if this side closes the
-/// connection first.
+/// Waits for space in the receive queue; meanwhile TCP flow control stops the peer. Returns `None` if this side closes
+/// the connection first.
 async fn room_for(len: usize, shared: &Shared) -> Option<OwnedSemaphorePermit> {
     tokio::select! {
         biased;
@@ -230,7 +231,7 @@ fn lost(error: &io::Error) -> DisconnectReason {
     DisconnectReason::Lost(error.kind())
 }
 
-/// Bytes written by one call, if messages are short.
+/// Maximum number of bytes written by one call, if messages are short.
 const BATCH: usize = 64 << 10;
 
 /// Writes queued messages until the queue is closed, and then shuts down this side of the stream.
@@ -245,7 +246,7 @@ async fn write(
         Framing::Stream => 0,
     };
     while let Some(first) = send_queue.recv().await {
-        // The room of the messages is freed once they are written.
+        // The queue space of the messages is freed once they are written.
         let (mut bytes, mut rooms, mut messages) = (first.bytes, vec![first.room], 1);
         while bytes.len() < BATCH {
             let Ok(Queued { bytes: next, room }) = send_queue.try_recv() else { break };
@@ -261,7 +262,7 @@ async fn write(
     progress(limit, writer.shutdown()).await
 }
 
-/// Writes all bytes, each call within the time limit.
+/// Writes all bytes. The time limit applies to each call.
 async fn write_all(
     writer: &mut (impl AsyncWrite + Unpin),
     mut bytes: &[u8],

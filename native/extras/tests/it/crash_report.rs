@@ -110,7 +110,7 @@ fn an_unwritable_folder_is_reported_at_the_start() {
     fs::remove_file(&folder.0).expect("a file");
 }
 
-/// Starts an email server that refuses the first emails and forwards the texts of the others.
+/// Starts an email server that refuses the first `refused` emails, and passes on the texts of the others.
 fn email_server(refused: usize) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("smtp://{}", listener.local_addr().expect("a bound socket"));

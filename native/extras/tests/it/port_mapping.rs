@@ -1,5 +1,5 @@
-//! Port mappings with correct and with faulty routers. Each router has its own loopback address, because PCP and
-//! NAT-PMP use a fixed port.
+//! Port mappings with correct and faulty routers. Each router has its own loopback address, because PCP and NAT-PMP use
+//! a fixed port.
 
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -118,12 +118,12 @@ async fn nat_pmp_is_used_for_a_router_without_pcp() {
     let mut mapping = PortMapping::start(local(), options(gateway));
     let outside = SocketAddr::from((OUTSIDE, 19_133));
     assert_eq!(granted(&mut mapping).await, Ok((outside, MappingProtocol::NatPmp)));
-    // Dropping the handle is enough.
+    // Dropping the handle removes the mapping.
     drop(mapping);
     hear(&mut lifetimes, 0).await;
 }
 
-/// Garbage, an unspecified address, and a mapping with a lifetime of zero.
+/// The invalid answers are garbage, an unspecified address, and a mapping with a lifetime of zero.
 #[tokio::test]
 async fn invalid_answers_of_a_router_are_rejected() {
     type Answer = fn(&[u8]) -> Option<Vec<u8>>;
@@ -135,13 +135,13 @@ async fn invalid_answers_of_a_router_are_rejected() {
         |request| pcp(request, 60, [0; 4]),
         |request| pcp(request, 0, OUTSIDE),
         |request| {
-            // The port of another machine.
+            // The answer is for the port of another machine.
             let mut answer = pcp(request, 60, OUTSIDE)?;
             answer[41] ^= 1;
             Some(answer)
         },
     ];
-    // All at once, because each attempt also searches by UPnP until its timeout.
+    // The attempts run concurrently, because each also searches by UPnP until its timeout.
     let mut attempts = JoinSet::new();
     for (last, answer) in (10..).zip(answers) {
         attempts.spawn(async move {
@@ -157,7 +157,7 @@ async fn invalid_answers_of_a_router_are_rejected() {
 }
 
 #[tokio::test]
-async fn a_silent_router_is_not_waited_for() {
+async fn an_unresponsive_router_times_out() {
     let gateway = Ipv4Addr::new(127, 0, 61, 3);
     let _lifetimes = router(gateway, |_| None).await;
     let mut options = options(gateway);
@@ -299,7 +299,7 @@ async fn a_port_is_mapped_by_upnp_alone() {
     assert!(removed.contains("<NewExternalPort>19132<"), "{removed}");
 }
 
-/// Garbage, an oversized answer, endlessly nested elements, and an invalid address.
+/// The invalid answers are garbage, an oversized answer, endlessly nested elements, and an invalid address.
 #[tokio::test]
 async fn invalid_upnp_answers_are_rejected() {
     type Answer = fn(&str) -> String;
@@ -309,7 +309,7 @@ async fn invalid_upnp_answers_are_rejected() {
         |_| "x".repeat(8 << 20),
         |request| upnp(request).replace("203.0.113.9", "239.0.0.1"),
     ];
-    // All at once, because each attempt repeats its search after garbage.
+    // The attempts run concurrently, because each repeats its search after garbage.
     let mut attempts = JoinSet::new();
     for (last, answer) in (20..).zip(answers) {
         attempts.spawn(async move {

@@ -181,7 +181,7 @@ fn records_missed_by_a_full_queue_are_counted() {
     }
     locked.commit().expect("a lock");
     log.flush().expect("a log");
-    // The gap is written with the next records.
+    // The next records report the gap.
     datagrams.record(Instant::ZERO, Direction::Sending, address("127.0.0.1:2"), &[0x84, 0, 0, 0]);
     log.flush().expect("a log");
     let gaps = "SELECT sum(records) FROM gaps";

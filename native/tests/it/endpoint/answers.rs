@@ -11,12 +11,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::subject::{Subject, client, message, receive, server, until};
 
-/// The longest time that a reply sent inline may take.
+/// Maximum time until a reply that was sent inline arrives.
 const AT_ONCE: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 100;
 const ANSWERS: [usize; 3] = [100, 101, 102];
 
-/// A client with its own runtime, which sends a request when permitted, and reports the lengths of the replies.
+/// Starts a client with its own runtime. It sends a request for each permission, and reports the lengths of the
+/// replies.
 fn ask<P: Subject>(server: SocketAddr, mut may_request: UnboundedReceiver<()>) -> Mutex<Receiver<usize>> {
     let (reply_lengths, answers) = channel();
     std::thread::spawn(move || {
@@ -34,7 +35,7 @@ fn ask<P: Subject>(server: SocketAddr, mut may_request: UnboundedReceiver<()>) -
     Mutex::new(answers)
 }
 
-/// Nothing else runs on this runtime while the test waits for the client's thread.
+/// The test occupies the only thread of the server's runtime while it waits for the client.
 async fn a_reply_is_sent_without_the_driver<P: Subject>() {
     let server = server::<P>(|_| {}).await;
     let (go, may_request) = unbounded_channel();

@@ -1,4 +1,4 @@
-//! Connections that use all available memory delay no other connection, and cause no spurious wakes.
+//! Connections that use all available memory neither delay other connections nor cause spurious wakes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use super::subject::{Subject, client, echo, join, message, receive, server, unti
 
 by_both_protocols!(
     two_vanished_clients_do_not_block_sends_to_a_third,
-    players_continue_beside_vanished_and_unread_ones,
-    a_message_wakes_no_sender_of_another_connection,
-    each_blocked_sender_is_woken_when_its_connection_has_room,
-    a_waiting_sender_learns_that_its_connection_is_ending,
+    players_exchange_messages_while_others_vanish_or_are_not_read,
+    messages_do_not_wake_blocked_senders_of_other_connections,
+    each_blocked_sender_is_woken_when_its_connection_has_memory,
+    a_blocked_send_fails_when_its_connection_closes,
 );
 
-/// The address of clients that vanish. Later clients use another address, so that the server cannot mistake them for a
-/// vanished client with the same port.
+/// The address of clients that vanish. Later clients use another address, so that none of them gets the address and
+/// port of a vanished client.
 const GONE: &str = "127.0.0.2:0";
 
-/// Connects `count` clients that fall silent, and returns the server's connections to them.
+/// Connects `count` clients that stop responding, and returns the server's connections to them.
 async fn vanished<P: Subject>(server: &Endpoint<P>, count: usize) -> Vec<Connection<P>> {
     let address = server.local_addr();
     let (ready, go) = (tokio::sync::oneshot::channel(), tokio::sync::oneshot::channel());
@@ -53,7 +53,7 @@ fn connect_and_vanish<P: Subject>(
             clients.push((endpoint, connection));
         }
         let _ = ready.send(());
-        // The end of the handshake has yet to be sent.
+        // The client's last handshake message has yet to be sent.
         go.await.expect("the test says when");
         clients
     });
@@ -62,7 +62,7 @@ fn connect_and_vanish<P: Subject>(
     drop(clients);
 }
 
-/// Binds a server that keeps its silent clients for the whole test.
+/// Binds a server whose timeout keeps silent clients for the whole test.
 async fn patient_server<P: Subject>() -> Endpoint<P> {
     server::<P>(|options| {
         P::set_timeout(&mut options.config, Duration::from_secs(300));
@@ -101,7 +101,7 @@ async fn two_vanished_clients_do_not_block_sends_to_a_third<P: Subject>() {
     }
 }
 
-async fn players_continue_beside_vanished_and_unread_ones<P: Subject>() {
+async fn players_exchange_messages_while_others_vanish_or_are_not_read<P: Subject>() {
     let server = server::<P>(|options| options.receive_queue = 10_000).await;
     let gone = vanished(&server, 10).await;
     let mut unread = Vec::new();
@@ -132,7 +132,7 @@ async fn players_continue_beside_vanished_and_unread_ones<P: Subject>() {
     }
 }
 
-async fn a_message_wakes_no_sender_of_another_connection<P: Subject>() {
+async fn messages_do_not_wake_blocked_senders_of_other_connections<P: Subject>() {
     let server = patient_server::<P>().await;
     let blocked = vanished(&server, 50).await;
     let client = client::<P>(|_| {}).await;
@@ -146,8 +146,8 @@ async fn a_message_wakes_no_sender_of_another_connection<P: Subject>() {
     let turn = async |number| {
         there.send(&message(100, number), P::RELIABLE).await.expect("an open connection");
         assert_eq!(receive(&there).await.bytes, message(100, number));
-        // The acknowledgement may come after the reply, and the next message would wait for the room that this one
-        // uses.
+        // The acknowledgement may arrive after the reply, and until then the next message would have to wait for
+        // memory.
         until("it was acknowledged", || there.stats().is_some_and(|stats| !P::is_waiting(&stats))).await;
     };
     turn(0).await;
@@ -155,14 +155,14 @@ async fn a_message_wakes_no_sender_of_another_connection<P: Subject>() {
     for number in 0..200 {
         turn(number).await;
     }
-    // Otherwise each message would wake at least one sender. Some wakes are expected: the end of a vanished client's
-    // handshake frees room for its senders, and so do lost path probes, of which there are more the longer this takes.
+    // Waking a sender per message would exceed this limit. Some wakes are expected: the end of a vanished client's
+    // handshake frees memory for its senders, and so do lost path probes, whose number grows with time.
     let wakes = server.stats().sender_wakes - before;
     assert!(wakes < 100, "{wakes} of 200");
     senders.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-async fn each_blocked_sender_is_woken_when_its_connection_has_room<P: Subject>() {
+async fn each_blocked_sender_is_woken_when_its_connection_has_memory<P: Subject>() {
     const MESSAGES: usize = 2_000;
     let server = server::<P>(|_| {}).await;
     let client = client::<P>(|options| {
@@ -197,7 +197,7 @@ async fn each_blocked_sender_is_woken_when_its_connection_has_room<P: Subject>()
     }
 }
 
-async fn a_waiting_sender_learns_that_its_connection_is_ending<P: Subject>() {
+async fn a_blocked_send_fails_when_its_connection_closes<P: Subject>() {
     let server = patient_server::<P>().await;
     let connection = std::sync::Arc::new(vanished(&server, 1).await.remove(0));
     fill(&connection);

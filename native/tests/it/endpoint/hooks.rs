@@ -14,17 +14,17 @@ use super::subject::{Subject, client, join, receive, until};
 
 by_both_protocols!(
     a_hook_sees_every_datagram_and_may_drop_it,
-    a_hook_filters_both_ways,
+    a_hook_filters_messages_in_both_directions,
     a_plugin_is_attached_at_run_time,
     a_shared_hook_is_changed_at_run_time,
-    using_a_connection_inside_with_panics,
+    using_a_connection_inside_shared_hook_with_panics,
     using_a_connection_inside_its_own_hook_panics,
     using_a_shared_hook_inside_its_own_method_panics,
     an_endpoint_continues_after_its_hook_panics,
-    handles_may_be_dropped_inside_with
+    handles_may_be_dropped_inside_shared_hook_with
 );
 
-/// Drops the first received datagram with a message, once.
+/// Drops the first received datagram that contains a message.
 #[derive(Default)]
 struct Gap {
     has_dropped: bool,
@@ -71,7 +71,7 @@ impl<P: Protocol> Hook<P> for Polite {
     }
 }
 
-async fn a_hook_filters_both_ways<P: Subject>() {
+async fn a_hook_filters_messages_in_both_directions<P: Subject>() {
     let options = Options::<P>::server(8).expect("entropy");
     let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| Polite).await.expect("a free port");
     let client = client::<P>(|_| {}).await;
@@ -83,7 +83,7 @@ async fn a_hook_filters_both_ways<P: Subject>() {
     assert_eq!(receive(&there).await.bytes, b"\x90yes");
 }
 
-/// Drops the messages of one connection, and counts them.
+/// Drops and counts the messages of one connection.
 #[derive(Default)]
 pub(super) struct Muted {
     pub(super) id: Option<ConnectionId>,
@@ -118,7 +118,7 @@ async fn a_shared_hook_is_changed_at_run_time<P: Subject>() {
     assert_eq!(receive(&there).await.bytes, b"\x90three");
 }
 
-/// Greets each new connection, and notifies the application of its own messages.
+/// A plugin that greets each new connection, and reports received greetings to the application.
 #[derive(Default)]
 pub(crate) struct Greeter {
     ungreeted: Vec<ConnectionId>,
@@ -191,7 +191,7 @@ fn panic_of(act: impl FnOnce()) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).expect("a text")
 }
 
-async fn using_a_connection_inside_with_panics<P: Subject>() {
+async fn using_a_connection_inside_shared_hook_with_panics<P: Subject>() {
     let muted = SharedHook::new(Muted::default());
     let (options, hook) = (Options::<P>::server(1).expect("entropy"), muted.clone());
     let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");
@@ -209,7 +209,7 @@ async fn using_a_connection_inside_with_panics<P: Subject>() {
         let text = panic_of(|| muted.with(|_| act()));
         assert!(text.contains("inside") && text.contains("SharedHook::with"), "{name}: {text}");
     }
-    // No lock is held any more.
+    // The panic has released all locks.
     there.send(b"\x90still here", P::RELIABLE).await.expect("an open connection");
     assert_eq!(receive(&here).await.bytes, b"\x90still here");
 }
@@ -276,7 +276,7 @@ async fn using_a_shared_hook_inside_its_own_method_panics<P: Subject>() {
     recursive.with(|recursive| recursive.itself = None);
 }
 
-/// Panics on one message, and in the next `update`.
+/// Panics on one message, and in the next call of `update`.
 #[derive(Default)]
 struct Faulty {
     has_failed: bool,
@@ -316,7 +316,7 @@ async fn an_endpoint_continues_after_its_hook_panics<P: Subject>() {
     there.closed().await;
 }
 
-async fn handles_may_be_dropped_inside_with<P: Subject>() {
+async fn handles_may_be_dropped_inside_shared_hook_with<P: Subject>() {
     let muted = SharedHook::new(Muted::default());
     let (options, hook) = (Options::<P>::server(1).expect("entropy"), muted.clone());
     let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");

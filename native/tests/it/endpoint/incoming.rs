@@ -42,7 +42,7 @@ async fn no_client_is_admitted_before_the_application_decides<P: Subject>() {
     assert_eq!(receive(&there).await.bytes, message(10, 0));
 }
 
-/// A Game Protocol client may consider itself connected before it receives the refusal.
+/// Waits for the refusal. A Game Protocol client may consider itself connected before it receives the refusal.
 async fn learns_that_it_is_refused<P: Subject>(client: &Endpoint<P>, server: &Endpoint<P>) {
     match client.connect(server.local_addr()).await {
         Err(error) => assert_ne!(error, ConnectError::Failed(P::NO_ANSWER)),
@@ -55,7 +55,7 @@ async fn a_refused_client_is_notified<P: Subject>() {
     // Dropping an `Incoming` refuses it.
     let ways: [fn(Incoming<P>); 2] = [Incoming::refuse, drop];
     for decide in ways {
-        // A Game Protocol client retries until it receives the decision.
+        // A Game Protocol client repeats its request until it receives the decision.
         let decide_each = async {
             while let Some(incoming) = server.incoming().await {
                 decide(incoming);
@@ -81,7 +81,7 @@ async fn an_ignored_client_gets_no_reply<P: Subject>() {
     match client.connect(server.local_addr()).await {
         Err(error) => assert_eq!(error, ConnectError::Failed(P::STUCK)),
         Ok(connection) => {
-            // A Game Protocol client considers itself connected when it is challenged.
+            // A Game Protocol client considers itself connected when it has received the challenge.
             let sent = connection.send(&message(10, 0), P::RELIABLE).await;
             assert!(matches!(sent, Ok(_) | Err(SendError::NotConnected)), "{sent:?}");
             let end = tokio::time::timeout(DEADLINE, connection.closed()).await;

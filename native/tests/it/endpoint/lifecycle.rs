@@ -1,4 +1,4 @@
-//! The beginning and the end of connections and endpoints.
+//! Opening and closing of connections and endpoints.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use crate::support::DEADLINE;
 
 by_both_protocols!(
     a_connection_ends_after_its_messages_are_delivered,
-    a_final_message_arrives_before_the_end,
-    the_round_trip_time_is_measured_until_the_end,
-    dropping_a_connection_ends_it_for_the_peer,
+    a_final_message_arrives_before_the_disconnect,
+    the_round_trip_time_is_available_until_the_disconnect,
+    dropping_a_connection_disconnects_the_peer,
     a_connection_outlives_its_endpoint,
-    connecting_can_fail,
+    connect_errors_name_the_cause,
     bind_errors_contain_the_address,
-    a_dropped_attempt_ends,
-    closing_ends_everything_in_order,
+    dropping_connect_cancels_the_attempt,
+    closing_an_endpoint_delivers_messages_and_frees_the_address,
     closing_an_endpoint_ends_all_its_connections,
     clients_beyond_the_accept_queue_are_refused,
     the_last_handle_of_a_connection_closes_it,
     the_last_handle_of_an_endpoint_stops_accepting,
-    all_tasks_waiting_for_the_end_learn_the_reason,
+    all_tasks_waiting_for_the_disconnect_get_the_reason,
     non_blocking_calls_return_what_has_arrived,
 );
 
-/// Keeps closing connections open until everything is acknowledged, however slow the peer is.
+/// Sets a close timeout that is longer than any peer takes to acknowledge everything.
 fn until_all_is_acknowledged<P: Subject>(options: &mut Options<P>) {
     P::set_close_timeout(&mut options.config, DEADLINE);
 }
@@ -58,7 +58,7 @@ async fn a_connection_ends_after_its_messages_are_delivered<P: Subject>() {
     assert_eq!(there.send(&[0x90], P::RELIABLE).await, Err(SendError::NotConnected));
 }
 
-async fn a_final_message_arrives_before_the_end<P: Subject>() {
+async fn a_final_message_arrives_before_the_disconnect<P: Subject>() {
     let (server, client) = (server(until_all_is_acknowledged::<P>).await, client::<P>(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     for number in 0..20 {
@@ -79,8 +79,8 @@ async fn a_final_message_arrives_before_the_end<P: Subject>() {
     assert_eq!(there.disconnect_with(b"\x90", P::RELIABLE).await, Err(SendError::NotConnected));
 }
 
-/// It is at least the latency of the network.
-async fn the_round_trip_time_is_measured_until_the_end<P: Subject>() {
+/// The round-trip time is at least the latency of the network.
+async fn the_round_trip_time_is_available_until_the_disconnect<P: Subject>() {
     let latency = Duration::from_millis(20);
     let slow =
         |options: &mut Options<P>| options.simulate = Some("latency=20ms".parse().expect("a simulation"));
@@ -97,7 +97,7 @@ async fn the_round_trip_time_is_measured_until_the_end<P: Subject>() {
     assert_eq!(P::rtt(&here), None);
 }
 
-async fn dropping_a_connection_ends_it_for_the_peer<P: Subject>() {
+async fn dropping_a_connection_disconnects_the_peer<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     drop(here);
@@ -132,7 +132,7 @@ fn a_vanished_peer_is_lost<P: Subject>() {
         (client, connection)
     });
     mine.block_on(async {
-        // The end of the handshake is sent after the client considers itself connected.
+        // The client considers itself connected before it sends its last handshake message.
         let there = tokio::time::timeout(DEADLINE, server.accept()).await.expect("a connection in time");
         let there = there.expect("an open endpoint");
         theirs.shutdown_background();
@@ -153,12 +153,12 @@ fn a_silent_game_protocol_peer_is_lost() {
     a_vanished_peer_is_lost::<GameProtocol>();
 }
 
-/// Binds a client that quickly gives up on an unresponsive server.
+/// Binds a client that stops waiting for an unresponsive server after a short time.
 async fn impatient<P: Subject>() -> Endpoint<P> {
     client(|options| P::set_timeout(&mut options.config, Duration::from_millis(300))).await
 }
 
-async fn connecting_can_fail<P: Subject>() {
+async fn connect_errors_name_the_cause<P: Subject>() {
     let (_socket, silent) = silent_socket();
     let failed = impatient::<P>().await.connect(silent).await;
     assert_eq!(failed.err(), Some(ConnectError::Failed(P::NO_ANSWER)));
@@ -184,7 +184,7 @@ async fn bind_errors_contain_the_address<P: Subject>() {
     assert!(matches!(nowhere, Err(BindError::Resolve(_))));
 }
 
-async fn a_dropped_attempt_ends<P: Subject>() {
+async fn dropping_connect_cancels_the_attempt<P: Subject>() {
     let (_socket, silent) = silent_socket();
     let client = client::<P>(|_| {}).await;
     let given_up = tokio::time::timeout(Duration::from_millis(20), client.connect(silent)).await;
@@ -192,15 +192,15 @@ async fn a_dropped_attempt_ends<P: Subject>() {
     until("nothing is left of the attempt", || client.stats().connections == 0).await;
 }
 
-async fn closing_ends_everything_in_order<P: Subject>() {
+async fn closing_an_endpoint_delivers_messages_and_frees_the_address<P: Subject>() {
     let server = Arc::new(server(until_all_is_acknowledged::<P>).await);
     let client = client::<P>(|_| {}).await;
     let address = server.local_addr();
     let (here, there) = join(&client, &server).await;
-    // A connection that is never accepted ends, too.
+    // A connection that is never accepted is closed, too.
     let unaccepted = super::subject::client::<P>(|_| {}).await;
     let waiting = unaccepted.connect(address).await.expect("a connection");
-    // The server considers it open once everything that its client sent has been acknowledged.
+    // The server considers the connection open once everything that its client sent has been acknowledged.
     waiting.send(&message(16, 0), P::RELIABLE).await.expect("an open connection");
     until("all was acknowledged", || has_no_messages(&unaccepted)).await;
     there.send(&message(P::LARGE, 0), P::RELIABLE).await.expect("an open connection");
@@ -269,7 +269,7 @@ async fn the_last_handle_of_an_endpoint_stops_accepting<P: Subject>() {
     drop(other);
     here.disconnect().await;
     there.closed().await;
-    // The socket is closed by now, or soon. Reserve its port, and close it for the client.
+    // The socket is closed by now, or soon. Reserve its port, so that the client's address is unused.
     let mut reserved = None;
     until("the port is free", || {
         reserved = UdpSocket::bind(address).ok();
@@ -283,7 +283,7 @@ async fn the_last_handle_of_an_endpoint_stops_accepting<P: Subject>() {
     assert!(P::was_unanswered(&failure), "{failure}");
 }
 
-async fn all_tasks_waiting_for_the_end_learn_the_reason<P: Subject>() {
+async fn all_tasks_waiting_for_the_disconnect_get_the_reason<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client(until_all_is_acknowledged::<P>).await);
     let (here, there) = join(&client, &server).await;
     let (one, two) = (there.clone(), there.clone());

@@ -1,4 +1,4 @@
-//! Messages, their memory and slow readers.
+//! Messages, their memory, and applications that read slowly.
 
 use rakwire::endpoint::{Capacity, SendError};
 use rakwire_native::game_protocol::GameProtocol;
@@ -12,13 +12,13 @@ use crate::support::DEADLINE;
 
 by_both_protocols!(
     messages_of_all_sizes_go_both_ways,
-    many_connections_at_once,
+    many_connections_exchange_messages_at_once,
     a_broadcast_reaches_all_but_one,
     a_message_right_after_the_handshake_arrives,
-    a_slow_reader_loses_nothing_and_blocks_no_other,
+    a_slow_reader_loses_no_message_and_blocks_no_other_connection,
     reliable_messages_survive_an_application_that_does_not_read,
-    try_send_reports_missing_room,
-    owned_messages_wait_for_room,
+    try_send_fails_while_the_memory_is_full,
+    send_vec_waits_until_the_memory_has_space,
 );
 
 async fn messages_of_all_sizes_go_both_ways<P: Subject>() {
@@ -37,7 +37,7 @@ async fn messages_of_all_sizes_go_both_ways<P: Subject>() {
     assert_eq!(P::messages(&here.stats().expect("an open connection")), (5, 5));
     let received = deliver_unreliable(&here, &there, &message(5, 0), P::UNRELIABLE).await;
     assert_eq!(received.delivery, P::UNRELIABLE);
-    // Memory of messages in flight is freed.
+    // The memory of delivered messages is freed.
     until("all memory is free", || has_no_messages(&client)).await;
 }
 
@@ -57,7 +57,7 @@ async fn a_broadcast_reaches_all_but_one<P: Subject>() {
     }
 }
 
-async fn many_connections_at_once<P: Subject>() {
+async fn many_connections_exchange_messages_at_once<P: Subject>() {
     let server = echo_all(server::<P>(|_| {}).await);
     let address = server.local_addr();
     let clients: Vec<_> = (0..100)
@@ -85,8 +85,8 @@ async fn many_connections_at_once<P: Subject>() {
     assert!(has_no_messages(&server));
 }
 
-/// Handshakes are handled later than other datagrams. A datagram right after one must wait with it, or an unreliable
-/// message would be lost.
+/// Handshakes are handled later than other datagrams. A datagram that follows one must be queued behind it, or an
+/// unreliable message would be lost.
 async fn a_message_right_after_the_handshake_arrives<P: Subject>() {
     let server = server::<P>(|_| {}).await;
     for number in 0..20 {
@@ -98,7 +98,7 @@ async fn a_message_right_after_the_handshake_arrives<P: Subject>() {
     }
 }
 
-async fn a_slow_reader_loses_nothing_and_blocks_no_other<P: Subject>() {
+async fn a_slow_reader_loses_no_message_and_blocks_no_other_connection<P: Subject>() {
     const MESSAGES: usize = 3_000;
     let server = server::<P>(|options| options.receive_queue = 64 << 10).await;
     let client = client::<P>(|options| {
@@ -117,7 +117,7 @@ async fn a_slow_reader_loses_nothing_and_blocks_no_other<P: Subject>() {
     });
     until("the queue is full", || server.stats().receive_queue_full > 0).await;
     assert!(!sender.is_finished(), "3 MB exceed all queues");
-    // That connection is not read; the other one works.
+    // The first connection is not read; the second one works.
     quick.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
     receive(&quick_reader).await;
     // The paused connection can still send, too.
@@ -139,7 +139,7 @@ async fn reliable_messages_survive_an_application_that_does_not_read<P: Subject>
     receive_all(&there, 200, 300).await;
 }
 
-async fn try_send_reports_missing_room<P: Subject>() {
+async fn try_send_fails_while_the_memory_is_full<P: Subject>() {
     let server = server::<P>(|options| options.receive_queue = 1).await;
     let client = client::<P>(|options| {
         options.capacity = Capacity { connections: 1, blocks: 64, block_size: 512 };
@@ -156,8 +156,8 @@ async fn try_send_reports_missing_room<P: Subject>() {
     receive_all(&there, 400, sent).await;
 }
 
-/// The memory has room for only a few of them.
-async fn owned_messages_wait_for_room<P: Subject>() {
+/// The memory holds only a few of these messages.
+async fn send_vec_waits_until_the_memory_has_space<P: Subject>() {
     const LENGTH: usize = 100_000;
     const MESSAGES: usize = 8;
     let server = server::<P>(|_| {}).await;

@@ -10,8 +10,8 @@ use rakwire::raknet::RakNet;
 
 use super::subject::{Subject, client, join, message, receive, server, until};
 
-/// Recorded values, by name with labels as in `name{label=value}`. The recorder returns changes since the last
-/// snapshot, for gauges as well.
+/// Recorded values, by name and labels as in `name{label=value}`. A snapshot contains changes since the last one, even
+/// for gauges.
 struct Recorded {
     snapshotter: Snapshotter,
     values: BTreeMap<String, (Option<Unit>, f64)>,
@@ -81,7 +81,7 @@ async fn play<P: Subject>(mut recorded: Recorded) {
     there.closed().await;
     let stats = [client.stats(), server.stats()];
     tokio::join!(client.close(), server.close());
-    // Endpoints report the rest when they end.
+    // Endpoints report the remaining changes when they are dropped.
     recorded.update();
     let total = |count: fn(&rakwire_native::endpoint::EndpointStats<P>) -> u64| {
         stats.iter().map(|stats| count(stats) as f64).sum::<f64>()

@@ -20,7 +20,7 @@ by_both_protocols!(players_that_keep_sending_outlast_a_pause, players_that_fall_
 /// The timeout of silent peers, and the length of a pause.
 const TIMEOUT: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(1_500);
-/// More than one call reads.
+/// More players than datagrams that one call reads.
 const PLAYERS: usize = 40;
 
 /// Players in their own thread, which send until they are stopped.
@@ -44,7 +44,7 @@ impl Players {
                         }
                     }
                     if let Some(id) = *id {
-                        // Messages for which there is no room can be skipped; there are many.
+                        // A message that cannot be queued is skipped; there are many others.
                         let _ = endpoint.send(id, &[0x90, 1], P::UNRELIABLE);
                     }
                     endpoint.flush();
@@ -71,7 +71,7 @@ fn player<P: Subject>(server: std::net::SocketAddr) -> Player<P> {
     (endpoint, None)
 }
 
-/// Blocks all threads of the runtime.
+/// Blocks all threads of the runtime for the length of a pause.
 async fn pause() {
     let others = Handle::current().metrics().num_workers() - 1;
     let (is_paused, paused) = mpsc::channel();
@@ -86,7 +86,7 @@ async fn pause() {
             let _ = ended.recv();
         });
     }
-    // Block this worker too. With several workers no task of the runtime is on it: it runs the test.
+    // Blocks this worker, too: it runs the test, and no task of the runtime.
     let here = tokio::spawn(async move {
         for _ in 0..others {
             paused.recv().expect("another worker");

@@ -19,8 +19,8 @@ const NAMED: &str = "192.0.2.7:4660";
 
 const HEADER: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\xc0\0\x02\x07\x7f\0\0\x01\x12\x34\0\x50";
 
-/// Forwards datagrams in both directions. Those of the client begin with the header until the server has answered, as
-/// with a relay. Returns the address for clients.
+/// Starts a proxy, and returns its address for clients. It prepends the header to the datagrams of the client until the
+/// server has answered, as a relay does.
 async fn proxy(server: SocketAddr) -> SocketAddr {
     let front = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
     let back = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");

@@ -60,18 +60,18 @@ async fn the_shards_together_admit_at_most_max_incoming<P: Subject>() {
     }
     let count = || shards.iter().map(|shard| shard.stats().connections).sum::<usize>();
     until("eight are there", || count() == 8).await;
-    // A Game Protocol client considers its connection open before the server refuses it for lack of a slot, and until
-    // then it repeats the message that requests admission.
+    // A Game Protocol client considers its connection open before the server refuses it for lack of a slot. Until then
+    // it repeats the message that requests admission.
     let open = || {
         let connections = clients.iter().filter_map(|(_, connection)| connection.as_ref().ok());
         connections.filter(|connection| connection.closed_reason().is_none())
     };
     until("all others are refused", || open().count() == 8).await;
-    // A client that leaves makes room for another.
+    // A client that leaves frees a slot for another.
     open().next().expect("eight of them").disconnect().await;
     until("one has left", || count() < 8).await;
     let late = client::<P>(|_| {}).await;
-    // A repetition in flight may still take the slot, but its client has gone and does not keep it.
+    // A repeated request in flight may still take the slot, but its client has gone and does not keep the slot.
     let find_place = async {
         loop {
             if let Ok(connection) = late.connect(address).await
@@ -97,8 +97,8 @@ async fn is_admitted<P: Subject>(connection: &Connection<P>) -> bool {
     connection.closed_reason().is_none()
 }
 
-/// Each shard requests decisions about the clients that reach it. Admitted clients count for all shards, even where the
-/// application would admit another one.
+/// Each shard requests decisions about the clients that reach it. Admitted clients count for all shards, even if the
+/// application would admit more.
 async fn the_application_decides_about_clients_of_each_shard<P: Subject>() {
     let mut options = Options::<P>::server(CLIENTS / 2).expect("random bytes");
     options.defer_incoming = true;
@@ -120,7 +120,7 @@ async fn the_application_decides_about_clients_of_each_shard<P: Subject>() {
     let count = || shards.iter().map(|shard| shard.stats().connections).sum::<usize>();
     for number in 0..=CLIENTS {
         let client = client::<P>(|_| {}).await;
-        // Every second client, and therefore one more than there are slots.
+        // Every second client is admitted, which is one more than there are slots.
         if number % 2 == 0 {
             welcome.lock().expect("no panic").insert(client.local_addr());
         }
@@ -130,7 +130,7 @@ async fn the_application_decides_about_clients_of_each_shard<P: Subject>() {
                 clients.push((client, connection));
                 until("it is admitted", || count() == clients.len()).await;
             }
-            // A Game Protocol client is notified later.
+            // A Game Protocol client connects before it is refused.
             Ok(connection) => assert_eq!(connection.closed().await, P::REMOTE),
             Err(error) => assert!(!is_admitted, "client {number}: {error}"),
         }
@@ -140,11 +140,11 @@ async fn the_application_decides_about_clients_of_each_shard<P: Subject>() {
     assert!(asked.lock().expect("no panic").len() > 1, "only one shard requested decisions");
 }
 
-/// A client, its connection and the server's end of the connection.
+/// A client, its connection, and the server's connection to it.
 type Joined<P> = (Endpoint<P>, Connection<P>, Connection<P>);
 
-/// Binds a server with a hook for each endpoint, and connects as many clients as there is room for, each with the shard
-/// that it reached.
+/// Binds a server with a hook per shard, and connects as many clients as there are slots. Each client is returned with
+/// the shard that it reached.
 async fn joined_shards<P: Subject, H: Hook<P> + Send + 'static>(
     hook: impl FnMut(usize) -> H,
 ) -> (Vec<Endpoint<P>>, Vec<(usize, Joined<P>)>) {

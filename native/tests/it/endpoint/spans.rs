@@ -70,7 +70,7 @@ async fn the_game_protocol_records_the_life_of_a_connection_in_its_span() {
     the_life_of_a_connection_is_recorded::<GameProtocol>(|_| String::new()).await;
 }
 
-/// Clients without cookie support can never connect if a cookie is required, and send no sign of it.
+/// A client without cookie support can never connect if a cookie is required, and sends nothing that would show it.
 #[tokio::test]
 async fn clients_that_return_no_cookie_are_reported_once() {
     let (collector, _guard) = Collector::start();
@@ -87,7 +87,7 @@ async fn clients_that_return_no_cookie_are_reported_once() {
         client.send_to(request, server.local_addr()).expect("a server");
         until("the request was dropped", || dropped() >= count).await;
     }
-    // The next step of the driver comes after it has logged the advice.
+    // After this connection opens, the driver has run again and has logged the advice.
     join(&super::subject::client::<RakNet>(|_| {}).await, &server).await;
     let lines = collector.lines();
     let advice = lines.iter().filter(|line| line.contains("does not return its cookie"));
@@ -118,7 +118,7 @@ async fn the_life_of_a_connection_is_recorded<P: Subject>(
     ] {
         assert!(collector.has(&line), "no {line} in {:#?}", collector.lines());
     }
-    // Neither a message nor a datagram without a connection is logged.
+    // Neither messages nor datagrams from unconnected peers are logged.
     let lines = collector.lines().len();
     for number in 0..50 {
         here.send(&message(2_000, number), P::RELIABLE).await.expect("an open connection");
@@ -176,7 +176,7 @@ async fn admission_decisions_are_logged() {
     assert!(collector.has(&format!("{server_span}: closed")), "{:#?}", collector.lines());
 }
 
-/// The client is notified only that its password was wrong; the server logs the reason.
+/// The client only learns that its password was wrong; the server logs the reason.
 #[tokio::test]
 async fn a_refused_client_is_logged_with_the_reason() {
     let (collector, _guard) = Collector::start();
@@ -189,7 +189,7 @@ async fn a_refused_client_is_logged_with_the_reason() {
     assert!(collector.has(&line), "no {line} in {:#?}", collector.lines());
 }
 
-/// The destination of a datagram may be forged, as with pings, and every send may fail.
+/// The destination of a datagram may be forged, as with pings, so that every send may fail.
 #[tokio::test]
 async fn failed_sends_are_all_counted_and_rarely_logged() {
     const SENDS: usize = 200;

@@ -12,11 +12,11 @@ use super::subject::{Subject, client, join, numbered, server};
 use crate::support::DEADLINE;
 
 by_both_protocols!(
-    a_sink_waits_for_room_and_closing_it_ends_the_stream,
+    a_sink_waits_for_memory_and_closing_it_ends_the_stream,
     a_closed_connection_accepts_no_message
 );
 
-async fn a_sink_waits_for_room_and_closing_it_ends_the_stream<P: Subject>() {
+async fn a_sink_waits_for_memory_and_closing_it_ends_the_stream<P: Subject>() {
     const MESSAGES: usize = 300;
     let server = server::<P>(|_| {}).await;
     let client = client::<P>(|options| {

@@ -17,7 +17,7 @@ const LOCAL: &str = "127.0.0.1:0";
 /// The time after which an unreliable message is considered lost.
 const REPEAT_AFTER: Duration = Duration::from_secs(1);
 
-/// Properties of a protocol that the tests need.
+/// The properties of a protocol that the tests need.
 pub(crate) trait Subject: Protocol {
     /// Reliable, and ordered if the protocol supports it.
     const RELIABLE: Self::Delivery;
@@ -25,21 +25,21 @@ pub(crate) trait Subject: Protocol {
     const IS_ORDERED: bool;
     /// Length of the longest test message in bytes.
     const LARGE: usize;
-    /// Reasons for the end of a connection.
+    /// The disconnect reason if this side closed the connection.
     const LOCAL: Self::DisconnectReason;
     const REMOTE: Self::DisconnectReason;
     const LOST: Self::DisconnectReason;
     const NO_ANSWER: Self::ConnectFailure;
     #[cfg(target_os = "linux")]
     const UNREACHABLE: Self::ConnectFailure;
-    /// The failure of a handshake that was answered but went no further.
+    /// The failure of a handshake that stalled after the server had answered.
     const STUCK: Self::ConnectFailure;
 
-    /// Makes connections open and last although threads are slow.
+    /// Sets long timeouts, so that connections open and last although threads are slow.
     fn be_patient(config: &mut Self::Config);
     /// Sets the time after which a silent peer is lost, or an unresponsive server is given up.
     fn set_timeout(config: &mut Self::Config, timeout: Duration);
-    /// Makes connections open although datagrams are lost.
+    /// Makes the handshake resend lost datagrams.
     fn resend_handshakes(config: &mut Self::Config);
     /// Sets how long a closing connection waits for acknowledgements.
     fn set_close_timeout(config: &mut Self::Config, timeout: Duration);
@@ -179,7 +179,7 @@ pub(crate) async fn client<P: Subject>(change: impl FnOnce(&mut Options<P>)) -> 
     bind(options).await
 }
 
-/// Returns both ends of a new connection.
+/// Opens a connection, and returns both sides of it.
 pub(crate) async fn join<P: Protocol>(
     client: &Endpoint<P>,
     server: &Endpoint<P>,
@@ -189,7 +189,8 @@ pub(crate) async fn join<P: Protocol>(
     (here.expect("a connection"), there.expect("the same connection"))
 }
 
-/// Returns true if no connection holds a block for messages. The addresses that a RakNet endpoint announces take one.
+/// Returns true if no connection holds a block of memory for messages. The addresses that a RakNet endpoint announces
+/// take one block.
 pub(crate) fn has_no_messages<P: Protocol>(endpoint: &Endpoint<P>) -> bool {
     let stats = endpoint.stats();
     stats.blocks - stats.blocks_available == usize::from(P::NAME == RakNet::NAME)

@@ -21,7 +21,7 @@ by_both_protocols!(
 );
 
 async fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
-    // Without the report this would take longer than a test may.
+    // Without the report, the attempt would take longer than a test may.
     let client = client::<P>(|_| {}).await;
     let (_reserved, closed) = closed_port();
     let attempts = async {
@@ -63,7 +63,7 @@ async fn no_attempt_is_made_without_addresses<P: Subject>() {
     assert_eq!(failed, Some(ConnectError::UnassignedAddress));
 }
 
-/// A server vanishes while error reports are enabled for an attempt.
+/// One server vanishes while error reports are enabled for an attempt at another address.
 async fn errors_about_one_peer_do_not_affect_others<P: Subject>() {
     let (vanishing, other) = (server::<P>(|_| {}).await, server::<P>(|_| {}).await);
     let client = client::<P>(|_| {}).await;
@@ -80,7 +80,7 @@ async fn errors_about_one_peer_do_not_affect_others<P: Subject>() {
             tokio::task::yield_now().await;
         }
         receive_all(&there, 1_000, 200).await;
-        // Unreliable messages are lost with their datagrams.
+        // Unreliable messages to the vanished server cause error reports.
         until("something was sent to the server that vanished", || {
             gone.stats().is_some_and(|stats| P::is_waiting(&stats))
         })

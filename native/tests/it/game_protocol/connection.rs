@@ -25,7 +25,7 @@ fn is_no_answer(failure: &DialError) -> bool {
     matches!(failure, DialError::Connect(ConnectError::Failed(ConnectFailure::NoAnswer)))
 }
 
-/// Each attempt uses another port, as an original server requires.
+/// Each attempt uses another port, because an original server ignores a client that retries from the same port.
 #[tokio::test]
 async fn each_attempt_uses_a_fresh_port_if_the_server_is_silent() {
     for timeout in [50, 1_000, 10_000].map(Duration::from_millis) {
@@ -60,7 +60,7 @@ async fn a_connection_keeps_the_socket_that_opened_it() {
     assert_eq!(there.recv().await.unwrap().bytes, b"hello");
 }
 
-/// There is a single attempt from the same port, with the timeout of the configuration.
+/// There is a single attempt, with the timeout of the configuration.
 #[tokio::test]
 async fn a_client_that_retries_uses_one_port() {
     for handshake_timeout in [100, 1_000, 10_000].map(Duration::from_millis) {

@@ -70,7 +70,7 @@ fn a_connection_may_have_its_own_timeout() {
     theirs.shutdown_background();
     assert_eq!(here.set_timeout(Duration::from_millis(200)), Ok(()));
     mine.block_on(async {
-        // It may be lost already.
+        // The connection may already be lost.
         let _ = here.send(b"\x90", Delivery::RELIABLE).await;
         let end = tokio::time::timeout(DEADLINE, here.recv()).await;
         assert!(end.expect("not the configuration's timeout").is_none());
@@ -165,7 +165,7 @@ async fn servers_are_found_by_broadcast() {
     let port = open.local_addr().port();
     let broadcast = SocketAddr::from(([127, 255, 255, 255], port));
     let here = SocketAddr::from(([127, 0, 0, 1], port));
-    // A ping to one server must not consume the pong for the search.
+    // The pong to a ping of one server must not be missing in the search.
     let search = async {
         loop {
             let second = Duration::from_millis(1_100);
@@ -173,7 +173,7 @@ async fn servers_are_found_by_broadcast() {
                 tokio::join!(client.discover(broadcast, PingScope::Any, second), client.ping(here, DEADLINE));
             assert!(one.is_ok());
             let found = found.expect("an open endpoint");
-            // On a busy machine its answer may come after the search.
+            // On a busy machine the pong may arrive after the search.
             if !found.is_empty() {
                 return found;
             }

@@ -1,4 +1,4 @@
-//! The console of the example of that name, while players join and leave.
+//! The console of the example `console`, while players join and leave.
 
 use std::sync::Arc;
 

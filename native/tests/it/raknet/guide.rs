@@ -85,7 +85,7 @@ async fn positions_of_all_players_arrive_alongside_the_chat() {
     let walker = guide_positions::join(&address).await.expect("a place");
     tokio::spawn(guide_positions::walk(walker.clone()));
     let watcher = guide_positions::join(&address).await.expect("a place");
-    // Two players with three bytes each; one of them walks, and the other has not moved.
+    // The positions of two players, with three bytes each: one walks, and the other has not moved.
     let seen = |message: &[u8]| match *message {
         [guide_positions::POSITIONS, _, first, 0, _, second, 0] => Some(first.max(second)),
         _ => None,
@@ -151,7 +151,7 @@ fn the_world_limits_steps_and_passes_the_tag_on() {
     let mut world = World::default();
     let (first, second) = (world.join([0, 0]).expect("a place"), world.join([2, 0]).expect("a place"));
     assert_eq!(world.it(), Some(first));
-    // A large number is no faster, and no player leaves the field.
+    // A large number makes a player no faster, and no player leaves the field.
     world.steer(first, [100, -100]);
     world.steer(second, [-1, 1]);
     let mut tagged = (0..200).filter_map(|_| world.tick());
@@ -185,7 +185,7 @@ fn messages_survive_encoding_and_malformed_ones_are_refused() {
 #[tokio::test]
 async fn a_token_admits_a_user_once() {
     let folder = std::env::temp_dir().join(format!("rakwire-guide-{}", std::process::id()));
-    // A failed run of an earlier process with this number may have left it.
+    // A failed run of an earlier process with this process id may have left the folder behind.
     let _ = std::fs::remove_dir_all(&folder);
     guide_secure::create_keys(&folder).expect("a new folder");
     let options = guide_secure::options(&folder).expect("two keys");

@@ -12,11 +12,11 @@ use super::{endpoint, soon};
 #[expect(dead_code, reason = "the test has no command line")]
 mod either;
 
-/// Binds a server over TCP. UDP gets no answer on its port.
+/// Binds a server over TCP. The UDP socket on the same port never answers.
 async fn without_udp() -> (UdpSocket, tcp::Endpoint) {
     loop {
         let over_tcp = endpoint(tcp::Options::server(1)).await;
-        // Another test may have that port.
+        // Another test may use the UDP port; try again with another one.
         if let Ok(silent) = UdpSocket::bind(over_tcp.local_addr()) {
             return (silent, over_tcp);
         }

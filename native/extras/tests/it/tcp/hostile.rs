@@ -21,7 +21,7 @@ async fn a_header_with_an_excessive_length_ends_the_connection() {
     assert_eq!(soon(socket.read_to_end(&mut bytes)).await.expect("closed"), 0);
 }
 
-/// An allowed length allocates no memory in advance: only received bytes are kept.
+/// An announced length allocates no memory: only received bytes are stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_ends_within_a_message_is_reported_as_a_loss() {
     for written in 1..7 {
@@ -48,7 +48,7 @@ async fn bytes_arrive_one_by_one_and_messages_may_be_empty() {
     assert_eq!(connection.closed_reason(), Some(DisconnectReason::Remote));
 }
 
-/// Empty messages occupy room too, so that a flood of them is stopped like any other.
+/// Each message is charged 64 bytes, so flow control stops a flood of empty messages like any other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_empty_messages_does_not_fill_the_memory() {
     let mut options = Options::server(1);

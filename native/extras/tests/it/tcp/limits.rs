@@ -26,7 +26,7 @@ async fn a_peer_that_does_not_read_blocks_the_sender() {
     let Pair { here, there, .. } = Pair::open(&short_queues()).await;
     let message = [7; 10_000];
     let (mut sent, mut quiet) = (0_u64, 0);
-    // Until the queues at both ends and the buffers of the system are full and stay full.
+    // Send until the queues on both sides and the buffers of the system are full and stay full.
     loop {
         match here.try_send(&message, ORDERED) {
             Ok(_) => sent += 1,
@@ -34,7 +34,7 @@ async fn a_peer_that_does_not_read_blocks_the_sender() {
                 let waiting = tokio::time::timeout(Duration::from_millis(500), here.send(&message, ORDERED));
                 match waiting.await {
                     Ok(result) => result.expect("open"),
-                    // The writing task may have been suspended for a while.
+                    // The writing task may have been suspended; wait for several quiet intervals.
                     Err(_) if quiet == 10 => break,
                     Err(_) => {
                         quiet += 1;
@@ -102,7 +102,7 @@ async fn slots_are_limited_and_reused() {
     let third = client.connect(address).await.expect("open until the server sees it");
     soon(third.closed()).await;
     assert_eq!((server.stats().incoming, server.stats().refused), (2, 1));
-    // An ended connection keeps its slot until the application has accepted it.
+    // A closed connection keeps its slot until the application has accepted it.
     first.disconnect().await;
     let accepted = soon(server.accept()).await.expect("open");
     soon(accepted.closed()).await;
@@ -116,7 +116,7 @@ async fn slots_are_limited_and_reused() {
     assert_eq!(server.try_accept().err(), Some(TryAcceptError::Empty));
 }
 
-/// Neither silence nor part of a message keeps a slot, unless this side has sent something first.
+/// A client that sends nothing, or part of a message, loses its slot, unless the server has sent it a message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_without_a_message_loses_its_slot() {
     let mut options = Options::server(5);
@@ -141,14 +141,14 @@ async fn a_client_without_a_message_loses_its_slot() {
         // A reset because of unread bytes is up to the system, and not tested here.
         let _ = soon(silent.read_to_end(&mut Vec::new())).await;
     }
-    // Their time limits ended before those of the others.
+    // The time limits of the first clients expired earlier.
     assert_eq!((listening.closed_reason(), talked.closed_reason()), (None, None));
     talked.send(b"still here", ORDERED).await.expect("open");
     until("the places are free", || server.stats().incoming == 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn attempts_fail_with_a_reason() {
+async fn tcp_connect_errors_name_the_cause() {
     let client = endpoint(Options::client()).await;
     for unassigned in ["0.0.0.0:80", "127.0.0.1:0"] {
         let address: SocketAddr = unassigned.parse().expect("an address");

@@ -45,7 +45,7 @@ async fn messages_arrive_complete_and_in_order_both_ways() {
     }
 }
 
-/// Sends and receives with code that is the same for both transports.
+/// Sends and receives with the same code over both transports.
 macro_rules! round_trip {
     ($name:ident, $connection:ty) => {
         async fn $name(here: &$connection, there: &$connection) -> Result<(), SendError> {
@@ -78,7 +78,7 @@ async fn udp_and_tcp_have_the_same_methods() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sent_messages_arrive_before_the_end() {
+async fn sent_messages_arrive_before_the_disconnect() {
     let Pair { here, there, .. } = Pair::open(&Options::server(1)).await;
     for number in 0..100_u8 {
         here.send(&[number; 5_000], ORDERED).await.expect("open");
@@ -157,7 +157,7 @@ async fn an_unframed_stream_is_readable_by_a_web_service() {
     assert_eq!(connection.closed_reason(), Some(DisconnectReason::Remote));
 }
 
-/// Ended, full and excluded connections get nothing, and the others get the message.
+/// Connections that are closed, full or excluded do not get the message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broadcast_reaches_all_open_connections_but_one() {
     let server = tcp::Endpoint::bind("127.0.0.1:0", Options::server(4)).await.expect("a free port");

@@ -38,7 +38,7 @@ impl Pair {
     }
 }
 
-/// Returns a connection of ours, and the socket of its peer.
+/// Returns a connection of the library, and the socket of its peer.
 async fn with_socket(options: Options) -> (Endpoint, Connection, TcpStream) {
     let server = endpoint(options).await;
     let (socket, connection) = tokio::join!(TcpStream::connect(server.local_addr()), server.accept());

@@ -14,7 +14,7 @@ const QUESTION: [u8; 2] = [0x85, 1];
 const ANSWER: [u8; 2] = [0x85, 2];
 const ANSWERED: [u8; 2] = [0x90, 1];
 
-/// Asks questions, answers those it receives, and passes each answer to the application.
+/// A plugin that sends questions, answers those it receives, and passes each answer to the application.
 #[derive(Debug, Default)]
 struct Questions {
     unasked: usize,
@@ -22,7 +22,7 @@ struct Questions {
     padding: usize,
     unanswered: usize,
     unannounced: VecDeque<ConnectionId>,
-    /// No question is asked before this time.
+    /// The earliest time of the next question.
     not_before: Option<Instant>,
     /// Messages of the application that begin with this byte are dropped.
     refused: Option<u8>,
@@ -158,9 +158,9 @@ async fn plugin_messages_and_application_messages_are_separated() {
     assert_eq!(client.with(|plugin| plugin.ended.clone()), [DisconnectReason::Local]);
 }
 
-/// Messages that a plugin cannot send wait until there is room.
+/// Messages that a plugin cannot send stay in the plugin until the send queue has space.
 #[tokio::test]
-async fn a_plugin_waits_for_room() {
+async fn a_blocked_plugin_sends_when_the_queue_has_space() {
     let mut options = Options::server(1);
     (options.max_message, options.send_queue, options.receive_queue) = (50_000, 100_000, 100_000);
     let Pair { here, there, .. } = Pair::open(&options).await;
@@ -175,7 +175,7 @@ async fn a_plugin_waits_for_room() {
     assert_eq!(soon(answering).await.expect("no panic"), 0);
 }
 
-/// Never has room for its messages, and counts how often it is asked to send.
+/// A plugin that can never send its messages, and counts how often `update` is called.
 #[derive(Debug)]
 struct Full {
     asked: u128,
@@ -206,9 +206,9 @@ impl Plugin<RakNet> for Full {
     }
 }
 
-/// A flood of messages does not make a plugin without room retry for each of them.
+/// A flood of received messages does not call a blocked plugin once per message.
 #[tokio::test]
-async fn a_plugin_without_room_is_polled_at_intervals() {
+async fn a_blocked_plugin_is_polled_at_intervals() {
     let mut options = Options::server(1);
     (options.send_queue, options.receive_queue) = (100_000, 100_000);
     let Pair { here, there, .. } = Pair::open(&options).await;
@@ -223,11 +223,11 @@ async fn a_plugin_without_room_is_polled_at_intervals() {
     let (message, ()) = soon(async { tokio::join!(full.recv(), flood) }).await;
     let asked = full.with(|plugin| plugin.asked);
     assert_eq!(message.expect("open").bytes, b"\x86");
-    // Every 5 ms, however long the messages took.
+    // The plugin is called every 5 ms, however long the messages took.
     assert!(asked <= 1 + start.elapsed().as_millis() / 5, "{asked} times");
 }
 
-/// Only messages for another connection, or for none, are lost.
+/// Only messages for another connection, or for no connection, are lost.
 #[tokio::test]
 async fn messages_queued_behind_a_misaddressed_one_arrive() {
     let Pair { here, there: _there, .. } = Pair::open(&Options::server(1)).await;
@@ -236,9 +236,9 @@ async fn messages_queued_behind_a_misaddressed_one_arrive() {
     assert_eq!(soon(client.recv()).await.expect("open").bytes, ANSWERED);
 }
 
-/// It acts without messages, and whether or not the application makes changes.
+/// The plugin runs without received messages, whether or not the application changes it.
 #[tokio::test]
-async fn a_plugin_acts_at_its_time() {
+async fn a_plugin_runs_at_its_deadline() {
     let Pair { here, there, .. } = Pair::open(&Options::server(1)).await;
     let not_before = Some(Instant::ZERO + Duration::from_millis(30));
     let plugin = Questions { unasked: 1, not_before, ..Questions::default() };

@@ -71,7 +71,7 @@ async fn an_untrusted_server_is_refused() {
     assert_eq!(server.try_accept().err(), Some(rakwire_extras::tcp::TryAcceptError::Empty));
 }
 
-/// A client without TLS and a silent one keep their slots only until the handshake timeout.
+/// A client without TLS and a silent client keep their slots only until the handshake timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_without_a_handshake_loses_its_slot() {
     let (mut options, _) = options();
@@ -88,7 +88,7 @@ async fn a_client_without_a_handshake_loses_its_slot() {
     assert_eq!(server.stats().handshakes_failed, 2);
 }
 
-/// Without the TLS close alert, an attacker on the path may have cut the stream.
+/// Without a TLS close alert, an attacker on the path may have truncated the stream.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_truncated_tls_stream_is_a_loss() {
     let (options, config) = options();
