@@ -1,5 +1,5 @@
-//! An endpoint that issues tokens for a relay. A game's own backend would do the same after it has authenticated the
-//! player.
+//! An endpoint that issues tokens for a relay. A game's backend would issue them in the same way, after it has
+//! authenticated the player.
 //!
 //! ```sh
 //! rakwire-relay keygen --out token.key
@@ -7,7 +7,7 @@
 //! rakwire-relay --token-key token.key.pub ...
 //! ```
 //!
-//! A client then fetches `http://127.0.0.1:8090/token` and connects with the token in the answer.
+//! A client then fetches `http://127.0.0.1:8090/token`, and connects with the token in the response.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use axum::routing::get;
 use rakwire_relay::token::{Claims, SigningKey};
 use tokio::net::TcpListener;
 
-/// For how long a token admits: a client connects immediately.
+/// Validity period of a token; short, because a client connects immediately.
 const LIFETIME: Duration = Duration::from_secs(60);
 
 struct Issuer {
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A token that works for a short time and only from the address that asked for it.
+/// Issues a token that is valid for a short time, and only for the address that requested it.
 async fn issue_token(
     State(issuer): State<Arc<Issuer>>,
     ConnectInfo(client): ConnectInfo<SocketAddr>,
@@ -54,7 +54,7 @@ async fn issue_token(
 
 fn issue(issuer: &Issuer, client: SocketAddr) -> Result<String, Box<dyn Error>> {
     let mut claims = Claims::new(&issuer.target, SystemTime::now() + LIFETIME)?;
-    // Leave it out where clients reach the relay by another address, such as by IPv4 here and by IPv6 there.
+    // Omit this claim if clients may reach the relay from another address, such as over IPv4 here and over IPv6 there.
     claims.addr = Some(client.ip().to_canonical().into());
     Ok(issuer.key.sign(&claims)?)
 }

@@ -1,8 +1,8 @@
 //! Names and addresses in the configuration: names of targets, addresses of game servers, and addresses to listen on.
 //!
 //! A relay is a way into its own network. Addresses that no game server can have, and metadata services that hand out
-//! machine credentials, are refused regardless of the configuration. Addresses of the private network require a
-//! configuration that asks for them.
+//! machine credentials, are refused regardless of the configuration. Addresses of a private network must be permitted
+//! by the configuration.
 
 use std::fmt;
 use std::io;
@@ -153,25 +153,25 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The class of an address from the view of a relay.
+/// The class of an address as seen from the relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AddressClass {
-    /// Any other machine.
+    /// An address of any other machine.
     Public,
-    /// This machine or its network.
+    /// An address of this machine or its network.
     Private,
-    /// Never the address of a game server.
+    /// An address that no game server can have.
     Refused,
 }
 
-/// Why no address of a host can be used.
+/// The reason why no address of a host can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// The name has no address.
+    /// The name resolves to no address.
     #[error("has no address: check the host")]
     NotFound,
-    /// Unspecified, broadcast, multicast, link-local, reserved, or the address of a metadata service.
+    /// The address is unspecified, broadcast, multicast, link-local or reserved, or that of a metadata service.
     #[error(
         "is not a unicast address that a game server can have (unspecified, multicast, broadcast, link-local and \
          cloud-metadata addresses are refused): use the address of the game server"
@@ -182,7 +182,7 @@ pub enum AddressError {
         "resolves to a loopback or private address: write the address as a number, or set allow_private of the target to true"
     )]
     Private,
-    /// Not in 127.0.0.0/8, as required for a pool with one source address per client.
+    /// The address is outside of 127.0.0.0/8, which a pool with one source address per client requires.
     #[error(
         "is not in 127.0.0.0/8: source = loopback-pool is for a game server on this machine, so leave it out or use an address \
          as 127.0.0.1"
@@ -264,7 +264,7 @@ fn classify_v6(ip: Ipv6Addr) -> AddressClass {
 /// The IPv4 address embedded in an IPv6 address.
 enum Embedded {
     Address(Ipv4Addr),
-    /// There is one, but its position depends on the network.
+    /// There is an embedded address, but its position depends on the network.
     Unknown,
 }
 

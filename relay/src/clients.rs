@@ -15,7 +15,7 @@ use crate::directory::table;
 pub struct ClientList {
     /// The clients.
     pub clients: Vec<ClientEntry>,
-    /// How many more there are than one answer has.
+    /// The number of clients omitted because a response has at most 10,000.
     pub left_out: usize,
 }
 
@@ -31,9 +31,9 @@ pub struct ClientEntry {
     pub target: String,
     /// The transport: `websocket`, `webtransport`, `webrtc` or `udp`.
     pub transport: String,
-    /// True if the connection is lost and the flow waits for the client.
+    /// True if the connection is lost and the flow waits for the client to return.
     pub is_away: bool,
-    /// The age of the flow.
+    /// The age of the flow in seconds.
     pub seconds: u64,
     /// Payload bytes sent to the game server.
     pub bytes_to_server: u64,
@@ -59,7 +59,7 @@ pub struct BanEntry {
     pub seconds_left: Option<u64>,
 }
 
-/// The number of flows that a command has ended: the response to `POST /kick` and `POST /ban`.
+/// The number of flows ended by a command: the response to `POST /kick` and `POST /ban`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EndedFlows {

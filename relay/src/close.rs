@@ -1,4 +1,4 @@
-//! Why a client's connection ends: the WebSocket close code and its text.
+//! The reasons for closing a client's connection: the WebSocket close code and its text.
 
 use rakwire_udp::printable;
 
@@ -8,14 +8,15 @@ use crate::flow::FlowEnd;
 /// A control frame has at most 125 bytes, two of which hold the code (RFC 6455 section 5.5).
 const TEXT_MAX: usize = 123;
 
-/// The text of close code 4403 for banned addresses. rakwire's clients recognize it, to tell a ban from a refused
-/// origin.
+/// The text of close code 4403 for banned addresses. rakwire's clients recognize it, to distinguish a ban from a
+/// refused origin.
 pub(crate) const BANNED: &str = "this address is banned";
 
-/// The number of bytes of an unknown name that are echoed to the client, so that the rest of the text fits.
+/// The number of bytes of an unknown name that are echoed to the client. The limit leaves space for the rest of the
+/// text.
 const ECHO_MAX: usize = 40;
 
-/// Why a connection of a client ended.
+/// The reason why a client's connection was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CloseReason {
     MissingTarget,
@@ -29,16 +30,16 @@ pub(crate) enum CloseReason {
     /// The UDP socket cannot be opened.
     NoSocket,
     Flow(FlowEnd),
-    /// The client returned on another connection, and this one is no longer needed.
+    /// The client resumed its flow on another connection, so this one is closed.
     Resumed,
     TokenRefused(&'static str),
     AddressLimit(&'static str),
-    /// The client may not connect, regardless of its request.
+    /// The client may not connect, whatever it requests.
     Forbidden(&'static str),
 }
 
 counted! {
-    /// The kinds of ends that are counted.
+    /// The kinds of closes that are counted.
     pub enum CloseKind {
         /// The request named no target (4400).
         MissingTarget,
@@ -75,7 +76,7 @@ counted! {
         WrongProtocol,
         /// The client closed the WebSocket.
         ClientClosed,
-        /// The connection of the client ended without a close.
+        /// The client's connection was lost without a close.
         ClientVanished,
         /// The client resumed its flow on another connection before this one was lost (4409).
         Resumed,
@@ -109,7 +110,7 @@ impl CloseKind {
 }
 
 impl CloseReason {
-    /// Returns the kind under which this end is counted.
+    /// Returns the kind as which this close is counted.
     pub(crate) const fn kind(&self) -> CloseKind {
         match self {
             Self::MissingTarget => CloseKind::MissingTarget,
@@ -124,7 +125,7 @@ impl CloseReason {
         }
     }
 
-    /// Returns the reason as one of few texts, independent of the request.
+    /// Returns the reason as one of a few fixed texts, which contain nothing of the request.
     pub(crate) const fn class(&self) -> &'static str {
         match self {
             Self::TokenRefused(text) | Self::AddressLimit(text) | Self::Forbidden(text) => text,

@@ -30,10 +30,10 @@ use crate::args::{
     KeygenArgs, KickArgs, Kicked, ListArgs, ReloadArgs, SocketArgs, TokenArgs, UnbanArgs,
 };
 
-/// Why a command failed, in one line.
+/// The reason why a command failed, as one line.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The operator has to change something.
+    /// The operator has to change a setting.
     Misconfigured(String),
     /// Any other failure.
     Failed(String),
@@ -59,7 +59,7 @@ pub(crate) fn check(args: &ConfigArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Failed(error.to_string()))?;
     let checked = runtime.block_on(Relay::check(&loaded.config));
-    // Dropping the runtime would wait for lookups that the resolver does not answer.
+    // Dropping the runtime would wait for name lookups that never complete.
     runtime.shutdown_background();
     checked.map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
     let targets: Vec<&str> = loaded.config.targets.keys().map(|name| name.as_str()).collect();
@@ -120,7 +120,7 @@ fn public_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes a file that must not exist yet, so that a second call cannot overwrite a key.
+/// Writes a new file. The file must not exist, so that a second call cannot overwrite a key.
 fn write_new(path: &Path, made: io::Result<File>, text: &str) -> Result<(), Failure> {
     made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
         let path = path.display();
@@ -170,7 +170,7 @@ const LEVELS: &str = "RUST_LOG";
 pub(crate) fn run(args: ConfigArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().map_err(failed)?;
     let ended = runtime.block_on(serve(args));
-    // Dropping the runtime would wait for lookups that the resolver does not answer.
+    // Dropping the runtime would wait for name lookups that never complete.
     runtime.shutdown_background();
     ended
 }
@@ -187,7 +187,7 @@ async fn serve(args: ConfigArgs) -> Result<(), Failure> {
     let bound = Relay::bind_on(loaded.config.clone(), inherited).await;
     let relay = bound.map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
     let reloader = relay.reloader(move || args.load());
-    // Signals are handled before the relay announces its address, so that a signal after that line is not lost.
+    // Signals are handled before the relay prints its address, so that a signal sent after that line is not lost.
     let mut signals = Signals::new().map_err(failed)?;
     reload_at_hangups(reloader).map_err(failed)?;
     let pid_file = loaded.config.pid_file.clone().map(PidFile::write).transpose();
@@ -199,7 +199,7 @@ async fn serve(args: ConfigArgs) -> Result<(), Failure> {
     let shutdown = async move {
         match signals.next().await {
             End::Now => stopper.stop(),
-            // A second signal ends the wait for clients.
+            // A second signal ends the drain.
             End::Drain => drop(tokio::spawn(async move {
                 signals.next().await;
                 stopper.stop();
@@ -240,8 +240,8 @@ fn with_levels(config: &LogConfig, levels: Option<String>) -> LogConfig {
     config
 }
 
-/// Raises the file descriptor limit to the maximum that the system allows: each client needs two, and the default suits
-/// other programs.
+/// Raises the file descriptor limit to the maximum that the system allows. Each client needs two descriptors, which the
+/// default does not provide for many clients.
 fn raise_file_limit() {
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
         warn!(%error, "cannot raise the limit of file descriptors");
@@ -297,16 +297,17 @@ fn failure(error: DiscoveryError) -> Failure {
     }
 }
 
-/// The way in which the relay ends.
+/// The way in which the relay shuts down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// Immediately, after Ctrl-C.
     Now,
-    /// After the drain time for clients, on SIGTERM.
+    /// After the drain time, on SIGTERM.
     Drain,
 }
 
-/// The signals that end the relay. They are caught from the creation on, not only while awaited.
+/// The signals that shut the relay down. They are caught from the creation of this value on, not only while it is
+/// awaited.
 #[cfg(unix)]
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -329,7 +330,8 @@ impl Signals {
     }
 }
 
-/// The signals that end the relay. They are caught from the creation on, not only while awaited.
+/// The signals that shut the relay down. They are caught from the creation of this value on, not only while it is
+/// awaited.
 #[cfg(windows)]
 struct Signals(tokio::signal::windows::CtrlC);
 
@@ -365,7 +367,7 @@ fn reload_at_hangups(reloader: Reloader) -> io::Result<()> {
     Ok(())
 }
 
-/// Windows has no such signal.
+/// Does nothing: Windows has no such signal.
 #[cfg(windows)]
 fn reload_at_hangups(_: Reloader) -> io::Result<()> {
     Ok(())
@@ -395,7 +397,7 @@ pub(crate) fn kick(args: &KickArgs) -> Result<(), Failure> {
 }
 
 pub(crate) fn ban(args: &BanArgs) -> Result<(), Failure> {
-    // Rounded up to whole seconds: a ban of zero seconds would do nothing.
+    // Rounded up to whole seconds: a ban of zero seconds would have no effect.
     let seconds = args.duration.map(|duration| duration.as_secs() + u64::from(duration.subsec_nanos() > 0));
     let order = json!({ "network": args.network.to_string(), "seconds": seconds });
     let answer = request(&args.socket, "POST", "/ban", &order.to_string())?;
@@ -410,7 +412,7 @@ pub(crate) fn unban(args: &UnbanArgs) -> Result<(), Failure> {
     print_out(&format!("lifted the ban of {}\n", args.network))
 }
 
-/// Prints an answer as JSON, or formatted for people.
+/// Prints a response as JSON, or formatted for people.
 fn print_answer<T: DeserializeOwned>(
     answer: &str,
     as_json: bool,
@@ -460,7 +462,7 @@ fn request(_: &SocketArgs, _: &str, _: &str, _: &str) -> Result<String, Failure>
 fn exchange(socket: &Path, method: &str, path: &str, body: &str) -> io::Result<String> {
     use std::os::unix::net::UnixStream;
 
-    /// More bytes than the longest client list.
+    /// An upper limit for the response, above the longest client list.
     const ANSWER_MAX: u64 = 16 * 1024 * 1024;
 
     let mut stream = UnixStream::connect(socket)?;
@@ -519,7 +521,7 @@ fn post(address: SocketAddr) -> io::Result<String> {
         "POST /reload HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     )?;
     let mut answer = String::new();
-    // The response is one line; anything longer comes from another program.
+    // The response is one line. A longer one comes from another program.
     stream.take(64 * 1024).read_to_string(&mut answer)?;
     Ok(answer)
 }

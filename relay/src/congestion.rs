@@ -1,8 +1,8 @@
-//! Congestion control of the data that the relay sends to pages.
+//! Congestion control of datagrams that the relay sends to pages by QUIC.
 //!
-//! The inner protocol has its own congestion control, and distinguishes random losses from congestion. A carrier that
-//! halves its window at each loss would throttle it, so QUIC uses RakNet's delay-based window here
-//! (`docs/congestion.md`).
+//! The game protocol inside has its own congestion control, which distinguishes random loss from congestion. A QUIC
+//! controller that halves its window at each loss would throttle it. QUIC therefore uses RakNet's delay-based window
+//! here (`docs/congestion.md`).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use quinn::congestion::{Controller, ControllerFactory};
 use quinn_proto::RttEstimator;
 use rakwire::raknet::{PathSample, PathWindow};
 
-/// The maximum window, regardless of acknowledgements: 80 Mbit/s at a round trip of 200 ms. It also bounds the packets
-/// that QUIC remembers for it.
+/// The maximum congestion window in bytes: 80 Mbit/s at a round-trip time of 200 ms. It also bounds the packets that
+/// QUIC has to track.
 const WINDOW_MAX: u32 = 2 * 1024 * 1024;
 
 /// Builds the controller of each connection.
@@ -31,7 +31,7 @@ impl ControllerFactory for QuicCongestionConfig {
     }
 }
 
-/// The packets of the acknowledgement being read.
+/// The packets acknowledged by the current ACK frame.
 #[derive(Debug, Clone, Copy)]
 struct Acknowledged {
     bytes: u64,
@@ -71,7 +71,7 @@ impl Controller for QuicCongestion {
             bytes: saturated(acknowledged.bytes),
             in_flight: saturated(in_flight.saturating_add(acknowledged.bytes)),
             newest,
-            // A new path has sent nothing when packets of the previous path are acknowledged.
+            // A new path has sent nothing yet when packets of the previous path are acknowledged.
             next: self.next.max(newest.saturating_add(1)),
         });
     }
@@ -124,7 +124,7 @@ impl Epoch {
         Self(epoch)
     }
 
-    /// Converts an instant; instants before the epoch count as the epoch.
+    /// Converts an instant; an earlier one than the epoch becomes the epoch.
     fn convert(self, instant: Instant) -> rakwire::Instant {
         let elapsed = instant.saturating_duration_since(self.0).as_micros();
         rakwire::Instant::from_micros(u64::try_from(elapsed).unwrap_or(u64::MAX))
@@ -161,14 +161,14 @@ pub(crate) mod tests {
 
     const RATE: u64 = 20_000_000;
 
-    /// One end of a connection. A server always has data to send.
+    /// One endpoint of a connection. A server always has data to send.
     struct Quic {
         endpoint: Endpoint,
         connection: Option<(ConnectionHandle, Connection)>,
         /// The instant of the simulator's time zero.
         epoch: Instant,
         peer: SocketAddr,
-        /// The start time of a client, and its configuration.
+        /// The start time and the configuration of a client.
         starts: Option<(rakwire::Instant, ClientConfig)>,
         outgoing: VecDeque<Vec<u8>>,
         deadline: Option<rakwire::Instant>,
@@ -182,7 +182,7 @@ pub(crate) mod tests {
             self.epoch + Duration::from_micros(now.as_micros())
         }
 
-        /// Exchanges pending data between the parts.
+        /// Passes pending data between the layers.
         fn drive(&mut self, now: Instant) {
             let Some((handle, connection)) = &mut self.connection else { return };
             while let Some(event) = connection.poll_endpoint_events() {
@@ -286,7 +286,7 @@ pub(crate) mod tests {
         (server, client)
     }
 
-    /// Flows over one bottleneck, from servers to clients.
+    /// Flows that share one bottleneck, each from a server to a client.
     struct Race {
         net: Dumbbell<Quic, Quic>,
         start: rakwire::Instant,
@@ -329,7 +329,7 @@ pub(crate) mod tests {
             }
         }
 
-        /// Returns Mbit/s of each flow from 3 s on, and the mean queueing delay in milliseconds.
+        /// Returns the rate of each flow in Mbit/s from 3 s on, and the mean queueing delay in milliseconds.
         fn run(&mut self, time: Duration) -> (Vec<f64>, f64) {
             self.until(Duration::from_secs(3));
             let arrived =
@@ -381,7 +381,7 @@ pub(crate) mod tests {
         assert!(ours > 0.75 * single(Kind::DelayBased, 0.0), "{ours:.2} Mbit/s");
     }
 
-    /// The flow joins a path that another flow has filled.
+    /// The delay-based flow starts on a path that another flow has already filled.
     #[test]
     fn a_flow_shares_a_path_with_loss_based_flows() {
         for other in [Kind::NewReno, Kind::Cubic] {
@@ -420,7 +420,7 @@ pub(crate) mod tests {
         assert_eq!(largest, u64::from(WINDOW_MAX));
     }
 
-    /// quinn reports the mark as congestion without lost bytes.
+    /// quinn reports an ECN mark as congestion without lost bytes.
     #[test]
     fn an_ecn_mark_shrinks_the_window_but_a_single_loss_does_not() {
         let start = Instant::now();

@@ -8,11 +8,11 @@ use crate::addresses::TargetName;
 use crate::close::CloseKind;
 use crate::flow::{Counter, DropReason, TargetCounters, TargetSnapshot, Traffic, Unreachable};
 
-/// Counts since the start, in total and by target.
+/// The counters of a relay since its start, in total and by target.
 #[derive(Debug, Default)]
 pub struct Counters {
     targets: RwLock<BTreeMap<TargetName, Arc<TargetCounters>>>,
-    /// The counts of removed targets, so that sums never fall.
+    /// The counts of removed targets, which keep the totals from decreasing.
     gone: Mutex<TargetSnapshot>,
     pub(crate) origins_refused: Counter,
     pub(crate) bans_refused: Counter,
@@ -31,7 +31,7 @@ pub struct Counters {
     pub(crate) kicked: Counter,
     pub(crate) ended_by_bans: Counter,
     closes: [Counter; CloseKind::ALL.len()],
-    /// Client connections by transport: opened, and ended.
+    /// Client connections by transport: opened, and closed.
     transports: [(Counter, Counter); TransportKind::ALL.len()],
 }
 
@@ -87,7 +87,7 @@ impl Counters {
             ended_by_bans: self.ended_by_bans.get(),
             closes: self.closes.each_ref().map(Counter::get),
             transports: self.transports.each_ref().map(|(opened, ended)| {
-                // Read first, so that ended never exceeds opened.
+                // The number of closed connections is read first, so that it never exceeds the number of opened ones.
                 let ended = ended.get();
                 TransportSnapshot { open: opened.get() - ended, opened: opened.get() }
             }),
@@ -107,11 +107,11 @@ impl Counters {
         Arc::clone(targets.entry(name.clone()).or_default())
     }
 
-    /// Forgets the counters of removed targets that have no flow.
+    /// Removes the counters of targets that were removed and have no flow.
     pub(crate) fn retain(&self, mut is_there: impl FnMut(&TargetName) -> bool) {
         let mut targets = self.targets.write().unwrap_or_else(PoisonError::into_inner);
         targets.retain(|name, counters| {
-            // A flow holds its counters. The map is locked, so that no flow begins in between.
+            // A flow holds a reference to its counters. The lock on the map prevents a flow from beginning in between.
             if is_there(name) || Arc::strong_count(counters) > 1 {
                 return true;
             }
@@ -152,10 +152,10 @@ pub struct Snapshot {
     pub origins_refused: u64,
     /// Connections and requests of banned addresses.
     pub bans_refused: u64,
-    /// Connections over TCP, WebTransport and data channels closed immediately because of
-    /// [`Limits::max_connections`](crate::Limits::max_connections), or because of the limits of their address.
+    /// Connections over TCP, WebTransport and data channels closed immediately, because of
+    /// [`Limits::max_connections`](crate::Limits::max_connections) or of the limits of their address.
     pub connections_refused: u64,
-    /// List requests refused because of their address's rate.
+    /// Requests for the server list refused because of their address's rate.
     pub requests_refused: u64,
     /// TCP connections closed because they did not complete a request header in time.
     pub headers_timed_out: u64,
@@ -170,17 +170,17 @@ pub struct Snapshot {
     pub proxy_headers_refused: u64,
     /// TCP connections closed because their peer did not read.
     pub stalled: u64,
-    /// How often a new server was announced.
+    /// Number of times that a new server was announced.
     pub servers_arrived: u64,
-    /// How often the announcement of a server was withdrawn, expired or became unusable.
+    /// Number of times that an announcement was withdrawn, expired or became unusable.
     pub servers_departed: u64,
     /// Server announcements that were unusable because of their content or address.
     pub announcements_refused: u64,
     /// Failed reads of the server store: it was unreachable, refused the request, or returned too much data.
     pub store_failures: u64,
-    /// Flows that the operator ended.
+    /// Flows ended by an operator.
     pub kicked: u64,
-    /// Flows ended by a ban of the operator.
+    /// Flows ended by an operator's ban.
     pub ended_by_bans: u64,
     closes: [u64; CloseKind::ALL.len()],
     transports: [TransportSnapshot; TransportKind::ALL.len()],
@@ -195,13 +195,13 @@ impl Snapshot {
         self.all.drops(reason)
     }
 
-    /// Returns how often the network or this machine reported a game server as unreachable for `reason`.
+    /// Returns the number of reports by the network or this machine that a game server is unreachable for `reason`.
     #[must_use]
     pub const fn unreachable(&self, reason: Unreachable) -> u64 {
         self.all.unreachable(reason)
     }
 
-    /// Returns the client connections and rejected requests that ended with `kind`.
+    /// Returns the number of client connections and rejected requests that were closed with `kind`.
     #[must_use]
     pub const fn closes(&self, kind: CloseKind) -> u64 {
         self.closes[kind as usize]

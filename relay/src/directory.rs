@@ -25,7 +25,7 @@ pub struct ServerEntry {
     pub name: String,
     /// The protocol of the server.
     pub kind: ProtocolKind,
-    /// True if the server answers pings; none for a protocol without pings.
+    /// True if the server answers pings, `None` for a protocol without pings.
     pub online: Option<bool>,
     /// The time between the relay's ping and the pong, in milliseconds.
     pub latency_ms: Option<f64>,
@@ -139,10 +139,10 @@ pub(crate) mod fetch {
     /// The timeout of each step: connecting, and each read of the response.
     const TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// More bytes than the longest list.
+    /// An upper limit for the response, above the longest list.
     const LONGEST: u64 = 4 * 1024 * 1024;
 
-    /// Why the list could not be fetched.
+    /// The reason why the list could not be fetched.
     #[derive(Debug, Error)]
     #[non_exhaustive]
     pub enum FetchError {
@@ -160,7 +160,7 @@ pub(crate) mod fetch {
         Unexpected,
     }
 
-    /// The location of a relay.
+    /// The parts of a relay's URL.
     #[derive(Debug, PartialEq, Eq)]
     struct RelayUrl<'a> {
         has_tls: bool,
@@ -194,12 +194,13 @@ pub(crate) mod fetch {
     /// Fetches `GET /servers.json` of the relay at `url`, such as `https://relay.example.org` or
     /// `http://127.0.0.1:8080`.
     ///
-    /// Returns the JSON text, which can be parsed as a [`ServerList`](crate::directory::ServerList). Blocks for a few
-    /// seconds at most while the relay sends nothing. With https the certificate must be trusted by this system.
+    /// Returns the JSON text, which can be parsed as a [`ServerList`](crate::directory::ServerList). The call blocks,
+    /// for at most a few seconds while the relay sends nothing. For https, the system must trust the relay's
+    /// certificate.
     ///
     /// # Errors
     ///
-    /// If the URL has another form, the relay does not answer, or the response is not the list.
+    /// If the URL has another form, the relay does not answer, or the response is no server list.
     pub fn fetch_server_list(url: &str) -> Result<String, FetchError> {
         let relay = RelayUrl::parse(url).ok_or(FetchError::Url)?;
         let (host, port) = relay.host_and_port();
@@ -217,7 +218,7 @@ pub(crate) mod fetch {
         if is_found { Ok(body.to_owned()) } else { Err(FetchError::Unexpected) }
     }
 
-    /// Connects to the first address of the host that answers.
+    /// Connects to the first address of the host that accepts the connection.
     fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
         let mut result = Err(io::Error::other("the host has no address"));
         for address in (host, port).to_socket_addrs()? {

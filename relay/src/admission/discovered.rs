@@ -1,4 +1,4 @@
-//! The addresses of announced servers.
+//! Resolution of the addresses of announced servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::discovery::Announcement;
 
 const FORBIDDEN: &str = "it is neither public nor in a network of discovery.networks";
 
-/// The timeout of a lookup. A server is not offered until its lookup succeeds.
+/// The timeout of a name lookup. A server is not offered to clients until its lookup succeeds.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The maximum number of addresses logged per read of the store.
@@ -25,24 +25,24 @@ const LINES_MAX: usize = 20;
 /// The maximum number of concurrent lookups.
 const LOOKUPS_MAX: usize = 16;
 
-/// How long the result of a lookup is cached.
+/// How long a lookup result is cached.
 const KEPT: Duration = Duration::from_secs(30);
 
 /// The addresses of a name.
 type Found = Vec<SocketAddr>;
 
-/// Resolves announced servers, and caches the results for a while.
+/// Resolves the names of announced servers, and caches the results for [`KEPT`].
 #[derive(Debug, Default)]
 pub(crate) struct DiscoveredNames {
     /// Results by name, each with its time.
     known: BTreeMap<String, (Instant, Found)>,
-    /// Servers with addresses that were not allowed the last time.
+    /// Servers whose addresses were not allowed in the last lookup.
     forbidden: BTreeSet<TargetName>,
 }
 
 impl DiscoveredNames {
-    /// Resolves announced servers, and returns the number of addresses that are newly not allowed. Writers of the store
-    /// are not fully trusted: an address must be public, or in one of `networks`.
+    /// Resolves announced servers, and returns the number of addresses that have become forbidden since the last call.
+    /// Writers of the store are not fully trusted: an address must be public, or in one of `networks`.
     pub(crate) async fn resolve(
         &mut self,
         found: BTreeMap<TargetName, Announcement>,
@@ -148,7 +148,7 @@ mod tests {
         };
         let start = Instant::now();
         names.look_up_all(addresses(), find).await;
-        // Three rounds of names that resolve, and the one that does not.
+        // Three rounds of lookups that succeed, and one that does not.
         assert!(start.elapsed() <= 3 * LOOKUP_TIMEOUT, "{:?}", start.elapsed());
         assert_eq!(names.known.values().filter(|(_, found)| found.len() == 1).count(), 39);
         names.look_up_all(addresses(), find).await;
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(resolved("10.0.0.7:1", &["10.0.0.0/8"]).await, "10.0.0.7:1".parse().ok());
         assert_eq!(resolved("[::ffff:10.0.0.7]:1", &["10.0.0.0/8"]).await, "10.0.0.7:1".parse().ok());
         assert_eq!(resolved("127.0.0.1:1", &["10.0.0.0/8"]).await, None);
-        // Refused even if `networks` contains them.
+        // These addresses are refused even if `networks` contains them.
         for refused in ["169.254.169.254:1", "224.0.0.1:1", "0.0.0.0:1", "[::ffff:169.254.169.254]:1"] {
             assert_eq!(resolved(refused, &["0.0.0.0/0", "::/0"]).await, None, "{refused}");
         }

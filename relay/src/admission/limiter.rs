@@ -1,5 +1,4 @@
-//! The shares of addresses: how many clients or connections one address and one prefix may have, and the rate of new
-//! ones.
+//! Limits per address and per prefix: the number of clients or connections, and the rate of new ones.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,42 +18,45 @@ use tokio::sync::Notify;
 
 use crate::config::AddressLimits;
 
-/// A host owns at least an IPv6 /64 (RFC 4291 section 2.5.1), and can change addresses inside it at will.
+/// The prefix length that counts as one IPv6 address. A host owns at least a /64 (RFC 4291 section 2.5.1), and can
+/// change addresses inside it at will.
 const ADDRESS_V6: u8 = 64;
 
-/// A provider commonly assigns at least an IPv6 /56 to a customer (RIPE-690 section 4.2).
+/// The prefix length that counts as one customer. A provider commonly assigns at least an IPv6 /56 (RIPE-690 section
+/// 4.2).
 const PREFIX_V6: u8 = 56;
 
 /// The smallest IPv4 network that is routed on its own.
 const PREFIX_V4: u8 = 24;
 
-/// The number of remembered rates of addresses or prefixes.
+/// Maximum number of addresses or prefixes with a recorded rate.
 const KEYS_MAX: usize = 100_000;
 
-/// The minimum time between two searches for addresses to forget.
+/// The minimum time between two searches for expired entries.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The rate shared by all addresses that cannot be remembered for lack of room, as a multiple of one network's rate.
+/// The rate shared by all addresses beyond [`KEYS_MAX`], as a multiple of one network's rate.
 const OVERFLOW_SHARES: u32 = 16;
 
 /// The limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Excess {
-    /// The total.
+    /// The total number of slots.
     Total,
-    /// The number for one address.
+    /// The number of clients or connections of one address.
     Address,
-    /// The number for one prefix.
+    /// The number of clients or connections of one prefix.
     Prefix,
-    /// The rate for one address or prefix.
+    /// The rate of one address or prefix.
     Rate,
 }
 
-/// Addresses without their own limits.
+/// Addresses that the limits per address and prefix do not apply to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Exempt {
     pub(crate) networks: Vec<IpNet>,
-    /// Trusted proxies. Such an address as a client represents any client that its proxy does not name.
+    /// Trusted proxies, which are never exempt. A request with such an address comes from any client that the proxy
+    /// does not name.
     pub(crate) proxies: Vec<IpNet>,
 }
 
@@ -77,7 +79,7 @@ pub(crate) struct AddressLimiter {
     taken: Arc<Taken>,
 }
 
-/// The slots that are taken.
+/// The slots in use, and the notification of tasks that wait for one.
 #[derive(Debug, Default)]
 struct Taken {
     counts: Mutex<Counts>,
@@ -88,13 +90,13 @@ struct Taken {
 #[derive(Debug, Default)]
 struct Counts {
     total: usize,
-    /// Claimed slots that will become free later.
+    /// Slots that are claimed and will become free later.
     claimed: usize,
     by_network: HashMap<IpNet, u32>,
 }
 
-/// The share of an address and prefix that one client or connection holds, with its slot if it has one. Released on
-/// drop.
+/// The share of the limits that one client or connection holds for its address and prefix, with its slot if it has one.
+/// Released on drop.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Share {
@@ -107,7 +109,7 @@ pub(crate) struct Share {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
     None,
-    /// Waits for the next free slot that no other share has claimed before.
+    /// The share waits for the next free slot that was not claimed earlier.
     Claimed,
     Taken,
 }
@@ -124,7 +126,8 @@ impl AddressLimiter {
         }
     }
 
-    /// Creates a limiter with other limits for the same clients. Unchanged rates keep their state.
+    /// Creates a limiter with other limits that keeps counting the same clients. Returns `None` if nothing changed. A
+    /// rate with unchanged limits keeps its state.
     pub(crate) fn successor(&self, limits: AddressLimits, max: usize, exempt: Exempt) -> Option<Self> {
         if (self.limits, self.max, &self.exempt) == (limits, max, &exempt) {
             return None;
@@ -141,13 +144,13 @@ impl AddressLimiter {
         Some(next)
     }
 
-    /// Checks if another client may come now, and counts it if so.
+    /// Returns an error if the rate of the address or prefix is exceeded; otherwise counts a new client.
     pub(crate) fn check_rate(&self, now: Instant, ip: IpAddr) -> Result<(), Excess> {
         if self.exempt.contains(ip) {
             return Ok(());
         }
         let [address, prefix] = networks(ip);
-        // A client refused for the rate of its address does not count for its prefix.
+        // A client refused by the rate of its address does not count for its prefix.
         let admits =
             |rate: &Option<Arc<KeyedRate>>, key| rate.as_ref().is_none_or(|rate| rate.admits(now, key));
         if admits(&self.by_address, address) && admits(&self.by_prefix, prefix) {
@@ -157,13 +160,13 @@ impl AddressLimiter {
         }
     }
 
-    /// Takes a share with a slot.
+    /// Takes a share and a slot.
     pub(crate) fn take(&self, ip: IpAddr) -> Result<Share, Excess> {
         let mut share = self.take_share(ip)?;
         if self.take_slot(&mut share) { Ok(share) } else { Err(Excess::Total) }
     }
 
-    /// Takes a share of the address and its prefix, still without a slot.
+    /// Takes a share of the limits of an address and its prefix, without a slot.
     pub(crate) fn take_share(&self, ip: IpAddr) -> Result<Share, Excess> {
         let networks = networks(ip);
         let mut counts = self.taken.lock();
@@ -177,7 +180,7 @@ impl AddressLimiter {
         Ok(Share { taken: Arc::clone(&self.taken), networks, slot: Slot::None })
     }
 
-    /// Takes a slot for a share; returns false if all are taken or claimed by others.
+    /// Takes a slot for a share. Returns false if all slots are taken or claimed.
     pub(crate) fn take_slot(&self, share: &mut Share) -> bool {
         let mut counts = self.taken.lock();
         let claimed = match share.slot {
@@ -196,8 +199,7 @@ impl AddressLimiter {
         true
     }
 
-    /// Claims the slot of a flow that is about to end in favor of this share, so that no other share takes it
-    /// meanwhile.
+    /// Claims the slot of a flow that is about to end, so that no other share takes it.
     pub(crate) fn claim_slot(&self, share: &mut Share) {
         if share.slot == Slot::None {
             self.taken.lock().claimed += 1;
@@ -205,7 +207,7 @@ impl AddressLimiter {
         }
     }
 
-    /// Returns the number of taken slots, and of networks with a share.
+    /// Returns the number of slots in use, and the number of networks with a share.
     pub(super) fn len(&self) -> (usize, usize) {
         let counts = self.taken.lock();
         (counts.total, counts.by_network.len())
@@ -253,7 +255,7 @@ impl Taken {
     }
 }
 
-/// Returns the networks that limit an address: that of the host, and that of the provider's customer.
+/// Returns the networks whose limits apply to an address: the host's and the customer's.
 fn networks(ip: IpAddr) -> [IpNet; 2] {
     let ip = ip.to_canonical();
     let lengths = if ip.is_ipv4() { [32, PREFIX_V4] } else { [ADDRESS_V6, PREFIX_V6] };
@@ -261,7 +263,7 @@ fn networks(ip: IpAddr) -> [IpNet; 2] {
     lengths.map(|length| IpNet::new(ip, length).map_or_else(|_| IpNet::from(ip), |net| net.trunc()))
 }
 
-/// The clock of the rates, which is set explicitly and never read from the system.
+/// A clock for the rates that is set explicitly and never reads the system's time.
 #[derive(Debug, Clone, Default)]
 struct ManualTime(Arc<Progress>);
 
@@ -291,18 +293,18 @@ impl Clock for ManualTime {
 
 type RateOf<K, S> = RateLimiter<K, S, ManualTime, NoOpMiddleware<Nanos>>;
 
-/// A rate for each of many networks, in bounded memory.
+/// A rate per network, in bounded memory.
 #[derive(Debug)]
 struct KeyedRate {
     time: ManualTime,
     keyed: RateOf<IpNet, DefaultKeyedStateStore<IpNet>>,
-    /// For networks that cannot be remembered for lack of room.
+    /// The rate for networks beyond [`KEYS_MAX`].
     overflow: RateOf<NotKeyed, InMemoryState>,
     pruned: Mutex<Option<Instant>>,
 }
 
 impl KeyedRate {
-    /// Returns `None` if there is no limit.
+    /// Creates a rate. Returns `None` if `per_minute` is 0, which means no limit.
     fn new(per_minute: u32, burst: u32) -> Option<Self> {
         let quota = |shares: u32| {
             let rate = NonZeroU32::new(per_minute.saturating_mul(shares))?;
@@ -325,7 +327,7 @@ impl KeyedRate {
         self.keyed.check_key(&key).is_ok()
     }
 
-    /// Forgets networks with a complete burst; returns true if there is room afterwards.
+    /// Removes networks whose burst is complete again. Returns true if another network can be added.
     fn prune(&self, now: Instant) -> bool {
         let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
         if pruned.is_none_or(|last| now >= last + PRUNE_INTERVAL) {
@@ -343,7 +345,7 @@ mod tests {
     const LIMITS: AddressLimits = AddressLimits {
         per_address: 2,
         per_prefix: 3,
-        // So slow that a test observes only the burst.
+        // A rate so low that a test observes only the burst.
         rate_per_address: 1,
         burst_per_address: 3,
         rate_per_prefix: 1,
@@ -408,7 +410,7 @@ mod tests {
             (counts.total, counts.claimed)
         };
         assert_eq!(counted(&limiter), (6, 0));
-        // A dropped claim leaves the slot to others.
+        // A dropped claim leaves the slot to other shares.
         let mut two = limiter.take_share(ip("192.0.2.1")).unwrap();
         limiter.claim_slot(&mut two);
         taken.pop();
@@ -484,7 +486,7 @@ mod tests {
         let network = |number: u32| IpNet::from(IpAddr::from(number.to_be_bytes()));
         let keys = u32::try_from(KEYS_MAX).unwrap();
         assert!((0..keys).all(|number| rate.admits(start, network(number))));
-        // One interval after its burst is complete again.
+        // One interval after the burst is complete again.
         let later = start + Duration::from_secs(121);
         assert!(rate.admits(later, network(keys)) && !rate.admits(later, network(keys)));
         assert_eq!(rate.keyed.len(), 1);

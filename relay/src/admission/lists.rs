@@ -1,7 +1,7 @@
 //! The operator's lists: allowed web pages, banned addresses, and bans imposed while the relay runs.
 //!
-//! A browser lets any page connect to any server, and sends the origin of the page in the `Origin` header. Clients that
-//! are not browsers send none.
+//! A browser lets any page connect to any server, and sends the page's origin in the `Origin` header. Clients other
+//! than browsers send no such header.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -68,12 +68,12 @@ impl fmt::Display for Origin {
 /// One `--allow-origin` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedOrigin {
-    /// `*`: every page, and clients that are not browsers.
+    /// `*`: every page, and clients other than browsers.
     Any,
     /// The pages of one origin.
     Page(Origin),
-    /// `https://*.example.org`: the pages of all hosts below one, with the same scheme and port, but not those of the
-    /// host itself.
+    /// `https://*.example.org`: the pages of all subdomains of a host, with the same scheme and port, but not those of
+    /// the host itself.
     Subdomains(Origin),
 }
 
@@ -102,7 +102,7 @@ impl AllowedOrigin {
         if !is_name(&origin.host) || origin.host.parse::<IpAddr>().is_ok() {
             return Err(OriginSyntaxError::PatternHost);
         }
-        // `*.org` belongs to no single operator. Names below `localhost` lead to this machine (RFC 6761 section 6.3).
+        // `*.org` would cover many operators. Names below `localhost` resolve to this machine (RFC 6761 section 6.3).
         if !origin.host.contains('.') && origin.host != "localhost" {
             return Err(OriginSyntaxError::PatternTopLevel);
         }
@@ -153,12 +153,12 @@ impl<'de> Deserialize<'de> for AllowedOrigin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OriginSyntaxError {
-    /// It is not written as an origin.
+    /// The text does not have the form of an origin.
     #[error(
         "write it as SCHEME://HOST[:PORT] without a path, as in https://play.example.org, or '*' for any"
     )]
     Form,
-    /// A `*` is not at the position of the first labels.
+    /// A `*` is not in the position of the first labels.
     #[error(
         "'*' stands for whole labels at the beginning of a host alone, as in https://*.example.org, or for any origin"
     )]
@@ -173,14 +173,14 @@ pub enum OriginSyntaxError {
     PatternTopLevel,
 }
 
-/// The page that a request comes from.
+/// The origin of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PageOrigin {
-    /// No page: the client is not a browser.
+    /// The request has no origin: the client is not a browser.
     None,
     /// A page.
     Page(Origin),
-    /// A header that no browser sends.
+    /// The header has a form that no browser sends.
     Invalid,
     /// The transport does not reveal the page; it may be any.
     Unknown,
@@ -202,17 +202,17 @@ impl PageOrigin {
     }
 }
 
-/// The requests that may open a WebSocket.
+/// The policy for the origins of requests that open a WebSocket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OriginPolicy {
     Any,
     Listed(Vec<AllowedOrigin>),
-    /// Pages of this machine, and clients that are not browsers.
+    /// Pages of this machine, and clients other than browsers.
     LoopbackPages,
 }
 
 impl OriginPolicy {
-    /// Returns the policy of a relay on `listen`, or `None` if origins have to be configured.
+    /// Returns the policy of a relay that listens on `listen`, or `None` if origins must be configured.
     pub(crate) fn new(listen: SocketAddr, allowed: &[AllowedOrigin]) -> Option<Self> {
         if allowed.contains(&AllowedOrigin::Any) {
             return Some(Self::Any);
@@ -228,7 +228,7 @@ impl OriginPolicy {
         matches!(self, Self::Listed(_))
     }
 
-    /// Returns true if a request from this page may become a WebSocket.
+    /// Returns true if a request with this origin may open a WebSocket.
     pub(crate) fn admits(&self, origin: &PageOrigin) -> bool {
         match (self, origin) {
             (Self::Any, _) | (Self::LoopbackPages, PageOrigin::None) => true,
@@ -282,7 +282,7 @@ const BANS_MAX: usize = 10_000;
 #[error("there are {BANS_MAX} bans: lift some, or write them to the file of admission.bans")]
 pub(crate) struct TooManyBans;
 
-/// Bans that an operator imposes while the relay runs, in addition to those of the file.
+/// Bans imposed by an operator while the relay runs, in addition to those of the file.
 #[derive(Debug, Default)]
 pub(super) struct OperatorBans(Mutex<BTreeMap<IpNet, Option<Instant>>>);
 

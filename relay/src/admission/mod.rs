@@ -1,7 +1,7 @@
-//! Decides which clients may connect, and to which target.
+//! Admission: decides which clients may connect, and to which target.
 //!
-//! The decision is made once per client, before its flow exists, by the rules in force at that time: the configuration
-//! with its files read and its names resolved. Clients of the front have neither a page nor a token.
+//! The decision is made once per client, before its flow is created, with the current configuration, ban lists and
+//! resolved names. Clients of the front have neither a page origin nor a token.
 
 mod discovered;
 mod limiter;
@@ -40,14 +40,14 @@ use crate::flow::{Rate, SharedRate, TotalRate};
 use crate::time::Now;
 use crate::token::{Claims, VerifyingKey};
 
-/// The permission of a client before it takes a slot.
+/// A client's permission, before it has a slot.
 #[derive(Debug)]
 pub(crate) struct Permission {
     policy: Arc<Policy>,
     target: Arc<ResolvedTarget>,
     client: SocketAddr,
     origin: PageOrigin,
-    /// Verified only for new flows; resuming a flow needs no token.
+    /// The token, which is verified only for a new flow: resuming a flow requires no token.
     token: Option<Token>,
 }
 
@@ -58,19 +58,20 @@ impl Permission {
     }
 }
 
-/// A client that lacks only a slot. Until dropped, it holds its share of its address, its prefix and its token.
+/// A client that meets all requirements except a slot. Until dropped, it holds its share of the limits of its address,
+/// prefix and token.
 #[derive(Debug)]
 pub(crate) struct Candidate<'a> {
     permission: &'a Permission,
     share: Share,
-    /// The claims of its token, if tokens are required.
+    /// The claims of the client's token, if tokens are required.
     claims: Option<Box<Claims>>,
     /// Prevents other clients from using a single-use token.
     claim: Option<TokenClaim<'a>>,
 }
 
 impl Candidate<'_> {
-    /// Takes a slot for a flow, or returns the candidate if all are taken.
+    /// Takes a slot for a flow. Returns the candidate unchanged if no slot is free.
     pub(crate) fn take_slot(mut self) -> Result<Grant, Self> {
         let Permission { policy, target, client, .. } = self.permission;
         if !policy.clients.take_slot(&mut self.share) {
@@ -84,12 +85,12 @@ impl Candidate<'_> {
         Ok(Grant { target, client: *client, limits, token, _share: self.share })
     }
 
-    /// Claims the slot of a flow that is about to end for this client.
+    /// Claims the slot of a flow that is about to end.
     pub(crate) fn claim_slot(&mut self) {
         self.permission.policy.clients.claim_slot(&mut self.share);
     }
 
-    /// Returns the close reason if no slot becomes free.
+    /// Returns the close reason for the case that no slot becomes free.
     pub(crate) fn excess(&self) -> CloseReason {
         self.permission.policy.excess(Excess::Total)
     }
@@ -98,31 +99,31 @@ impl Candidate<'_> {
 /// The resources of an admitted client.
 #[derive(Debug)]
 pub(crate) struct Grant {
-    /// The target, with the address that the flow keeps.
+    /// The target, with the address that the flow keeps until it ends.
     pub(crate) target: Arc<ResolvedTarget>,
     /// The client.
     pub(crate) client: SocketAddr,
     /// The limits for this client.
     pub(crate) limits: Limits,
-    /// The id of its token, if one was required.
+    /// The id of the client's token, if one was required.
     pub(crate) token: Option<String>,
     /// The slot of the client, released on drop.
     _share: Share,
 }
 
-/// Decides about clients by the current policy.
+/// Decides on clients by the current policy.
 #[derive(Debug)]
 pub(crate) struct Admission {
     policy: watch::Sender<Arc<Policy>>,
     used: UsedTokens,
     rates: TokenRates,
     operator_bans: OperatorBans,
-    /// The rate limit of all clients together. A reload changes it for connected clients, too.
+    /// The rate limit for all clients together. A reload also changes it for connected clients.
     total: TotalRate,
 }
 
 impl Admission {
-    /// Reads the files that the configuration names.
+    /// Creates the admission, and reads the files that the configuration names.
     pub(crate) fn new(config: &Config, targets: Targets) -> Result<Self, ConfigError> {
         let policy = Policy::new(config, targets)?;
         let total = TotalRate::default();
@@ -136,7 +137,7 @@ impl Admission {
         })
     }
 
-    /// Applies a new configuration. Connected clients stay, and keep counting.
+    /// Applies a new configuration. Connected clients stay connected and keep counting.
     pub(crate) fn reload(&self, config: &Config, targets: Targets) -> Result<(), ConfigError> {
         let policy = self.policy().successor(config, targets)?;
         self.policy.send_replace(Arc::new(policy));
@@ -153,8 +154,8 @@ impl Admission {
         }
     }
 
-    /// Moves new clients away from target addresses that are down to others that are up. Returns the targets that
-    /// moved, before and after.
+    /// Switches targets whose current address is down to an address that is up. Returns the switched targets, before
+    /// and after.
     pub(crate) fn fail_over(
         &self,
         is_up: impl Fn(&TargetName, SocketAddr) -> bool,
@@ -162,7 +163,7 @@ impl Admission {
         self.replace_targets(|targets| targets.failed_over(is_up))
     }
 
-    /// Replaces the current targets. Returns those with another address for their next clients, before and after.
+    /// Replaces the current targets. Returns those whose address for new clients has changed, before and after.
     fn replace_targets(&self, change: impl FnOnce(&Targets) -> Targets) -> Vec<[Arc<ResolvedTarget>; 2]> {
         let mut moved = Vec::new();
         self.policy.send_if_modified(|policy| {
@@ -216,7 +217,7 @@ impl Admission {
         self.policy().bans.contains(ip) || self.operator_bans.contains(now, ip)
     }
 
-    /// Bans a network from now on, for a time or until the relay stops.
+    /// Bans a network for `duration`, or until the relay stops.
     pub(crate) fn ban(
         &self,
         now: Instant,
@@ -242,7 +243,7 @@ impl Admission {
         self.policy().origins.admits(&PageOrigin::of(headers))
     }
 
-    /// Returns true if a client with an unknown page may connect. A token may be required in addition.
+    /// Returns true if a client of unknown origin may connect. It may have to present a token as well.
     pub(crate) fn admits_unknown_origins(&self) -> bool {
         self.policy().admits_origin(&PageOrigin::Unknown)
     }
@@ -251,14 +252,14 @@ impl Admission {
         Arc::clone(&self.policy.borrow())
     }
 
-    /// Returns true if connections of this peer may begin with a PROXY protocol header, and its forwarding headers are
-    /// trusted.
+    /// Returns true if `peer` is a trusted proxy: its connections may begin with a PROXY protocol header, and its
+    /// forwarding headers are trusted.
     pub(crate) fn is_trusted_proxy(&self, peer: IpAddr) -> bool {
         self.policy().proxies.contains(peer)
     }
 
     /// Admits a TCP connection of a client. Trusted proxies themselves are not limited; with the PROXY protocol, the
-    /// limit applies to the named client.
+    /// limits apply to the client that the header names.
     pub(crate) fn admit_connection(&self, now: Now, client: IpAddr) -> Result<Option<Share>, Refusal> {
         let policy = self.policy();
         if policy.proxies.contains(client) {
@@ -272,7 +273,7 @@ impl Admission {
         share.map(Some).map_err(|excess| policy.excess(excess).into())
     }
 
-    /// Admits a request that creates no client, such as one for a file.
+    /// Admits an HTTP request that opens no flow, such as a request for a file.
     pub(crate) fn admit_request(&self, now: Now, client: IpAddr, is_file: bool) -> Result<(), Refusal> {
         let policy = self.policy();
         if self.is_banned(now.at, client) {
@@ -298,8 +299,8 @@ impl Admission {
         if !policy.admits_origin(&request.origin) {
             return Err(Refusal::Forbidden(Forbidden::Origin));
         }
-        // Before `candidate` verifies a signature, which takes much longer. With several connections only the one that
-        // opens its flow counts as a client, in `check_new`; so does a returning client after the end of its flow.
+        // Checked before `candidate` verifies a signature, which takes much longer. Of several connections, only the
+        // one that opens its flow counts as a client, in `check_new`. So does a returning client whose flow has ended.
         if !request.is_returning {
             let limiter = if request.is_deferred { &policy.deferred } else { &policy.clients };
             limiter.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;
@@ -309,14 +310,14 @@ impl Admission {
         Ok(Permission { target, client, origin, token, policy })
     }
 
-    /// Checks if a client that [`check`](Self::check) has not counted may have a new flow, and counts it as a new
+    /// Checks whether a client that [`check`](Self::check) has not counted may have a new flow, and counts it as a new
     /// client.
     pub(crate) fn check_new(&self, now: Now, client: IpAddr) -> Result<(), CloseReason> {
         let policy = self.policy();
         policy.clients.check_rate(now.at, client).map_err(|excess| policy.excess(excess))
     }
 
-    /// Decides everything about a client except its slot. A returning client does not need this.
+    /// Checks all requirements of a client except the slot. A returning client needs no such check.
     pub(crate) fn candidate<'a>(
         &'a self,
         now: Now,
@@ -325,7 +326,7 @@ impl Admission {
         let Permission { policy, target, client, origin, token } = permission;
         let claims = policy.claims(token.as_ref(), *client, origin, &target.name, now.wall)?;
         let share = policy.clients.take_share(client.ip()).map_err(|excess| policy.excess(excess))?;
-        // Last, so that a client refused for another reason does not use up its token.
+        // The token is claimed last, so that a client refused for another reason does not use it up.
         let used_up = claims.as_ref().filter(|_| policy.tokens.single_use);
         let claim = used_up.map(|claims| self.claim(now, claims, policy.tokens.leeway)).transpose()?;
         Ok(Candidate { permission, share, claims: claims.map(Box::new), claim })
@@ -341,7 +342,7 @@ impl Admission {
         })
     }
 
-    /// Returns the rate that a client shares with others of its token, if it has one and a limit is set.
+    /// Returns the rate that all flows with the client's token share, if a token and a limit are set.
     pub(crate) fn shared_rate(&self, grant: &Grant, rate: Option<Rate>, now: Instant) -> Option<SharedRate> {
         Some(self.rates.of(grant.token.as_deref()?, rate?, now))
     }
@@ -352,7 +353,8 @@ impl Admission {
     }
 }
 
-/// A front client that lacks only a slot. Until dropped, it holds its share of its address and its prefix.
+/// A front client that meets all requirements except a slot. Until dropped, it holds its share of the limits of its
+/// address and prefix.
 #[derive(Debug)]
 pub(crate) struct UdpCandidate {
     policy: Arc<Policy>,
@@ -366,7 +368,7 @@ impl UdpCandidate {
         self.client
     }
 
-    /// Takes a slot for a flow, or returns the candidate if all are taken.
+    /// Takes a slot for a flow. Returns the candidate unchanged if no slot is free.
     pub(crate) fn take_slot(mut self) -> Result<Grant, Self> {
         if !self.policy.clients.take_slot(&mut self.share) {
             return Err(self);
@@ -375,14 +377,14 @@ impl UdpCandidate {
         Ok(Grant { target, client, limits: policy.limits, token: None, _share: share })
     }
 
-    /// Claims the slot of a flow that is about to end for this client.
+    /// Claims the slot of a flow that is about to end.
     pub(crate) fn claim_slot(&mut self) {
         self.policy.clients.claim_slot(&mut self.share);
     }
 }
 
 impl Admission {
-    /// Decides everything about a front client with a validated address except its slot.
+    /// Checks all requirements of a front client with a validated address except the slot.
     pub(crate) fn udp_candidate(
         &self,
         now: Now,
@@ -394,7 +396,7 @@ impl Admission {
         if self.is_banned(now.at, ip) {
             return Err(Refusal::Forbidden(Forbidden::Banned));
         }
-        // A reload may have added the first token key while the front runs.
+        // A reload may add the first token key while the front runs.
         if policy.needs_token() && !policy.udp_allow_without_token {
             return Err(CloseReason::TokenRefused("a token is needed").into());
         }
@@ -404,7 +406,7 @@ impl Admission {
         Ok(UdpCandidate { policy, target, client, share })
     }
 
-    /// Returns the target of a front and the limits for its next client, if the target exists.
+    /// Returns the target of the front and the limits for its next client, if the target exists.
     pub(crate) fn udp_target(&self, target: &TargetName) -> Option<(Arc<ResolvedTarget>, Limits)> {
         let policy = self.policy();
         policy.target(Some(target.as_str())).ok().map(|target| (target, policy.limits))
@@ -415,13 +417,13 @@ impl Admission {
 #[allow(dead_code, reason = "the relay itself does not ask")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// Clients with a slot, and connections.
+    /// Slots in use: of clients, and of connections.
     pub(crate) slots: [usize; 2],
-    /// Networks of clients, and of connections.
+    /// Networks with a share: of clients, and of connections.
     pub(crate) networks: [usize; 2],
-    /// Used tokens.
+    /// Used single-use tokens.
     pub(crate) tokens: usize,
-    /// Rates of tokens.
+    /// Tokens with a rate.
     pub(crate) rates: usize,
 }
 
@@ -445,7 +447,7 @@ impl Admission {
     }
 }
 
-/// The rules of admission at one time: the configuration with its files read and its names resolved.
+/// The rules of admission: the configuration, the contents of its files, and resolved names.
 #[derive(Debug, Clone)]
 struct Policy {
     targets: Targets,
@@ -462,11 +464,11 @@ struct Policy {
     limits: Limits,
     clients: Arc<AddressLimiter>,
     connections: Arc<AddressLimiter>,
-    /// Limits requests that create no client; a connection can carry many.
+    /// Limits for requests that open no flow; a connection can carry many.
     requests: Arc<AddressLimiter>,
-    /// Limits requests for files.
+    /// Limits for requests for files.
     files: Arc<AddressLimiter>,
-    /// Limits requests of clients that open several connections and continue with one of them.
+    /// Limits for the requests of clients that open several connections and continue with one.
     deferred: Arc<AddressLimiter>,
 }
 
@@ -481,7 +483,7 @@ impl Policy {
         Self::with(config, targets, [clients, connections, requests, files, deferred])
     }
 
-    /// Creates the policy of another configuration for the same clients.
+    /// Creates the policy for another configuration that keeps counting the same clients.
     fn successor(&self, config: &Config, targets: Targets) -> Result<Self, ConfigError> {
         let successor = |old: &Arc<AddressLimiter>, limits, max| {
             let next = old.successor(limits, max, exempt(config));
@@ -553,7 +555,8 @@ impl Policy {
         })
     }
 
-    /// Returns true if a page may connect. If the page is unknown, a token proves that it was admitted by its issuer.
+    /// Returns true if a page may connect. For an unknown page, a token is sufficient: its issuer has admitted the
+    /// client.
     fn admits_origin(&self, origin: &PageOrigin) -> bool {
         let is_vouched_for = self.webrtc_allow_without_origin || self.needs_token();
         self.origins.admits(origin) || (*origin == PageOrigin::Unknown && is_vouched_for)
@@ -564,8 +567,8 @@ impl Policy {
         !self.keys.is_empty()
     }
 
-    /// Checks the origin claim of a token against the page. If the transport does not reveal the page and not every
-    /// page may connect, the claim is required.
+    /// Compares the origin claim of a token with the page. The claim is required if the transport does not reveal the
+    /// page and not every page may connect.
     fn admits_claimed(&self, claimed: Option<&Origin>, page: &PageOrigin) -> bool {
         match (claimed, page) {
             (Some(claimed), PageOrigin::Page(page)) => claimed == page,
@@ -579,7 +582,8 @@ impl Policy {
         }
     }
 
-    /// Returns the claims of the token, if tokens are required. A refusal reveals nothing to a forger.
+    /// Verifies the token and returns its claims, if tokens are required. The text of a refusal reveals nothing to a
+    /// forger.
     fn claims(
         &self,
         token: Option<&Token>,
@@ -601,7 +605,7 @@ impl Policy {
         };
         let client = client.ip().to_canonical();
         match () {
-            // First, so that later sums stay in range.
+            // Checked first, so that later sums cannot overflow.
             () if expires > now + max_lifetime + leeway => refused("the token is valid for too long"),
             () if now > expires + leeway => refused("the token has expired"),
             () if begins > now + leeway => refused("the token is not valid yet"),

@@ -1,8 +1,8 @@
-//! The request of a client, its address, and the reasons for a refusal.
+//! The request of a client, its address, and the reasons for which it may be refused.
 //!
-//! Behind reverse proxies the client's address is in a header. Any client can send any header, so only the part written
-//! by trusted proxies counts: the list is read from its end, which the nearest proxy wrote, to the first address that
-//! is not a trusted proxy.
+//! Behind reverse proxies, the client's address is in a header. Any client can send such a header, so only the part
+//! written by trusted proxies counts. The list is read backwards, from the entry of the nearest proxy to the first
+//! address that is not a trusted proxy.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -19,10 +19,10 @@ use crate::config::ForwardedHeader;
 /// The prefix of a WebSocket subprotocol that carries a token.
 const TOKEN_PROTOCOL: &str = "rakwire.token.";
 
-/// The value of `unreachable` by which a client asks to be closed.
+/// The value of the parameter `unreachable` with which a client requests to be closed.
 const CLOSE: &str = "close";
 
-/// A token as sent by a client. It is never shown.
+/// A token as sent by a client. Its text is never logged or displayed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Token(String);
 
@@ -41,9 +41,9 @@ impl fmt::Debug for Token {
 /// A client's request for a flow.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
-    /// The client, as named by the connection or trusted proxies.
+    /// The address of the client, taken from the connection or named by trusted proxies.
     pub(crate) client: SocketAddr,
-    /// The page that the client runs in.
+    /// The page in which the client runs.
     pub(crate) origin: PageOrigin,
     /// The name of the target.
     pub(crate) target: Option<String>,
@@ -52,7 +52,7 @@ pub(crate) struct Request {
     pub(crate) is_deferred: bool,
     /// True if the client has the secret of a flow to resume.
     pub(crate) is_returning: bool,
-    /// True if the client is closed when its game server is unreachable.
+    /// True if the client is to be closed when its game server is unreachable.
     pub(crate) closes_on_unreachable: bool,
 }
 
@@ -90,12 +90,12 @@ impl Request {
         Self { is_deferred, ..self }
     }
 
-    /// Sets the client's choice for an unreachable game server.
+    /// Sets the client's choice for the case that the game server is unreachable.
     pub(crate) fn when_unreachable(self, then: Option<&str>) -> Self {
         Self { closes_on_unreachable: then == Some(CLOSE), ..self }
     }
 
-    /// Returns true if [`Admission::check`](super::Admission::check) counts the client as new.
+    /// Returns true if [`Admission::check`](super::Admission::check) counts this request as a new client.
     pub(crate) const fn is_counted(&self) -> bool {
         !self.is_deferred && !self.is_returning
     }
@@ -106,35 +106,35 @@ impl Request {
     }
 }
 
-/// Returns a parameter of a query string; an empty one counts as missing.
+/// Returns a parameter of a query string. An empty parameter counts as missing.
 pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     let (_, value) = pairs.find(|(key, _)| key == name)?;
     (!value.is_empty()).then(|| value.into_owned())
 }
 
-/// Returns the token among the offered subprotocols: pages cannot set other headers.
+/// Returns the token among the offered subprotocols, because pages cannot set other headers.
 fn token_protocol(headers: &HeaderMap) -> Option<String> {
     let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
     let mut offered = lines.flat_map(|line| line.split(',')).map(str::trim);
     offered.find_map(|protocol| protocol.strip_prefix(TOKEN_PROTOCOL)).map(str::to_owned)
 }
 
-/// Why a client is refused.
+/// The reason why a client is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The relay is closed to this client.
+    /// The client may not connect, whatever it requests.
     Forbidden(Forbidden),
-    /// Reported by a close code, because a page sees nothing else.
+    /// Reported by a close code, because a page can read nothing else.
     Close(CloseReason),
 }
 
-/// Clients that may not connect regardless of their request.
+/// The reasons why a client may not connect, whatever it requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forbidden {
-    /// Pages of other origins.
+    /// The page has a forbidden origin.
     Origin,
-    /// Banned addresses.
+    /// The address is banned.
     Banned,
 }
 
@@ -165,7 +165,7 @@ impl TrustedProxies {
     }
 
     /// Returns the client of a request that arrived from `peer`: the peer itself, or the client named by trusted
-    /// proxies. If a trusted proxy names no client, its own address is returned.
+    /// proxies. If no proxy names a client, the address of the trusted proxy is returned.
     ///
     /// The port of a forwarded client is zero if no proxy provides it.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
@@ -180,8 +180,8 @@ impl TrustedProxies {
         };
         let name = if self.header == ForwardedHeader::Forwarded { FORWARDED } else { X_FORWARDED_FOR };
         let lines: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
-        // Commas inside quotes separate as well: no address contains one, and an unclosed quote of the client must not
-        // hide an entry appended by a proxy. For the same reason each entry is decoded on its own.
+        // Commas inside quotes also separate entries: no address contains a comma, and an unclosed quote from the
+        // client must not hide an entry appended by a proxy. For the same reason, each entry is decoded separately.
         for entry in lines.iter().rev().flat_map(|line| line.rsplit(|&byte| byte == b',')) {
             let Some(address) = str::from_utf8(entry).ok().and_then(|entry| parse(entry.trim())) else {
                 return known;

@@ -1,4 +1,4 @@
-//! The addresses of targets, resolved at the start and periodically afterwards.
+//! The addresses of targets, resolved at startup and periodically afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,16 +13,17 @@ use tracing::warn;
 use crate::addresses::{self, AddressClass, AddressError, HostPort, TargetName, canonical, classify};
 use crate::config::{Config, ConfigError, SPARE_ADDRESSES_MAX, Target, TargetSource};
 
-/// A target with the address for its next clients. A flow keeps the address that it began with.
+/// A target with its resolved addresses. A flow keeps the address with which it was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResolvedTarget {
     pub(crate) name: TargetName,
     pub(crate) settings: Target,
     pub(crate) address: SocketAddr,
-    /// All addresses in the order of use: the current one, and spares for when it is down.
+    /// All addresses in order of preference: the current address for new flows, and spare addresses for when it is
+    /// down.
     pub(crate) addresses: Vec<SocketAddr>,
-    /// The last known addresses of each host, in the order of the hosts. A host that cannot be resolved keeps its
-    /// addresses.
+    /// The last known addresses of each host, in the order of the hosts. If a host cannot be resolved, its entry stays
+    /// unchanged.
     found: Vec<Vec<SocketAddr>>,
 }
 
@@ -32,7 +33,7 @@ impl ResolvedTarget {
         Self { name, settings, address, addresses: vec![address], found: vec![vec![address]] }
     }
 
-    /// Returns the first matching address, and the key in the target's table that it comes from.
+    /// Returns the first matching address, and the key in the target's table that configures it.
     pub(crate) fn find_address(
         &self,
         is_it: impl Fn(SocketAddr) -> bool,
@@ -42,7 +43,7 @@ impl ResolvedTarget {
         Some((address, if is_first { "address" } else { "spare_addresses" }))
     }
 
-    /// Returns the last known addresses of a host, if the target has it.
+    /// Returns the last known addresses of a host, or none if the target does not have the host.
     fn last_of(&self, host: &HostPort) -> &[SocketAddr] {
         let known = hosts(&self.settings).zip(&self.found).find(|(known, _)| *known == host);
         known.map_or(&[], |(_, found)| found)
@@ -62,7 +63,7 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of concurrent lookups; each occupies a thread.
 const LOOKUPS_MAX: usize = 16;
 
-/// A target after another lookup of its names, with the new addresses of its hosts.
+/// A target, and the results of a new lookup of its host names.
 #[derive(Debug)]
 pub(crate) struct LookedUp {
     before: Arc<ResolvedTarget>,
@@ -70,7 +71,7 @@ pub(crate) struct LookedUp {
 }
 
 impl LookedUp {
-    /// A host that no longer resolves, or only to addresses that are not allowed, keeps its last addresses.
+    /// A host that no longer resolves to an allowed address keeps its last addresses.
     fn new(before: Arc<ResolvedTarget>, found: Vec<Found>) -> Option<Self> {
         match found_of(&before.name, &before.settings, found, Some(&before), |_| true) {
             Ok(found) => Some(Self { before, found }),
@@ -86,8 +87,8 @@ impl LookedUp {
 type Found = io::Result<Vec<SocketAddr>>;
 
 impl Targets {
-    /// Resolves the targets of a configuration. A target that existed `before` keeps its address if its name still has
-    /// it, or cannot be resolved.
+    /// Resolves the targets of a configuration. A target that also existed in `before` keeps its address if its name
+    /// still resolves to it, or cannot be resolved.
     pub(crate) async fn resolve(config: &Config, before: &Self) -> Result<Self, ConfigError> {
         let mut targets = Self::default();
         let found = look_up_all(config.targets.values().flat_map(hosts)).await;
@@ -120,8 +121,8 @@ impl Targets {
         named.into_iter().filter_map(of_target).collect()
     }
 
-    /// Returns the targets with the looked-up addresses. Targets that a reload has resolved meanwhile keep the result
-    /// of the reload.
+    /// Returns the targets with the addresses that were looked up. A target that a reload has resolved in the meantime
+    /// keeps the result of the reload.
     pub(crate) fn updated(&self, looked_up: &[LookedUp]) -> Self {
         let mut targets = self.clone();
         for LookedUp { before, found } in looked_up {
@@ -137,7 +138,7 @@ impl Targets {
         targets
     }
 
-    /// Returns the targets with another address for their next clients where the current one is down and another is up.
+    /// Returns the targets, switched to another address where the current one is down and another is up.
     pub(crate) fn failed_over(&self, is_up: impl Fn(&TargetName, SocketAddr) -> bool) -> Self {
         let mut targets = self.clone();
         for target in self.0.values().filter(|target| target.addresses.len() > 1) {
@@ -152,7 +153,7 @@ impl Targets {
         targets
     }
 
-    /// Merges both sets; `others` take precedence over targets of the same name.
+    /// Merges two sets of targets. For equal names, the target of `others` is used.
     pub(super) fn overridden_by(&self, others: &Self) -> Self {
         let mut all = self.clone();
         all.0.extend(others.0.iter().map(|(name, target)| (name.clone(), Arc::clone(target))));
@@ -168,7 +169,7 @@ impl Targets {
         self.0.insert(target.name.clone(), Arc::new(target));
     }
 
-    /// Returns the target that a client requested.
+    /// Returns the target with the requested name.
     pub(crate) fn find(&self, requested: &str) -> Option<&Arc<ResolvedTarget>> {
         // An invalid name cannot be configured.
         self.0.get(&requested.parse().ok()?)
@@ -179,7 +180,7 @@ impl Targets {
     }
 }
 
-/// Resolves several names; returns one result for each, in their order.
+/// Resolves several names. The results are in the order of the names.
 async fn look_up_all<'a>(addresses: impl Iterator<Item = &'a HostPort>) -> Vec<Found> {
     let lookups: Vec<_> = addresses.map(look_up).collect();
     stream::iter(lookups).buffered(LOOKUPS_MAX).collect().await
@@ -206,8 +207,8 @@ fn hosts(target: &Target) -> impl Iterator<Item = &HostPort> {
     std::iter::once(&target.address).chain(&target.spare_addresses)
 }
 
-/// Returns the addresses of the target's hosts, in their order. If a host fails with an error for which `keeps` is
-/// true, it keeps its last addresses that are still allowed.
+/// Returns the addresses of the target's hosts, in their order. A host whose lookup fails with an error for which
+/// `keeps` returns true keeps its last addresses that are still allowed.
 fn found_of(
     name: &TargetName,
     settings: &Target,
@@ -257,7 +258,7 @@ fn placed(
     Ok(ResolvedTarget { name: name.clone(), settings: settings.clone(), address, addresses, found: by_host })
 }
 
-/// Selects the addresses of a target: some of each host, and the current one.
+/// Selects the addresses of a target: some of each host, and the address in use.
 fn chosen(by_host: &[Vec<SocketAddr>], in_use: Option<SocketAddr>) -> Vec<SocketAddr> {
     let (mut seen, mut chosen) = (BTreeSet::new(), Vec::new());
     for (found, others) in by_host.iter().zip((0..by_host.len()).rev()) {
@@ -275,7 +276,7 @@ fn chosen(by_host: &[Vec<SocketAddr>], in_use: Option<SocketAddr>) -> Vec<Socket
     chosen
 }
 
-/// Returns the most private class of addresses allowed for this host.
+/// Returns the most private class of addresses that this host may have.
 fn allowed(target: &Target, host: &HostPort) -> AddressClass {
     if target.allow_private || host.is_numeric() || host.is_localhost() {
         AddressClass::Private
@@ -289,13 +290,13 @@ fn is_usable(address: SocketAddr, target: &Target, host: &HostPort) -> bool {
     is_allowed && has_source(address, target)
 }
 
-/// Returns true for a link-local address that is configured with its interface, so that no foreign DNS name can lead to
-/// it.
+/// Returns true for a link-local address that is configured with its interface. A DNS name controlled by others can
+/// therefore not resolve to one.
 fn is_neighbour(address: SocketAddr, host: &HostPort) -> bool {
     rakwire::split_zoned_host(host.as_str()).is_some() && addresses::is_neighbour(address.ip())
 }
 
-/// Returns true if client datagrams to this address can have the source that the target requires.
+/// Returns true if datagrams to this address can be sent from the source address that the target requires.
 fn has_source(address: SocketAddr, target: &Target) -> bool {
     match target.source {
         TargetSource::Shared => true,
@@ -303,7 +304,7 @@ fn has_source(address: SocketAddr, target: &Target) -> bool {
     }
 }
 
-/// Returns the allowed addresses of a name, at least one.
+/// Returns the allowed addresses among those found for a host, at least one.
 fn usable(target: &Target, host: &HostPort, found: &[SocketAddr]) -> Result<Vec<SocketAddr>, AddressError> {
     // An IPv4-mapped IPv6 address needs an IPv4 socket.
     let is_usable = |address: &SocketAddr| is_usable(*address, target, host);
@@ -329,7 +330,7 @@ mod tests {
         usable(&target, &target.address, &found).map(|usable| usable[0])
     }
 
-    /// Creates a target with one address.
+    /// Creates a target with one address, for tests.
     fn target_at(settings: &Target, address: &str) -> ResolvedTarget {
         let address = address.parse().unwrap();
         let name = "game".parse().unwrap();
@@ -387,7 +388,7 @@ mod tests {
         ports.into_iter().map(|port| SocketAddr::from(([192, 0, 2, 1], port))).collect()
     }
 
-    /// Resolves a target as a start or a reload does.
+    /// Resolves a target as at startup or a reload.
     fn resolved(
         name: &TargetName,
         settings: &Target,
@@ -432,7 +433,7 @@ mod tests {
         let targets = targets.failed_over(|_, address| address.port() == 3).updated(&looked_up);
         let target = targets.find("game").unwrap();
         assert_eq!((target.address, &target.addresses), (ports([3])[0], &ports([2, 3])));
-        // Does not override a reload, which has resolved the names itself.
+        // The lookup result must not override a reload, which has resolved the names itself.
         let mut reloaded = Targets::default();
         reloaded.insert(two_names(&ports([5]), &ports([3])));
         assert_eq!(reloaded.updated(&looked_up), reloaded);
@@ -469,7 +470,7 @@ mod tests {
         let known = resolved(&name, &settings, vec![Ok(ports([1])), Ok(vec![inner])], None).unwrap();
         let kept = resolved(&name, &settings, vec![failed(), Ok(vec![inner])], Some(&known)).unwrap();
         assert_eq!(kept.addresses, [ports([1])[0], inner]);
-        // A name that was allowed private addresses before keeps none without the permission.
+        // A name loses its private addresses when the permission is removed.
         let own = Target { allow_private: true, ..settings.clone() };
         let own = resolved(&name, &own, vec![Ok(vec![inner]), Ok(vec![inner])], None).unwrap();
         assert!(resolved(&name, &settings, vec![failed(), Ok(vec![inner])], Some(&own)).is_err());

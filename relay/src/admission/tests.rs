@@ -1,4 +1,4 @@
-//! Decisions about clients.
+//! Decisions on clients.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -138,7 +138,7 @@ async fn a_single_use_token_cannot_be_replayed() {
         admission.check(Now::read(), &request_again).is_ok(),
         "a client that comes back to its flow takes no slot"
     );
-    // The same id in another token.
+    // The same token id in another token.
     let id = |claims: &mut Claims| claims.jti = "one".to_owned();
     for (index, expires) in [50, 55].into_iter().enumerate() {
         let token = issuer.token(now + expires * SECOND, id);
@@ -164,7 +164,7 @@ async fn a_refused_request_keeps_its_token_unused() {
     assert!(admission.admit(&request("192.0.2.2", &second)).is_ok());
 }
 
-/// A waiting candidate holds its resources, so that it evicts one other flow at most.
+/// A waiting candidate keeps its claims, so that it evicts at most one flow.
 #[tokio::test]
 async fn a_candidate_holds_everything_but_a_slot() {
     let issuer = Issuer::new("candidate", SigningKey::ed25519().unwrap());
@@ -328,7 +328,7 @@ async fn clients_keep_counting_across_a_reload() {
     assert!(admission.admit(&request("192.0.2.1", "target=game")).is_ok());
 }
 
-/// A day in which clients connect from everywhere, with one token each, and stay for a while.
+/// Simulates a day in which clients connect from everywhere, each with one token, and stay for a while.
 #[tokio::test]
 async fn a_day_of_clients_leaves_no_state() {
     const DAY: u32 = 24 * 60 * 60;

@@ -1,4 +1,5 @@
-//! The ids of single-use tokens, and the rates of tokens: all flows of one token share the rate of one client.
+//! The ids of used single-use tokens, and the rates of tokens. All flows with the same token share the rate of one
+//! client.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,11 +9,11 @@ use crate::flow::rate::RateLimit;
 use crate::flow::{Rate, SharedRate};
 use crate::time::Now;
 
-/// The number of remembered ids. With more tokens in use a relay refuses further ones, because it could not detect
-/// their reuse.
+/// Maximum number of stored ids. If more tokens are in use, the relay refuses further tokens, because it could not
+/// detect their reuse.
 const IDS_MAX: usize = 200_000;
 
-/// The longest time that an id is remembered after the system clock has passed its expiry.
+/// The maximum time that an id is stored after the system clock has passed its expiry.
 const LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// The ids of used single-use tokens.
@@ -28,8 +29,8 @@ struct Ids {
     by_expiry: BTreeSet<Entry>,
 }
 
-/// When an id can be forgotten. Both clocks must have passed it: a system clock that is set forward and back would
-/// otherwise admit a used token again.
+/// The time at which an id can be removed. Both clocks must have passed it; otherwise setting the system clock forward
+/// and back would admit a used token again.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     wall: SystemTime,
@@ -37,11 +38,11 @@ struct Entry {
     id: Arc<str>,
 }
 
-/// Why a token is not admitted.
+/// The reason why a token is not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unusable {
     Used,
-    /// Too many tokens are in use.
+    /// The maximum number of used tokens is stored.
     Full,
 }
 
@@ -57,7 +58,7 @@ impl UsedTokens {
         Self { ids: Mutex::default(), max }
     }
 
-    /// Marks a token as used until it expires, or until the claim is dropped without [`TokenClaim::keep`].
+    /// Marks a token as used until it expires. Dropping the claim without [`TokenClaim::keep`] releases the token.
     pub(crate) fn claim(&self, id: &str, until: SystemTime, now: Now) -> Result<TokenClaim<'_>, Unusable> {
         let mut ids = self.lock();
         ids.forget_expired(now);
@@ -74,7 +75,7 @@ impl UsedTokens {
         Ok(TokenClaim { used: self, entry: Some(entry) })
     }
 
-    /// Returns the number of remembered ids.
+    /// Returns the number of stored ids.
     pub(super) fn len(&self) -> usize {
         let ids = self.lock();
         debug_assert_eq!(ids.all.len(), ids.by_expiry.len());
@@ -91,7 +92,7 @@ impl UsedTokens {
 #[must_use]
 pub(crate) struct TokenClaim<'a> {
     used: &'a UsedTokens,
-    /// The entry to release, unless the token stays used.
+    /// The entry to remove on drop, unless the token stays used.
     entry: Option<Entry>,
 }
 
@@ -123,7 +124,7 @@ impl Ids {
     }
 }
 
-/// How many more rates than flows may be kept before those without a flow are forgotten.
+/// Number of rates beyond the open flows at which unused rates are removed.
 const UNUSED_MAX: usize = 1_024;
 
 /// The rates of tokens: all flows of one token share the rate of one client.
@@ -133,12 +134,12 @@ pub(crate) struct TokenRates(Mutex<Rates>);
 #[derive(Debug, Default)]
 struct Rates {
     by_id: HashMap<Box<str>, Weak<Mutex<RateLimit>>>,
-    /// The number of rates at which those without a flow are forgotten.
+    /// Number of rates at which those without a flow are removed.
     full: usize,
 }
 
 impl TokenRates {
-    /// Returns the rate of a token, which is kept as long as a flow holds it.
+    /// Returns the rate of a token, which is stored for as long as a flow uses it.
     pub(crate) fn of(&self, id: &str, rate: Rate, now: Instant) -> SharedRate {
         let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = rates.by_id.get(id).and_then(Weak::upgrade) {
@@ -153,7 +154,7 @@ impl TokenRates {
         rate
     }
 
-    /// Returns the number of rates, and the current limit.
+    /// Returns the number of rates, and the number at which unused ones are removed.
     pub(super) fn len(&self) -> (usize, usize) {
         (self.0.lock().unwrap_or_else(PoisonError::into_inner).by_id.len(), UNUSED_MAX)
     }

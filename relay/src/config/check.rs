@@ -24,8 +24,8 @@ use crate::webrtc::{Certificate, CertificateError};
 const WEBRTC_CERTIFICATE: &str = "webrtc.certificate";
 
 impl Config {
-    /// Checks everything that does not need the network: that files exist and have the required contents, and that
-    /// options fit each other.
+    /// Checks everything that requires no network: that files exist and have the required contents, and that options
+    /// are consistent.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl Config {
         self.check_tls()
     }
 
-    /// Returns the target behind the front, if there is a front.
+    /// Returns the target behind the front, or `None` without a front.
     pub(crate) fn front_target(&self) -> Result<Option<(&TargetName, FrontProtocol)>, ConfigError> {
         let wrong = |reason| Err(ConfigError::Contradiction { key: "udp.target", reason });
         if self.udp.listen.is_none() {
@@ -75,7 +75,7 @@ impl Config {
         }
     }
 
-    /// Rejects settings that are not supported for the clients of a front.
+    /// Rejects settings that a front does not support for its clients.
     fn check_front(&self) -> Result<(), ConfigError> {
         let wrong = |key, reason| Err(ConfigError::Contradiction { key, reason });
         if !self.tokens.keys.is_empty() && !self.udp.allow_without_token {
@@ -88,7 +88,7 @@ impl Config {
         Ok(())
     }
 
-    /// Checks that the front would not send to itself, if its target has this address.
+    /// Returns an error if the front would send to itself, because its target has this address.
     pub(crate) fn check_address_of_front(
         &self,
         name: &TargetName,
@@ -100,8 +100,8 @@ impl Config {
         Ok(())
     }
 
-    /// Returns the address on which the relay is certain to receive QUIC if it listens on `listen`, because it does not
-    /// start otherwise. For a name with several addresses it is one of them.
+    /// Returns the UDP address on which the relay certainly receives QUIC if it listens on `listen`, because it would
+    /// not start otherwise. For a name with several addresses, this is one of them.
     pub(crate) fn webtransport_address(&self, listen: &[SocketAddr]) -> Option<SocketAddr> {
         let only = || if let [only] = listen { Some(*only) } else { None };
         let is_certain = self.webtransport.mode == WebTransportMode::On;
@@ -123,7 +123,7 @@ impl Config {
         Ok(enabled && (is_open || self.origins()? == OriginPolicy::Any))
     }
 
-    /// Reads the certificate of data channels, if there is a file with one.
+    /// Reads the certificate of data channels, if a file is configured and exists.
     pub(crate) fn webrtc_certificate(&self) -> Result<Option<Certificate>, ConfigError> {
         let key = WEBRTC_CERTIFICATE;
         let Some(path) = self.webrtc.certificate.as_deref().filter(|path| path.exists()) else {
@@ -178,7 +178,7 @@ impl Config {
         }
     }
 
-    /// Returns a hint about settings that are valid, but possibly not intended.
+    /// Returns a hint about settings that are valid but may be unintended.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl Config {
         Ok(self.note_template()?.map(|(_, note)| named(note, &str::to_owned)))
     }
 
-    /// Returns the hint as a template, with keys in braces, and the key that it is about.
+    /// Returns the hint as a template with keys in braces, and the key that it concerns.
     pub(super) fn note_template(&self) -> Result<Option<(&'static str, &'static str)>, ConfigError> {
         let has_proxies = !self.admission.trusted_proxies.is_empty();
         let is_announced = self.webtransport.public_port.is_some();
@@ -209,7 +209,7 @@ impl Config {
         Ok(())
     }
 
-    /// Rejects headers that would never be read.
+    /// Rejects header settings that would have no effect.
     fn check_headers(&self) -> Result<(), ConfigError> {
         let admission = &self.admission;
         let unread = match admission.forwarded_header {
@@ -223,7 +223,7 @@ impl Config {
         unread.map_or(Ok(()), |key| Err(ConfigError::Contradiction { key, reason }))
     }
 
-    /// Rejects limits of prefixes below those of a single address.
+    /// Rejects limits per prefix below those per address.
     fn check_limits(&self) -> Result<(), ConfigError> {
         let AddressLimits {
             per_address,
@@ -241,7 +241,7 @@ impl Config {
             ("clients.rate_per_prefix", rate_per_prefix, "clients.rate_per_address", rate_per_address),
             ("clients.burst_per_prefix", bursts.0, "clients.burst_per_address", bursts.1),
         ] {
-            // Zero is unlimited.
+            // Zero means unlimited.
             if value != 0 && value < least {
                 let (value, least) = (value.to_string(), least.to_string());
                 return Err(ConfigError::Below { key, value, other, least, reason });
@@ -309,7 +309,7 @@ impl Config {
     }
 }
 
-/// Checks that ACME can validate a name in a TLS handshake, the only method that the relay supports (RFC 8737).
+/// Checks that ACME can validate a domain by a TLS handshake, the only method that the relay supports (RFC 8737).
 fn check_domain(domain: &str) -> Result<(), ConfigError> {
     let host = domain.rsplit_once(':').map_or(domain, |(host, _)| host);
     let is_address = |text: &str| text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
@@ -325,13 +325,13 @@ fn check_domain(domain: &str) -> Result<(), ConfigError> {
     Err(ConfigError::AcmeDomain { domain: domain.to_owned(), reason })
 }
 
-/// Returns true if a listener here receives packets to this address.
+/// Returns true if a listener at `listen` receives packets sent to `address`.
 pub(crate) fn is_at(listen: SocketAddr, address: SocketAddr) -> bool {
     // A wildcard listener has all addresses of this machine.
     overlap(listen, address) && (!listen.ip().is_unspecified() || is_own(address))
 }
 
-/// Returns true if this machine owns an address: it then sends to it from the same address.
+/// Returns true if this machine owns an address: packets to an own address have the same source address.
 fn is_own(address: SocketAddr) -> bool {
     let any: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -342,7 +342,7 @@ fn is_own(address: SocketAddr) -> bool {
     address.ip().is_loopback() || local.is_ok_and(|local| local.ip() == address.ip())
 }
 
-/// Checks that a directory contains a page that a browser can show.
+/// Checks that a directory contains an index page that browsers can run.
 fn check_pages(directory: &Path) -> Result<(), ConfigError> {
     if !directory.is_dir() {
         return Err(ConfigError::ServeDirectory(absolute(directory)));
@@ -355,12 +355,12 @@ fn check_pages(directory: &Path) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Returns the absolute path of a directory, or the given one if the system cannot resolve it.
+/// Returns the absolute path of a directory, or the given path if the system cannot resolve it.
 pub(crate) fn absolute(directory: &Path) -> PathBuf {
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
 }
 
-/// Returns true if a page loads a TypeScript script, as the sources of a page do before they are built.
+/// Returns true if a page loads a TypeScript script, as unbuilt sources do.
 fn loads_typescript(page: &str) -> bool {
     let scripts = page.split("<script").skip(1);
     let mut tags = scripts.filter_map(|script| script.split('>').next());
@@ -369,7 +369,8 @@ fn loads_typescript(page: &str) -> bool {
 
 /// Parses levels such as `info` or `info,hyper=debug`.
 ///
-/// Stricter than [`Targets`], which treats an unknown level as the name of a module, and shows only that module.
+/// This is stricter than [`Targets`], which would treat an unknown level as the name of a module, and would log only
+/// that module.
 pub(crate) fn parse_levels(text: &str) -> Option<Targets> {
     let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
     let has_level = |part: &str| is_level(part.rsplit_once('=').map_or(part, |(_, level)| level));

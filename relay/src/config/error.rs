@@ -1,4 +1,4 @@
-//! Errors of a configuration, and warnings about its files.
+//! Configuration errors, and warnings about the permissions of files.
 
 use std::error::Error;
 use std::fmt;
@@ -12,23 +12,23 @@ use tracing::warn;
 
 use crate::addresses::{AddressError, HostPort, ListenAddress, TargetName};
 
-/// The path of a key in the file: the names of its tables, then its own.
+/// The path of a key in the file: the names of its tables, then the name of the key.
 pub(super) type KeyPath = Vec<String>;
 
-/// Returns the name of a key's option in the place where its value comes from or belongs.
+/// Returns the name of an option in the source that its value comes from or belongs to.
 pub(super) type Naming<'a> = &'a dyn Fn(&str) -> String;
 
 const SOURCES: &str = "has an index.html that loads TypeScript, which no browser runs: build the page, and use the directory that \
                        the build writes";
 
-/// An error in the configuration. Its text is one line with the necessary change, and calls options by their keys in
-/// the file.
+/// An error in the configuration. Its text is one line that says what to change, and calls options by their keys in the
+/// file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The certificate is unusable.
     Tls {
-        /// The key with its source.
+        /// The key, with the source of its value.
         key: &'static str,
         /// The description.
         reason: String,
@@ -134,7 +134,7 @@ pub enum ConfigError {
     },
     /// The log levels are malformed.
     LogLevel(String),
-    /// No authority issues certificates for this name by ACME.
+    /// No ACME authority issues certificates for this name.
     AcmeDomain {
         /// The name.
         domain: String,
@@ -147,7 +147,7 @@ pub enum ConfigError {
         key: &'static str,
         /// The value.
         value: String,
-        /// The key that defines the minimum.
+        /// The key that determines the minimum.
         other: &'static str,
         /// The minimum.
         least: String,
@@ -164,7 +164,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Returns the keys that the error is about, as the names of their tables and their own; empty if there are none.
+    /// Returns the paths of the keys that the error concerns; empty if there are none.
     pub(super) fn keys(&self) -> Vec<KeyPath> {
         let keys: &[&str] = match self {
             Self::NoTarget => &[],
@@ -186,7 +186,7 @@ impl ConfigError {
         keys.iter().map(|key| key.split('.').map(str::to_owned).collect()).collect()
     }
 
-    /// Returns the description and the necessary change, for the key at index `at` of the error's keys.
+    /// Returns the description and the necessary change, in terms of the key with index `at`.
     pub(super) fn reason(&self, at: usize, name: Naming<'_>) -> String {
         match self {
             Self::Tls { reason, .. } => reason.clone(),
@@ -250,11 +250,11 @@ impl ConfigError {
     }
 }
 
-/// The parts of the relay that may have the address of a target, each with the option that sets its address.
+/// The parts of the relay that may conflict with a target's address, each with the option that sets its address.
 const OWN_FRONT: [&str; 2] = ["the front", "udp.listen"];
 const OWN_WEBTRANSPORT: [&str; 2] = ["WebTransport of the relay", "webtransport.listen"];
 
-/// Says which part of the relay has the address of its own target, and the necessary change.
+/// Returns the error for a target with an address of the relay itself, and the necessary change.
 fn own_address(
     [own, option]: [&str; 2],
     target: &TargetName,
@@ -267,7 +267,7 @@ fn own_address(
     )
 }
 
-/// Says why a directory of static files has no page to serve.
+/// Returns the error for a directory of static files without an index page.
 fn no_page(directory: &Path, reason: impl fmt::Display, option: &str) -> String {
     format!("'{}' {reason} for {option}", directory.display())
 }
@@ -337,10 +337,10 @@ impl Error for ConfigError {
     }
 }
 
-/// A file with a secret that every user of this machine can read. Its text describes the necessary change.
+/// A file with a secret that every user of this machine can read. Its text says what to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExposedFile {
-    /// The option with the secret, or with the name of the file.
+    /// The option that contains the secret, or the name of the file.
     pub key: &'static str,
     /// The file.
     pub path: PathBuf,

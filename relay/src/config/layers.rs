@@ -1,6 +1,6 @@
-//! The layers of a configuration: defaults, file, environment and command line, in this order. Also formats a
-//! configuration with the source and documentation of every value, and lists the changes that a new one makes to a
-//! running relay.
+//! The layers of a configuration: defaults, file, environment and command line, in this order. This module also formats
+//! a configuration with the source and documentation of every value, and lists the differences between two
+//! configurations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -22,7 +22,7 @@ use crate::addresses::{HostPort, TargetSpec};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
-    /// Not set anywhere.
+    /// The default value.
     Default,
     /// A line of the file, counted from 1.
     File(PathBuf, usize),
@@ -53,13 +53,13 @@ pub struct Override {
     pub values: Vec<String>,
 }
 
-/// An error in one of the layers: one line that says where it is and the necessary change.
+/// An error in one of the layers, as one line with its position and the necessary change.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct LoadError(String);
 
 impl LoadError {
-    /// Formats an error at a position as one line, whatever the parser wrote.
+    /// Formats an error and its position as one line, even if the parser's text has several.
     fn at(place: impl fmt::Display, reason: impl fmt::Display) -> Self {
         Self(one_line(&format!("{place}: {reason}")))
     }
@@ -69,7 +69,7 @@ impl LoadError {
     }
 }
 
-/// The naming of options in messages.
+/// The way in which messages name options.
 #[derive(Debug, Clone, Copy)]
 enum Names {
     Keys,
@@ -134,7 +134,7 @@ impl Loaded {
         Ok(Self { config, file: file.map(Path::to_owned), sources: layers.sources })
     }
 
-    /// Adds the position of the offending value to an error. Options are named as in the source of their values.
+    /// Adds the position of the offending value to an error. Options are named as in the source of their value.
     #[must_use]
     pub fn locate(&self, error: &ConfigError) -> LoadError {
         let keys = error.keys();
@@ -156,7 +156,7 @@ impl Loaded {
         }
     }
 
-    /// Returns a hint about settings that are valid, but possibly not intended.
+    /// Returns a hint about settings that are valid but may be unintended.
     ///
     /// # Errors
     ///
@@ -183,7 +183,8 @@ impl Loaded {
         itself.into_iter().chain(self.config.exposed_files()).collect()
     }
 
-    /// Returns the name of an option in the source of its value, or in a message about a value from `source`.
+    /// Returns the name of an option as in the source of its value, or as in `source` for a message about a value from
+    /// there.
     fn name(&self, key: &str, source: &Source) -> String {
         let own = self.source(&path_of(key));
         let names = match if own == Source::Default { source } else { &own } {
@@ -195,7 +196,7 @@ impl Loaded {
         names.of(key)
     }
 
-    /// Returns the naming for options without a value, which follows those with one.
+    /// Returns the naming for options without a value: the same as for options with one.
     fn names(&self) -> Names {
         let mut sources = self.sources.values();
         match () {
@@ -337,7 +338,7 @@ fn target_setting(setting: &str) -> Result<(String, Value), String> {
     Ok((name.to_owned(), single(option.kind, value)?))
 }
 
-/// Merges `from` into `into`, and reports every value that it sets.
+/// Merges `from` into `into`, and calls `set` for every value that it sets.
 fn merge(into: &mut Table, from: Table, path: &mut KeyPath, set: &mut impl FnMut(&KeyPath)) {
     for (key, value) in from {
         path.push(key.clone());
@@ -357,7 +358,7 @@ fn merge(into: &mut Table, from: Table, path: &mut KeyPath, set: &mut impl FnMut
     }
 }
 
-/// Returns the values of a key, in which `*` matches every key of a table.
+/// Returns the values of a key path, in which `*` matches every key of a table.
 pub(super) fn find<'a>(table: &'a Table, keys: &[&str]) -> Vec<(KeyPath, &'a Value)> {
     let Some((first, rest)) = keys.split_first() else { return Vec::new() };
     let mut found = Vec::new();
@@ -427,7 +428,7 @@ impl Loaded {
         self.shown().to_string()
     }
 
-    /// Returns the configuration without secrets.
+    /// Returns the configuration with secrets replaced.
     fn shown(&self) -> Table {
         let mut config = self.config.clone();
         config.discovery.store = config.discovery.store.as_deref().map(without_password);
@@ -513,7 +514,7 @@ impl OptionInfo {
     }
 }
 
-/// Writing to a `String` cannot fail.
+/// Appends formatted text. Writing to a `String` cannot fail.
 fn push(text: &mut String, arguments: fmt::Arguments<'_>) {
     let _ = text.write_fmt(arguments);
 }
@@ -522,7 +523,7 @@ fn push(text: &mut String, arguments: fmt::Arguments<'_>) {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
-    /// Keys that apply to clients from now on.
+    /// Keys that apply to clients that connect from now on.
     pub applied: Vec<String>,
     /// Keys that require a restart.
     pub after_restart: Vec<String>,

@@ -1,4 +1,4 @@
-//! Descriptions of mistakes in the values of a layer, in the terms of the file.
+//! Descriptions of invalid values in a layer, in the terms of the file.
 
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -61,7 +61,7 @@ fn is_table(path: &[String]) -> bool {
     OPTIONS.iter().any(|option| option.key.split('.').count() > path.len() && begins(option, path))
 }
 
-/// Describes the mistake in a target, if the table is one.
+/// Describes the mistake in a target's table, if there is one.
 fn wrong_target(path: &[String], table: &Table) -> Option<String> {
     let [targets, name] = path else { return None };
     if targets != "targets" {
@@ -74,7 +74,7 @@ fn wrong_target(path: &[String], table: &Table) -> Option<String> {
     }
 }
 
-/// Returns the hint for a value, where a key has settings below it.
+/// Returns the hint for a plain value in the place of a table.
 fn no_table(path: &[String], value: &Value) -> String {
     format!("{} is not a valid value: write a table [{}] with settings", shown(value), dotted(path))
 }
@@ -87,7 +87,7 @@ fn unknown(path: &[String]) -> String {
     }
 }
 
-/// Returns the key that was probably meant: one of the same table, or else of another table or a flag.
+/// Returns the key that was probably intended: from the same table, or else from another table or a flag.
 fn nearest(path: &[String]) -> Option<String> {
     let (leaf, table) = path.split_last()?;
     let siblings = OPTIONS.iter().filter(|option| begins(option, table));
@@ -162,14 +162,14 @@ fn wrong_time(value: &Value, min: std::time::Duration, max: std::time::Duration)
         .then(|| format!("{text} is out of range: write a time from {least} to {most}"))
 }
 
-/// Returns the error of the option's type for texts that it does not accept.
+/// Returns the error with which the option's type rejects a text.
 fn wrong_text(path: &[String], value: &Value) -> Option<String> {
     let (leaf, tables) = path.split_last()?;
     let mut layer = Table::from_iter([(leaf.clone(), value.clone())]);
     if let [targets, _] = tables
         && targets == "targets"
     {
-        // The other required settings of a target.
+        // Adds the other required settings of a target.
         layer.entry("address").or_insert_with(|| "localhost:1".into());
     }
     for table in tables.iter().rev() {
@@ -179,7 +179,7 @@ fn wrong_text(path: &[String], value: &Value) -> Option<String> {
     Some(error.message().to_owned())
 }
 
-/// Formats a value for a message. Lists and tables are left out, because they may contain passwords.
+/// Formats a value for a message. Lists and tables are omitted, because they may contain passwords.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => format!("'{text}'"),

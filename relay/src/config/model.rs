@@ -1,7 +1,7 @@
 //! The model: the settings of a relay, each defined once.
 //!
-//! A row of [`options!`] is a field, and its documentation is the help of the flag. The same row defines the key of the
-//! file, the environment variable, the default, the accepted values, and the line in the documentation.
+//! Each row of [`options!`] defines a field. Its doc comment is also the help text of the flag. The row also defines
+//! the key in the file, the environment variable, the default, the accepted values, and the line in the documentation.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -395,7 +395,7 @@ impl Config {
         self
     }
 
-    /// Reads the current list of bans from its file.
+    /// Reads the ban list from its file.
     pub(crate) fn bans(&self) -> Result<Bans, ConfigError> {
         let Some(path) = &self.admission.bans else { return Ok(Bans::default()) };
         let key = "admission.bans";
@@ -403,7 +403,7 @@ impl Config {
         Bans::parse(&text).map_err(|(line, reason)| file_error(key, path, Some(line), reason))
     }
 
-    /// Reads the current token keys from their files.
+    /// Reads the token keys from their files.
     pub(crate) fn token_keys(&self) -> Result<Vec<VerifyingKey>, ConfigError> {
         let name = "tokens.keys";
         let key = |path| {
@@ -413,7 +413,7 @@ impl Config {
         self.tokens.keys.iter().map(|path| key(path)).collect()
     }
 
-    /// Returns the files with secrets, among those named by options, that every user of this machine can read.
+    /// Returns the files named by options that contain secrets and that every user of this machine can read.
     #[must_use]
     pub fn exposed_files(&self) -> Vec<ExposedFile> {
         let is_secret = |path: &&PathBuf| {
@@ -431,13 +431,13 @@ impl Config {
         others.chain(of_tokens).filter_map(|(key, path)| exposed(key, path)).collect()
     }
 
-    /// Returns the pages that may connect.
+    /// Returns the policy for the origins of pages.
     pub(crate) fn origins(&self) -> Result<OriginPolicy, ConfigError> {
         let AdmissionConfig { allow_origins, allow_any_origin, trusted_proxies, .. } = &self.admission;
         if *allow_any_origin {
             return Ok(OriginPolicy::Any);
         }
-        // A proxy has clients on other machines, wherever it runs itself.
+        // A proxy forwards clients of other machines, even if it runs on this one.
         if allow_origins.is_empty() && !trusted_proxies.is_empty() {
             return Err(ConfigError::Contradiction {
                 key: "admission.trusted_proxies",
@@ -447,14 +447,13 @@ impl Config {
         }
         let policy_on =
             |address| OriginPolicy::new(address, allow_origins).ok_or(ConfigError::OriginsRequired(address));
-        // Both addresses admit the same clients, so that origins are required if other machines can reach either of
-        // them.
+        // Both addresses admit the same clients, so origins are required if other machines can reach either address.
         self.webtransport_listen().map_or(Ok(()), |address| policy_on(address).map(drop))?;
         // A name is checked with each of its addresses after it is resolved.
         policy_on(self.listen.address().unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into()))
     }
 
-    /// Returns the configured UDP address of WebTransport, if served.
+    /// Returns the configured UDP address of WebTransport, unless WebTransport is off.
     const fn webtransport_listen(&self) -> Option<SocketAddr> {
         match self.webtransport.mode {
             WebTransportMode::Off => None,
@@ -464,7 +463,7 @@ impl Config {
 
     /// Returns the configuration as a table, without unset options.
     pub(super) fn to_table(&self) -> Table {
-        // Only keys that are not strings could fail, and there are none.
+        // Only keys other than strings could fail, and there are none.
         Table::try_from(self).unwrap_or_default()
     }
 }
@@ -496,8 +495,8 @@ impl From<TargetSource> for Source {
 impl Limits {
     /// Returns the maximum number of TCP connections, including those of clients.
     ///
-    /// Twice the number of clients, so that a full relay can still reject others with a close code, and some more for
-    /// the static files of a small relay.
+    /// This is twice the number of clients, so that a full relay can still reject others with a close code. 64 more are
+    /// for the static files of a small relay.
     #[must_use]
     pub const fn max_connections(&self) -> usize {
         self.max_clients.saturating_mul(2).saturating_add(64)
@@ -517,9 +516,9 @@ impl Limits {
         }
     }
 
-    /// Returns the longest datagram of a client for a target with this protocol. RakNet implementations count the
-    /// headers below their datagrams differently, and some not at all. A RakNet datagram may therefore be as long as
-    /// the MTU that the relay lets both ends negotiate.
+    /// Returns the longest datagram that a client may send to a target with this protocol. Some RakNet implementations
+    /// do not count the headers below a datagram in the MTU. A RakNet datagram may therefore be as long as the MTU that
+    /// both peers negotiate through the relay.
     pub(crate) fn longest_datagram(&self, kind: ProtocolKind) -> usize {
         match kind {
             ProtocolKind::RakNet => {
@@ -529,7 +528,7 @@ impl Limits {
         }
     }
 
-    /// Returns the longest datagram of RakNet's handshake, without IP and UDP headers.
+    /// Returns the longest datagram of RakNet's handshake in bytes, without IP and UDP headers.
     pub(crate) fn payload_max(&self) -> u16 {
         u16::try_from(self.max_datagram).unwrap_or(LARGEST_PAYLOAD).min(LARGEST_PAYLOAD)
     }
@@ -546,8 +545,8 @@ impl Limits {
 }
 
 impl AddressLimits {
-    /// Returns the limits for TCP connections, including those of clients. They are four times as high, because a
-    /// browser opens up to six connections for the files of a page, and a rejected client needs one too.
+    /// Returns the limits for TCP connections, including those of clients. They are four times the limits for clients:
+    /// a browser opens up to six connections for the files of a page, and rejecting a client takes one too.
     #[must_use]
     pub const fn for_connections(&self) -> Self {
         const FACTOR: u32 = 4;
@@ -561,8 +560,8 @@ impl AddressLimits {
         }
     }
 
-    /// Returns the limits for files. They are sixteen times those for connections, because a page has many files, and
-    /// others at the same address load it too.
+    /// Returns the limits for file requests. They are sixteen times the limits for connections, because a page has many
+    /// files, and several clients at one address load it.
     #[must_use]
     pub const fn for_files(&self) -> Self {
         self.for_connections().for_connections().for_connections()
@@ -570,18 +569,18 @@ impl AddressLimits {
 }
 
 impl UdpConfig {
-    /// Returns true if the front shares the port of a listener on `address`.
+    /// Returns true if the front shares the port of a UDP listener on `address`.
     pub(crate) fn shares(&self, address: SocketAddr) -> bool {
         self.listen == Some(address) && address.port() != 0
     }
 
-    /// Returns true if the front prevents another listener on `address`.
+    /// Returns true if the front prevents a UDP listener on `address`.
     pub(crate) fn is_in_the_way_of(&self, address: SocketAddr) -> bool {
         self.listen.is_some_and(|front| overlap(front, address) && !self.shares(address))
     }
 }
 
-/// Returns true if two sockets cannot use these addresses at the same time. Port 0 picks a free one.
+/// Returns true if two sockets cannot use these addresses at the same time.
 pub(crate) fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let (ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
     // `[::]` includes every IPv4 address.
@@ -604,14 +603,14 @@ impl fmt::Debug for DiscoveryConfig {
 /// Replaces the password of a URL, if there is one, by `***`.
 pub(super) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "***".to_owned() };
-    // A password may contain any unescaped character: the last @ ends it, and everything that may belong to it is left
-    // out.
+    // A password may contain any unescaped character: it ends at the last @, and everything that may belong to it is
+    // removed.
     match rest.rfind('@') {
         Some(at) => {
             let user = rest[..at].split([':', '/']).next().unwrap_or_default();
             format!("{scheme}://{user}:***@{}", &rest[at + 1..])
         }
-        // In the query of a socket path.
+        // The password may be in the query of a socket path.
         None => match rest.split_once('?') {
             Some((path, _)) => format!("{scheme}://{path}?***"),
             None => url.to_owned(),

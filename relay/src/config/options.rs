@@ -1,23 +1,23 @@
-//! Descriptions of options, and the macros that turn each into a field, a default and a row of the table.
+//! Descriptions of options, and the macros that derive fields, defaults and documentation from them.
 
 use std::time::Duration;
 
 use crate::syntax::duration;
 
-/// One option.
+/// The description of one option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OptionInfo {
-    /// Its key in the file, such as `limits.queue`. A `*` represents the name of a target.
+    /// The key in the file, such as `limits.queue`. A `*` represents the name of a target.
     pub key: &'static str,
-    /// Its name on the command line, without dashes; empty for a setting of a target, which follows the address in
-    /// `--target`.
+    /// The name on the command line, without dashes. It is empty for a setting of a target, which follows the address
+    /// in `--target`.
     pub flag: &'static str,
-    /// The kind of its value.
+    /// The kind of the option's value.
     pub kind: OptionKind,
     /// When a change takes effect.
     pub change: Change,
-    /// Its documentation, in one line.
+    /// The documentation of the option, as one line.
     pub help: &'static str,
 }
 
@@ -27,11 +27,11 @@ pub struct OptionInfo {
 pub enum OptionKind {
     /// `true` or `false`.
     Switch,
-    /// A text, with the placeholder of the value.
+    /// A text; the field is its placeholder in the help.
     Text(&'static str),
-    /// Texts, with the placeholder of one value.
+    /// A list of texts; the field is the placeholder of one value.
     Texts(&'static str),
-    /// One of these.
+    /// One of these names.
     Choice(&'static [&'static str]),
     /// A whole number.
     Number {
@@ -64,14 +64,14 @@ pub enum Change {
 }
 
 impl OptionInfo {
-    /// Returns the environment variable; `None` for a setting of a target.
+    /// Returns the name of the environment variable, or `None` for a setting of a target.
     #[must_use]
     pub fn variable(&self) -> Option<String> {
         let name = self.flag.to_ascii_uppercase().replace('-', "_");
         (!name.is_empty()).then(|| format!("RAKWIRE_RELAY_{name}"))
     }
 
-    /// Returns the placeholder of its value in the command line help.
+    /// Returns the placeholder of the option's value in the command line help.
     #[must_use]
     pub const fn value_name(&self) -> &'static str {
         match self.kind {
@@ -129,7 +129,7 @@ pub(super) const fn millis(millis: u64) -> Duration {
 }
 
 impl OptionInfo {
-    /// Creates a row of the table; `doc` is the field's documentation as the compiler passes it.
+    /// Creates the description of an option; `doc` is the doc comment of its field, as the compiler passes it.
     pub(super) const fn new(
         key: &'static str,
         kind: OptionKind,
@@ -148,8 +148,8 @@ impl OptionInfo {
 
 /// Declares the structs of the configuration, their defaults and [`OPTIONS`](super::OPTIONS).
 ///
-/// A struct has the prefix of its keys in brackets. A row is `key: TYPE = DEFAULT, KIND, "flag", CHANGE;` below its
-/// documentation. A row under `needs` has no default, and `tables` are structs themselves.
+/// A struct has the prefix of its keys in brackets. Below its doc comment, a row has the form `key: TYPE = DEFAULT,
+/// KIND, "flag", CHANGE;`. A row under `needs` has no default, and a row under `tables` is a struct itself.
 macro_rules! options {
     (@default $name:ident [] [$($field:ident: $type:ty = $default:expr,)*] [$($table:ident,)*]) => {
         impl Default for $name {

@@ -37,7 +37,7 @@ fn file_error(name: &str, text: &str) -> String {
     error.replace(&path.display().to_string(), "FILE")
 }
 
-/// Returns the model's fields at a position of the file, as listed in its error about an unknown field.
+/// Returns the names of the fields at a position of the file, as listed in the error about an unknown field.
 fn fields(text: &str) -> BTreeSet<String> {
     let error = toml::from_str::<Config>(text).unwrap_err();
     let (_, expected) = error.message().split_once("expected ").unwrap();

@@ -12,7 +12,7 @@ pub(super) const PREFIX: &str = "rakwire:server:";
 /// The maximum length of a value in bytes.
 pub(super) const LONGEST: usize = 1_024;
 
-/// A game server that announces itself.
+/// The announcement of a game server.
 ///
 /// ```
 /// use rakwire_relay::discovery::Announcement;
@@ -34,7 +34,7 @@ pub struct Announcement {
     pub kind: ProtocolKind,
 }
 
-/// The value of a key. Unknown fields are ignored, for later versions.
+/// The value of a key. Unknown fields are ignored, for compatibility with later versions.
 #[derive(Serialize, Deserialize)]
 struct Value<'a> {
     address: &'a str,
@@ -76,17 +76,17 @@ pub(super) fn name_of(key: &[u8]) -> Option<TargetName> {
     str::from_utf8(key).ok()?.strip_prefix(PREFIX)?.parse().ok()
 }
 
-/// Why an announcement is unusable.
+/// The reason why an announcement is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AnnouncementError {
-    /// It is not a JSON object with an address.
+    /// The value is not a JSON object with an address.
     #[error("it must be a JSON object such as {{\"address\":\"10.0.0.7:19132\",\"kind\":\"raknet\"}}")]
     Syntax,
-    /// Its address is malformed.
+    /// The address is malformed.
     #[error("its address must be HOST:PORT")]
     Address,
-    /// It is too long.
+    /// The value is longer than 1,024 bytes.
     #[error("it must not be longer than 1024 bytes")]
     TooLong,
 }

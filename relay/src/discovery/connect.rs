@@ -1,4 +1,4 @@
-//! Connections to the store over TCP, TLS or a Unix socket, with bounded responses, and the reasons for their failures.
+//! Connections to the store over TCP, TLS or a Unix socket. Responses are bounded, and errors name the reason.
 
 use std::io;
 use std::path::Path;
@@ -26,7 +26,7 @@ use crate::trust::client_config;
 /// The timeout of one response, and of connecting.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The maximum number of characters of a store's error that are repeated.
+/// The maximum number of characters of the store's error text in a message.
 const MAX_QUOTED: usize = 200;
 
 /// The location of a store, and the way to connect.
@@ -37,7 +37,8 @@ pub(super) struct StoreAddress {
 }
 
 impl StoreAddress {
-    /// Parses a URL. With TLS, the certificate authority is in the given file, or one that the system trusts.
+    /// Parses a URL. With TLS, the store's certificate must be issued by the authority in the given file, or by one
+    /// that the system trusts.
     pub(super) fn new(url: &str, ca: Option<&Path>) -> Result<Self, DiscoveryError> {
         let by_tls = ["rediss:", "valkeys:"].iter().find_map(|scheme| url.strip_prefix(scheme));
         let tls = match (by_tls, ca) {
@@ -99,7 +100,7 @@ impl StoreAddress {
     }
 }
 
-/// The number of bytes that may still arrive for the expected response.
+/// The number of bytes that may still be read for the expected response.
 #[derive(Debug, Default)]
 struct Allowance {
     left: AtomicUsize,
@@ -111,7 +112,7 @@ impl Allowance {
         self.left.store(ANSWER_MAX, Ordering::Relaxed);
     }
 
-    /// Returns why a command has failed.
+    /// Returns the reason why a command failed.
     fn reason(&self, error: &RedisError) -> DiscoveryError {
         if self.is_exceeded.load(Ordering::Relaxed) {
             DiscoveryError::TooLong
@@ -203,7 +204,7 @@ impl Drop for Connection {
     }
 }
 
-/// Formats an error as one short line: its text may come from the store.
+/// Formats an error as one short line, because its text may come from the store.
 pub(super) fn said(error: &dyn core::error::Error) -> String {
     let text = error.to_string();
     printable(&text.chars().take(MAX_QUOTED).collect::<String>())
@@ -241,19 +242,20 @@ const fn certificate_reason(error: &CertificateError) -> &'static str {
     }
 }
 
-/// The maximum bytes of one response. Writers of the store can set keys of any length, and a store may send anything.
+/// The maximum size of one response in bytes. Anyone who can write to the store can set keys of any length, and a store
+/// may send anything.
 pub(super) const ANSWER_MAX: usize = 512 * 1_024;
 
-/// Why servers cannot be discovered or announced.
+/// The reason why servers cannot be discovered or announced.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DiscoveryError {
-    /// The URL of the store is unusable. It may contain a password, so that it is not repeated.
+    /// The URL of the store is unusable. The message omits it, because it may contain a password.
     #[error(
         "the URL of the store cannot be used; write it as redis://HOST:PORT/, rediss://HOST:PORT/ or unix:///PATH"
     )]
     Url,
-    /// A certificate authority is configured without TLS.
+    /// A certificate authority is configured for a URL without TLS.
     #[error(
         "the URL of the store asks for no TLS, so no authority is needed: write rediss://, or leave the file out"
     )]
@@ -267,7 +269,7 @@ pub enum DiscoveryError {
     /// The store rejects a command, or does not respond.
     #[error("the store of servers: {0}")]
     Store(String),
-    /// A response of the store is too long: its keys are too long, or it is not a server store.
+    /// A response of the store is too long: its keys are too long, or it is no server store.
     #[error(
         "the store of servers answers with more than {ANSWER_MAX} bytes at once: give announcements a database of their own, and \
          look who may write keys there that begin with {PREFIX}"
@@ -290,7 +292,7 @@ mod tests {
 
     use super::*;
 
-    /// Creates a certificate for `localhost` that is valid until this year, and its key.
+    /// Creates a certificate for `localhost` that is valid until `last_year`, and its key.
     fn certificate(last_year: i32) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -298,7 +300,7 @@ mod tests {
         (params.self_signed(&key).unwrap(), key)
     }
 
-    /// Runs a store with this certificate, or without TLS, that answers everything with OK.
+    /// Runs a store that answers every command with OK, over TLS with this certificate, or without TLS.
     async fn store(certificate: Option<&(rcgen::Certificate, KeyPair)>) -> SocketAddr {
         let acceptor = certificate.map(|(certificate, key)| {
             let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
@@ -324,7 +326,7 @@ mod tests {
                         Some(acceptor) => {
                             let mut stream = acceptor.accept(stream).await?;
                             while stream.read(&mut buffer).await? > 0 {
-                                // The client's greeting consists of two commands.
+                                // The client begins with two commands.
                                 stream.write_all(b"+OK\r\n+OK\r\n").await?;
                             }
                         }

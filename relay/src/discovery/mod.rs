@@ -1,8 +1,8 @@
-//! Discovery of game servers that announce themselves in Redis or Valkey, so that many relays find them. Relays poll
-//! the store, and servers renew their announcements.
+//! Discovery of game servers that announce themselves in Redis or Valkey, so that many relays can find them. Relays
+//! poll the store, and servers renew their announcements.
 //!
-//! An announcement is a key `rakwire:server:NAME` whose value is a JSON object, with a time to live: a server that ends
-//! without withdrawing it is soon forgotten.
+//! An announcement is a key `rakwire:server:NAME` with a JSON object as its value, and a time to live. The announcement
+//! of a server that stops without withdrawing it therefore expires soon.
 //!
 //! ```text
 //! SET rakwire:server:arena-3 '{"address":"10.0.0.7:19132","kind":"raknet"}' EX 15
@@ -25,16 +25,16 @@ use connect::{ANSWER_MAX, Connection, StoreAddress, said};
 
 use crate::addresses::TargetName;
 
-/// The number of keys that the store examines for one response.
+/// The number of keys that the store examines per response (`COUNT` of `SCAN`).
 const SCAN_COUNT: usize = 500;
-/// The number of values read at a time. Each takes up to 1,025 bytes, and all of them share one allowance.
+/// The number of values per request. Each takes up to 1,025 bytes of the response, whose total size is bounded.
 const VALUES_MAX: usize = 200;
 const _: () = assert!(VALUES_MAX * (LONGEST + 32) < ANSWER_MAX, "they fit into one answer");
-/// The maximum number of servers of a relay; further ones are not read.
+/// The maximum number of announced servers per relay. Further announcements are not read.
 const SERVERS_MAX: usize = 1_000;
-/// The assumed lifetime of a key that does not expire.
+/// The assumed lifetime of a key without expiry.
 const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// The maximum number of responses in one search, so that a store full of other keys does not block it forever.
+/// The maximum number of responses in one search. It bounds the search of a store full of other keys.
 const SCANS_MAX: usize = 10_000;
 
 /// A store in which game servers announce themselves. The connection is opened on demand, and reopened after a loss.
@@ -45,10 +45,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// Creates the store of a URL such as `redis://127.0.0.1/`, or `rediss://user:password@host:6379/1` for database 1
+    /// Creates a store for a URL such as `redis://127.0.0.1/`, or `rediss://user:password@host:6379/1` for database 1
     /// over TLS.
     ///
-    /// `ca` is a PEM file with the authority of its certificate, if the system does not trust it anyway. Nothing is
+    /// `ca` is a PEM file with the authority of the store's certificate, if the system does not trust it. Nothing is
     /// sent yet.
     ///
     /// # Errors
@@ -67,10 +67,10 @@ impl Store {
         self.keep(connection, found)
     }
 
-    /// Announces a server for `lifetime`, at least a second. The announcement must be renewed before it expires.
+    /// Announces a server for `lifetime`, at least one second. The announcement must be renewed before it expires.
     ///
     /// # Errors
-    /// If the store does not respond or refuses it.
+    /// If the store does not respond, or refuses the announcement.
     pub async fn announce(
         &mut self,
         server: &Announcement,
@@ -86,7 +86,7 @@ impl Store {
     /// Withdraws the announcement of a server.
     ///
     /// # Errors
-    /// If the store does not respond or refuses it.
+    /// If the store does not respond, or refuses the command.
     pub async fn withdraw(&mut self, server: &Announcement) -> Result<(), DiscoveryError> {
         let mut connection = self.connect().await?;
         let mut command = redis::cmd("DEL");
@@ -102,7 +102,7 @@ impl Store {
         }
     }
 
-    /// Keeps a working connection.
+    /// Keeps the connection for the next call, unless the command failed.
     fn keep<T>(
         &mut self,
         connection: Connection,
@@ -160,8 +160,8 @@ async fn read(
     if named.is_empty() {
         return Ok(());
     }
-    // A writer of the store can put anything there. A value is read only far enough to detect that it is too long, and
-    // a key of another type invalidates only its own announcement.
+    // Anyone who can write to the store can put anything into it. A value is read only far enough to detect that it is
+    // too long. A key of another type invalidates only its own announcement.
     let mut pipe = redis::pipe();
     for (key, _) in &named {
         pipe.cmd("GETRANGE").arg(*key).arg(0).arg(LONGEST);
@@ -195,8 +195,8 @@ fn lifetime(answer: i64) -> Option<Duration> {
     }
 }
 
-/// Parses the announcement in a value, or returns why it is unusable. A key that has expired meanwhile has an empty
-/// value.
+/// Parses the announcement in a value, or returns the reason why it is unusable. A key that has expired in the meantime
+/// has an empty value.
 fn usable(name: &TargetName, value: &[u8]) -> Result<Option<Announcement>, String> {
     let text = str::from_utf8(value).map_err(|_| "it is not text".to_owned())?;
     if text.is_empty() {
@@ -205,10 +205,10 @@ fn usable(name: &TargetName, value: &[u8]) -> Result<Option<Announcement>, Strin
     Announcement::parse(name.clone(), text).map(Some).map_err(|error| error.to_string())
 }
 
-/// The number of renewals within the lifetime of an announcement, because one may be lost.
+/// The number of announcements per lifetime, because one may be lost.
 const ANNOUNCEMENTS: u32 = 3;
 
-/// Tracks if the store has responded, so that only changes are logged.
+/// Tracks whether the store responds, so that only changes are logged.
 #[derive(Debug, Default)]
 struct Health {
     is_lost: bool,
@@ -225,7 +225,7 @@ impl Health {
     }
 }
 
-/// The maximum number of log lines per read of the store, which many writers may change frequently.
+/// The maximum number of log lines per read of the store, which may change frequently.
 const LINES_MAX: usize = 20;
 
 /// The previous contents of the store, so that only changes are logged.
@@ -243,14 +243,14 @@ pub(crate) struct Changes {
     pub(crate) arrived: usize,
     /// Servers that are no longer announced in a usable form.
     pub(crate) departed: usize,
-    /// Announcements that have become unusable, or for another reason than before.
+    /// Announcements that have become unusable, or are unusable for another reason than before.
     pub(crate) unusable: usize,
 }
 
 impl Last {
-    /// Logs and returns the changes found by a read that began and ended at these times.
+    /// Logs and returns the changes found by a read with this start and end.
     fn note(&mut self, [begun, ended]: [Instant; 2], found: &Announced) -> Changes {
-        // The earliest time: the lifetimes were read after the read began.
+        // The earliest possible expiry: the lifetimes were read after the read began.
         let until = |name| found.left.get(name).and_then(|left| begun.checked_add(*left));
         let servers: BTreeMap<TargetName, Option<Instant>> =
             found.servers.keys().map(|name| (name.clone(), until(name))).collect();
@@ -280,7 +280,7 @@ impl Last {
     }
 }
 
-/// Returns why a server that was announced until then is missing.
+/// Returns the reason why a server that was announced before is missing.
 fn why_departed(found: &Announced, name: &TargetName, now: Instant, until: Option<Instant>) -> &'static str {
     match until {
         _ if found.unusable.contains_key(name) => "its announcement cannot be used any more",
@@ -301,15 +301,15 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// Reads immediately, and then every `period`.
+    /// Creates a watcher that reads the store immediately, and then every `period`.
     pub(crate) fn new(store: Store, period: Duration) -> Self {
         let mut tick = interval(period);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { store, tick, health: Health::default(), last: Last::default() }
     }
 
-    /// Returns the announced servers after the next read, and the changes. `None` if the store did not respond, which
-    /// is logged.
+    /// Waits for the next read, and returns the announced servers and the changes. Returns `None` if the store did not
+    /// respond, which is logged.
     pub(crate) async fn next(&mut self) -> Option<(BTreeMap<TargetName, Announcement>, Changes)> {
         self.tick.tick().await;
         let begun = Instant::now();
@@ -322,10 +322,10 @@ impl Watcher {
 }
 
 impl Store {
-    /// Keeps a server announced until `stop`, then withdraws the announcement.
+    /// Keeps a server announced until `stop` completes, and then withdraws the announcement.
     ///
-    /// An announcement is valid for `lifetime` and renewed three times as often, so that relays forget a server that
-    /// ends without withdrawing it.
+    /// An announcement is valid for `lifetime` and renewed three times within it. Relays therefore drop a server that
+    /// stops without withdrawing its announcement.
     ///
     /// # Errors
     /// If the store refuses the first announcement. Later failures are retried.
@@ -438,7 +438,7 @@ mod tests {
             let line = gone(&announced, seconds, after);
             assert!(line.contains(&format!("reason=\"{reason}\"")), "{line}");
         }
-        // The store counts the lifetime from some moment of a read that takes a second.
+        // The store counts the lifetime from some moment of the read, which takes a second.
         let at = |seconds: f32| start + Duration::from_secs_f32(seconds);
         let (mut last, lines) = (Last::default(), Lines::take());
         last.note([at(0.0), at(1.0)], &announced);
@@ -474,7 +474,7 @@ mod tests {
         [format!("${}\r\n", text.len()).as_bytes(), text, b"\r\n"].concat()
     }
 
-    /// Runs a store with these keys; those without a value have another type.
+    /// Runs a store with these keys. Keys without a value have another type.
     async fn store(entries: Vec<(&'static [u8], Option<&'static [u8]>)>) -> Store {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("redis://{}/", listener.local_addr().unwrap());
@@ -525,7 +525,7 @@ mod tests {
         assert!(found.unusable.values().all(|reason| !reason.is_empty()), "{found:?}");
     }
 
-    /// Runs a store that answers every command with this, repeated endlessly if requested.
+    /// Runs a store that answers every command with `answer`, repeated endlessly if `is_endless`.
     async fn hostile(answer: &'static [u8], is_endless: bool) -> Store {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("redis://{}/", listener.local_addr().unwrap());
@@ -544,7 +544,7 @@ mod tests {
         Store::new(&url, None).unwrap()
     }
 
-    /// No more of a response is read than fits, in any form.
+    /// No more of a response is read than the limit, whatever its form.
     #[tokio::test]
     async fn a_store_that_sends_too_much_is_disconnected() {
         static ZEROS: [u8; 65_536] = [b'0'; 65_536];
