@@ -1,5 +1,5 @@
-//! Control messages to clients, and the table of resumable flows by their secrets. The first message of a flow and the
-//! drops are sent at most once a second.
+//! Control messages to clients, and the table of resumable flows by their secrets. A client gets the first message of
+//! its flow on each connection, and reports of dropped datagrams at most once a second.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write};
@@ -12,16 +12,16 @@ use thiserror::Error;
 
 use super::counters::{Direction, DropReason};
 
-/// The WebSocket subprotocol of clients that accept control messages.
+/// The WebSocket subprotocol with which a client accepts control messages.
 pub const FLOW_PROTOCOL: &str = "rakwire.relay.1";
 
-/// The only control message of a client, which requests the `flow` message.
+/// The only control message that a client can send: it requests the `flow` message.
 pub const FLOW_REQUEST: &str = r#"{"type":"flow"}"#;
 
 /// The prefix of control messages on a transport that carries only datagrams.
 pub const CONTROL_PREFIX: &[u8] = b"rakwire:";
 
-/// The secret that a client needs to resume its flow: 128 random bits. Debug output does not show them.
+/// The secret with which a client resumes its flow: 128 random bits. `Debug` does not show them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Secret([u8; Self::LEN]);
 
@@ -35,7 +35,7 @@ impl Secret {
     }
 }
 
-/// Formats 22 characters of base64url without padding.
+/// Formats the secret as 22 characters of base64url without padding.
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&URL_SAFE_NO_PAD.encode(self.0))
@@ -53,7 +53,7 @@ impl FromStr for Secret {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut bytes = [0; Self::LEN];
-        // The buffer rejects longer texts.
+        // The buffer is exactly as long as a secret, so longer texts are rejected.
         match URL_SAFE_NO_PAD.decode_slice(text, &mut bytes) {
             Ok(Self::LEN) => Ok(Self(bytes)),
             Ok(_) | Err(_) => Err(SecretSyntaxError),
@@ -61,12 +61,12 @@ impl FromStr for Secret {
     }
 }
 
-/// The text is not a secret.
+/// The error for a text that is not a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a secret of a flow has 22 characters of base64url")]
 pub struct SecretSyntaxError;
 
-/// Returns the first message to a client: its flow, and how to resume it.
+/// Returns the first message to a client, with its maximum datagram length and the secret to resume the flow.
 fn flow_message(secret: &Secret, resume_within: Duration, resumed: bool, max_datagram: usize) -> String {
     let within = resume_within.as_millis();
     // None of the values needs escaping.
@@ -75,12 +75,12 @@ fn flow_message(secret: &Secret, resume_within: Duration, resumed: bool, max_dat
     )
 }
 
-/// Returns the message that the relay drains and the flow ends after this time.
+/// Returns the message that the relay shuts down, with the time until the flow ends.
 fn draining_message(left: Duration) -> String {
     format!(r#"{{"type":"draining","left_ms":{}}}"#, left.as_millis())
 }
 
-/// Returns the drops since the start of the flow, by direction and reason; only reasons that occurred.
+/// Returns the number of drops since the start of the flow, by direction and reason. Reasons without drops are omitted.
 fn drops_message(count: impl Fn(DropReason) -> u64) -> String {
     let mut text = r#"{"type":"drops""#.to_owned();
     for (name, direction) in [("to_client", Direction::ToClient), ("to_server", Direction::ToServer)] {
@@ -100,15 +100,15 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum time between two requested first messages.
 const GREETING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often a client is notified of the drain: a transport may lose messages.
+/// Number of notifications of a drain per connection, because a transport may lose messages.
 const DRAINING_TIMES: u32 = 3;
 
-/// The announced end of a draining relay.
+/// The pending notifications of a drain.
 #[derive(Debug, Clone, Copy)]
 struct Draining {
-    /// When the flow ends.
+    /// The time at which the flow ends.
     until: Instant,
-    /// How many notifications remain.
+    /// The number of notifications that remain to be sent.
     times: u32,
     next: Instant,
     is_due: bool,
@@ -118,26 +118,27 @@ struct Draining {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Greeting {
     Sent,
-    /// The client has requested it, but received it a moment ago.
+    /// The client has requested the message again, shortly after it was sent.
     Asked,
     Due,
 }
 
-/// Schedules the messages to a client: the first message of its flow, the drain, and drops at most once a second.
+/// Schedules the messages to a client: the first message of its flow, the notification of a drain, and reports of
+/// drops, at most once a second.
 #[derive(Debug)]
 pub(super) struct Reports {
     secret: Secret,
-    /// True if the current connection of the client resumed the flow.
+    /// True if the client resumed the flow on its current connection.
     is_resumed: bool,
     greeting: Greeting,
-    /// The earliest time of the next requested first message. The first request is answered immediately, because the
-    /// message may have been lost.
+    /// The earliest time at which another request for the first message is answered. The first request is answered
+    /// immediately, because the message may have been lost.
     next_greeting: Instant,
     has_requested: bool,
     drops: [u32; DropReason::ALL.len()],
     /// True if there are drops that have not been reported.
     is_behind: bool,
-    /// True if the next report waits only for the client.
+    /// True if the next report is due, and waits only until the client's connection is writable.
     is_due: bool,
     next_report: Instant,
     draining: Option<Draining>,
@@ -169,7 +170,7 @@ impl Reports {
         self.is_behind = true;
     }
 
-    /// Sends everything again to a new connection of the client.
+    /// Schedules all messages again for a new connection of the client.
     pub(super) fn handle_attached(&mut self, now: Instant) {
         (self.is_resumed, self.greeting, self.has_requested) = (true, Greeting::Due, false);
         self.is_behind = self.drops.iter().any(|count| *count > 0);
@@ -179,12 +180,12 @@ impl Reports {
         }
     }
 
-    /// Announces that the relay drains and when the flow ends.
+    /// Schedules the notifications of a drain after which the flow ends at `until`.
     pub(super) const fn handle_draining(&mut self, now: Instant, until: Instant) {
         self.draining = Some(Draining { until, times: DRAINING_TIMES, next: now, is_due: true });
     }
 
-    /// Handles a request for the first message, which the client has missed or not received yet.
+    /// Handles a client's request for the first message, which the client has missed or not received yet.
     pub(super) fn handle_flow_request(&mut self, now: Instant) {
         if self.greeting == Greeting::Sent {
             self.greeting = Greeting::Asked;
@@ -240,16 +241,16 @@ impl Reports {
     }
 }
 
-/// How many returns a flow admits at once: a client that lost its path opens several connections, and retries with
-/// growing pauses.
+/// Number of resumptions that a flow admits at once. A client that has lost its path opens several connections, and
+/// retries with growing pauses.
 const RETURN_BURST: u32 = 10;
 
-/// The time after which a flow admits another return.
+/// The interval after which a flow admits another resumption.
 const RETURN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The flows that can be resumed, by their secrets.
 ///
-/// `H` is a handle to a flow. The table is bounded by the number of flows, each of which has one entry at most.
+/// `H` is a handle to a flow. Each flow has at most one entry.
 ///
 /// ```
 /// use rakwire_relay::flow::{ResumeTable, Secret};
@@ -264,7 +265,7 @@ const RETURN_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct ResumeTable<H> {
     flows: HashMap<Secret, Entry<H>>,
-    /// Flows without a client; the one that has waited longest comes first.
+    /// Flows without a client, ordered by the time at which they lost it.
     detached: BTreeMap<u64, Secret>,
     next_number: u64,
 }
@@ -273,7 +274,7 @@ pub struct ResumeTable<H> {
 struct Entry<H> {
     target: Box<str>,
     handle: H,
-    /// When the flow admits a whole burst of returns again.
+    /// The time at which the flow admits a complete burst of resumptions again.
     returns_full_at: Option<Instant>,
     /// Its key in `detached`.
     detached: Option<u64>,
@@ -305,9 +306,10 @@ impl<H> ResumeTable<H> {
         self.flows.get(secret).filter(|entry| *entry.target == *target).map(|entry| &entry.handle)
     }
 
-    /// Checks if a connection with this secret and target counts as a returning client: ten at once, and one a second.
+    /// Returns true if a connection with this secret and target counts as a returning client. A flow admits ten at
+    /// once, and then one per second.
     ///
-    /// Further connections, and those with an unknown secret, are subject to the limits of new clients.
+    /// Further connections, and connections with an unknown secret, count as new clients.
     pub fn admits_resumption(&mut self, secret: &Secret, target: &str, now: Instant) -> bool {
         let entry = self.flows.get_mut(secret).filter(|entry| *entry.target == *target);
         let Some(entry) = entry else { return false };
@@ -319,7 +321,7 @@ impl<H> ResumeTable<H> {
         is_admitted
     }
 
-    /// Marks the flow as having lost its client.
+    /// Records that the flow has lost its client.
     pub fn set_detached(&mut self, secret: &Secret) {
         self.set_attached(secret);
         if let Some(entry) = self.flows.get_mut(secret) {
@@ -329,7 +331,7 @@ impl<H> ResumeTable<H> {
         }
     }
 
-    /// Marks the flow as having a client again.
+    /// Records that the flow has a client again.
     pub fn set_attached(&mut self, secret: &Secret) {
         let number = self.flows.get_mut(secret).and_then(|entry| entry.detached.take());
         number.and_then(|number| self.detached.remove(&number));
@@ -341,10 +343,10 @@ impl<H> ResumeTable<H> {
         self.flows.remove(secret).map(|entry| entry.handle)
     }
 
-    /// Selects the flow that has waited longest for its client, to end it in favor of another client.
+    /// Selects the flow that has waited longest for its client, to be ended in favor of another client.
     ///
-    /// Each flow is selected once, and stays in the table until it is [removed](Self::remove): its client may return
-    /// before it ends.
+    /// Each flow is selected only once. It stays in the table until it is [removed](Self::remove), because its client
+    /// may return before it ends.
     pub fn evict(&mut self) -> Option<&H> {
         let (_, secret) = self.detached.pop_first()?;
         let entry = self.flows.get_mut(&secret)?;

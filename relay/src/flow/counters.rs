@@ -1,12 +1,12 @@
-//! Counters of the flows to one target, and the counted reasons: why a datagram was dropped, why a game server is
-//! unreachable according to the network and this machine, and why a flow ended.
+//! Counters of the flows to one target, and the reasons that are counted: of dropped datagrams, of unreachable game
+//! servers, and of ended flows.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::protocol::ProtocolKind;
 
-/// Defines an enum with all its values in the order in which they are counted.
+/// Defines an enum, and a list of its values in the order in which they are counted.
 macro_rules! counted {
     ($(#[$doc:meta])+ pub enum $name:ident { $($(#[$value_doc:meta])+ $value:ident,)+ }) => {
         $(#[$doc])+
@@ -33,47 +33,48 @@ pub enum Direction {
 }
 
 counted! {
-    /// Why a datagram was dropped.
+    /// The reason why a datagram was dropped.
     pub enum DropReason {
-        /// The queue towards the game server was full, and this was its oldest datagram.
+        /// The queue to the game server was full, and this was its oldest datagram.
         ServerQueueFull,
-        /// It waited too long in the queue towards the game server.
+        /// The datagram exceeded the maximum age in the queue to the game server.
         ServerTooOld,
-        /// The queue towards the client was full, and this was its oldest datagram.
+        /// The queue to the client was full, and this was its oldest datagram.
         ClientQueueFull,
-        /// It waited too long in the queue towards the client.
+        /// The datagram exceeded the maximum age in the queue to the client.
         ClientTooOld,
         /// A message of the client was empty; neither protocol has empty datagrams.
         EmptyMessage,
-        /// A datagram of the game server was too long for the relay or for the client's transport.
+        /// A datagram of the game server was too long for the relay or the client's transport.
         DatagramTooBig,
-        /// A datagram of the client was too long to fit behind the PROXY header.
+        /// A datagram of the client was too long for the space after the PROXY header.
         TooBigBehindHeader,
-        /// A datagram of the client began like a PROXY header, which the game server would have trusted.
+        /// A datagram of the client began like a PROXY header, which the game server would have believed.
         ForgedHeader,
-        /// A datagram came from another source than the game server, before the socket was connected.
+        /// A datagram had another source than the game server. It arrived before the socket was connected.
         ForeignSource,
         /// A datagram of the client belonged to another session.
         ForeignSession,
-        /// A datagram of the game server began like a control message, and the client would have mistaken it for one.
+        /// A datagram of the game server began like a control message, which the client could not have distinguished
+        /// from one.
         Reserved,
-        /// The system refused to send the datagram for a temporary reason.
+        /// The system temporarily refused to send the datagram.
         SendRefused,
-        /// The client sent more than [`FlowLimits::rate`](super::FlowLimits::rate).
+        /// The client exceeded [`FlowLimits::rate`](super::FlowLimits::rate).
         RateLimited,
-        /// All clients together sent more than [`TotalRate`](super::TotalRate) allows, and this one more than its
+        /// All clients together exceeded [`TotalRate`](super::TotalRate) to the server, and this client exceeded its
         /// share.
         TotalToServer,
-        /// All clients together were sent more than [`TotalRate`](super::TotalRate) allows, and this one more than its
+        /// All clients together exceeded [`TotalRate`](super::TotalRate) to clients, and this client exceeded its
         /// share.
         TotalToClient,
-        /// The client sent something other than a handshake before the game server had answered.
+        /// The client sent a datagram other than a handshake before the game server had answered.
         NotHandshake,
-        /// The client sent more handshake bytes than [`Handshake`](crate::protocol::Handshake) allows.
+        /// The client exceeded the budget of [`Handshake`](crate::protocol::Handshake).
         HandshakeBudget,
-        /// It was still queued for the game server when the flow ended.
+        /// The datagram was still queued for the game server when the flow ended.
         ServerFlowEnded,
-        /// It was still queued for the client when the flow ended.
+        /// The datagram was still queued for the client when the flow ended.
         ClientFlowEnded,
     }
 }
@@ -105,7 +106,7 @@ impl DropReason {
         }
     }
 
-    /// Returns the name in control messages and metrics, unique in its direction.
+    /// Returns the reason's name in control messages and metrics, which is unique per direction.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -198,7 +199,7 @@ pub struct TargetCounters {
 }
 
 impl TargetCounters {
-    /// Returns the current counts. Each is exact, but they are not read atomically together.
+    /// Returns the current counts. Each count is exact, but they are not read atomically together.
     #[must_use]
     pub fn snapshot(&self) -> TargetSnapshot {
         TargetSnapshot {
@@ -225,7 +226,7 @@ impl TargetCounters {
         self.unreachable[reason as usize].increment();
     }
 
-    /// Returns true if the target has been unreachable for `reason`.
+    /// Returns true if the target was ever reported unreachable for `reason`.
     pub(super) fn has_been_unreachable(&self, reason: Unreachable) -> bool {
         self.unreachable[reason as usize].get() > 0
     }
@@ -262,7 +263,7 @@ pub struct TargetSnapshot {
     pub detached: u64,
     /// Flows since the start.
     pub flows: u64,
-    /// How often a client resumed its flow.
+    /// Number of times that a client resumed its flow.
     pub resumed: u64,
     /// Traffic to the game server.
     pub to_server: Traffic,
@@ -279,13 +280,13 @@ impl TargetSnapshot {
         self.drops[reason as usize]
     }
 
-    /// Returns how often the network or this machine reported the game server as unreachable for `reason`.
+    /// Returns the number of reports by the network or this machine that the game server is unreachable for `reason`.
     #[must_use]
     pub const fn unreachable(&self, reason: Unreachable) -> u64 {
         self.unreachable[reason as usize]
     }
 
-    /// Returns the sum of both.
+    /// Returns the sum of two snapshots.
     #[must_use]
     pub fn plus(self, other: &Self) -> Self {
         let Self { mut drops, mut unreachable, .. } = self;
@@ -307,15 +308,15 @@ impl TargetSnapshot {
 }
 
 counted! {
-    /// Why a game server is unreachable.
+    /// The reason why a game server is unreachable.
     pub enum Unreachable {
-        /// Nothing listens at its port.
+        /// Nothing listens on its port.
         ClosedPort,
-        /// A firewall on the path rejects it. Linux does not report a router's missing route to a connected socket.
+        /// A firewall on the path rejects datagrams. Linux reports no missing route of a router to a connected socket.
         Host,
-        /// There is currently no route to its network.
+        /// This machine currently has no route to the server's network.
         Network,
-        /// A rule of this machine, or of an IPv6 router, currently forbids it.
+        /// A rule of this machine, or of an IPv6 router, currently forbids sending.
         Forbidden,
         /// Any other network error.
         Other,
@@ -323,7 +324,7 @@ counted! {
 }
 
 impl Unreachable {
-    /// Returns the meaning in the words of the log.
+    /// Returns the reason as logged.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -345,13 +346,13 @@ impl Unreachable {
     }
 }
 
-/// Why a flow ended.
+/// The reason why a flow ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FlowEnd {
     /// The client sent text.
     TextMessage,
-    /// The client sent a message above [`FlowLimits::max_datagram`](super::FlowLimits::max_datagram).
+    /// The client sent a message longer than [`FlowLimits::max_datagram`](super::FlowLimits::max_datagram).
     MessageTooBig {
         /// The length of the message in bytes.
         len: usize,
@@ -362,26 +363,26 @@ pub enum FlowEnd {
     ProtocolViolation,
     /// No datagram arrived in either direction for this time.
     Idle(Duration),
-    /// The client answered no pings, or acknowledged no data, for this time, and did not return.
+    /// The client answered no pings, or acknowledged no data, for this time, and did not return afterwards.
     Unresponsive(Duration),
-    /// The relay is stopped.
+    /// The relay was stopped.
     ShuttingDown,
-    /// The operator ended it.
+    /// The operator ended the flow.
     Kicked,
     /// The operator banned the address of the client.
     Banned,
-    /// The UDP socket failed for good.
+    /// The UDP socket failed permanently.
     UdpFailed,
-    /// The network reported that nothing listens on the game server's port before it had sent anything, and
-    /// [`Setup::closes_on_unreachable`] is set.
+    /// The network reported that nothing listens on the game server's port before the server had sent anything, and
+    /// [`Setup::closes_on_unreachable`] was set.
     ///
     /// [`Setup::closes_on_unreachable`]: super::Setup::closes_on_unreachable
     ServerUnreachable,
-    /// The client began the handshake of another protocol than that of the target, given here.
+    /// The client began the handshake of another protocol than that of its target; the field is the target's protocol.
     WrongProtocol(ProtocolKind),
     /// The client closed its connection.
     ClientClosed,
-    /// The connection of the client ended without a close, and the client did not return.
+    /// The client's connection was lost without a close, and the client did not return.
     ClientVanished,
 }
 

@@ -1,4 +1,4 @@
-//! The flow of one client. Its inputs are time and events, its outputs are frames and datagrams.
+//! The flow of one client: a state machine with time and events as input, and frames and datagrams as output.
 //!
 //! ```text
 //!               connection lost              resume_within, idle
@@ -8,9 +8,10 @@
 //!      └── text, too long, broken, idle, shutdown, closed, UDP failed ▶ ended
 //! ```
 //!
-//! The game server is notified of every end except a failed socket, if the relay knows its protocol.
+//! When a flow ends, the relay notifies the game server if it knows the server's protocol. The exception is a failed
+//! socket.
 //!
-//! Without a [`Secret`] the flow cannot be resumed, and a lost connection ends it.
+//! A flow without a [`Secret`] cannot be resumed: it ends with the client's connection.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,11 +26,11 @@ use super::rate::{FlowLimits, SharedRate, Shares, TotalRate};
 use super::{Batch, Forwarded, FromClient, FromServer, Inspect, Sending, Setup, ToClient, TransportLimits};
 use crate::protocol::{Change, Refusal, Verdict};
 
-/// The number of ping intervals that a client may be silent; a ping is sent at the end of each but the last.
+/// Number of ping intervals that a client may be silent. A ping is sent at the end of each interval but the last.
 const PINGS_UNANSWERED_MAX: u32 = 3;
 
-/// The maximum bytes of one [`Batch`] of several datagrams. The system assembles a batch as one UDP datagram first,
-/// which must not exceed the maximum length.
+/// The maximum bytes of a [`Batch`] with several datagrams. The system first assembles a batch as a single UDP
+/// datagram, which must not exceed the maximum length.
 const BATCH_BYTES_MAX: usize = 60_000;
 
 #[derive(Debug)]
@@ -37,7 +38,7 @@ enum Client {
     Attached,
     Detached {
         until: Instant,
-        /// How the connection was lost.
+        /// The way in which the connection was lost.
         lost: FlowEnd,
     },
 }
@@ -59,7 +60,7 @@ pub struct Flow {
     end: Option<FlowEnd>,
     ping: Ping,
     next_ping: Instant,
-    /// Pings since the last input from the client.
+    /// Number of pings since the last input from the client.
     pings_unanswered: u32,
     /// The time of the last datagram in either direction.
     last_traffic: Instant,
@@ -69,10 +70,10 @@ pub struct Flow {
     total: TotalRate,
     shares: Shares,
     reports: Option<Box<Reports>>,
-    /// Adds the client's address to datagrams, for game servers that read the PROXY protocol.
+    /// Adds PROXY headers with the client's address, for game servers that read them.
     announcement: Option<Announcement>,
     inspect: Option<Box<dyn Inspect>>,
-    /// True if an absent game server ends the flow; cleared once the server has sent something.
+    /// True if an absent game server ends the flow. Cleared once the server has sent a datagram.
     closes_on_unreachable: bool,
     transport_limits: TransportLimits,
     forwarded: Forwarded,
@@ -108,12 +109,12 @@ impl Flow {
         }
     }
 
-    /// Replaces the rate of the flow by one shared with other flows.
+    /// Replaces the flow's rate by one that it shares with other flows.
     pub fn share_rate(&mut self, rate: SharedRate) {
         self.rate = Some(rate);
     }
 
-    /// Handles input from the client's connection. Input without a connection is ignored.
+    /// Handles input from the client's connection. Input while the client is detached is ignored.
     pub fn handle_client(&mut self, now: Instant, input: FromClient) {
         if self.end.is_some() || !self.is_attached() {
             return;
@@ -139,7 +140,7 @@ impl Flow {
         }
     }
 
-    /// Handles the return of the client on a new connection, which replaces an existing one.
+    /// Handles a new connection of the client, which replaces an existing one.
     pub fn handle_attached(&mut self, now: Instant) {
         if self.end.is_some() {
             return;
@@ -171,8 +172,8 @@ impl Flow {
         }
     }
 
-    /// Sets the current limits of the client's transport; to be called before output is taken for it. Datagrams beyond
-    /// the limits are dropped.
+    /// Sets the current limits of the client's transport. Call this before taking output for the client: longer
+    /// datagrams are dropped.
     pub fn set_transport_limits(&mut self, transport_limits: TransportLimits) {
         if self.transport_limits.max_unfragmented != transport_limits.max_unfragmented
             && let Some(inspect) = &mut self.inspect
@@ -182,7 +183,7 @@ impl Flow {
         self.transport_limits = transport_limits;
     }
 
-    /// Handles timeouts; to be called at [`Flow::poll_timeout`]. At any other time it does nothing.
+    /// Handles expired timers. Call this at [`Flow::poll_timeout`]; at any other time it has no effect.
     pub fn handle_timeout(&mut self, now: Instant) {
         if now >= self.idle_at() {
             return self.part(now, FlowEnd::Idle(self.limits.idle_timeout));
@@ -207,32 +208,33 @@ impl Flow {
         }
     }
 
-    /// Ends the flow because the relay stops.
+    /// Ends the flow because the relay is stopped.
     pub fn handle_shutdown(&mut self, now: Instant) {
         self.part(now, FlowEnd::ShuttingDown);
     }
 
-    /// Notifies the client that the relay drains and when the flow ends, if the client accepts control messages.
+    /// Schedules the notification that the relay shuts down and the flow ends at `until`. Only clients that accept
+    /// control messages are notified.
     pub fn handle_draining(&mut self, now: Instant, until: Instant) {
         if let Some(reports) = &mut self.reports {
             reports.handle_draining(now, until);
         }
     }
 
-    /// Ends the flow by order of the operator.
+    /// Ends the flow on the operator's behalf.
     pub fn handle_ended(&mut self, now: Instant, end: FlowEnd) {
         self.part(now, end);
     }
 
-    /// Ends a flow that waits for its client, because another client needs the slot.
+    /// Ends a flow without a client, because another client needs its slot.
     pub fn handle_evicted(&mut self, now: Instant) {
         if let Client::Detached { lost, .. } = self.client {
             self.part(now, lost);
         }
     }
 
-    /// Returns when [`Flow::handle_timeout`] is due. Any input can change it; traffic only moves it later, except for
-    /// drops.
+    /// Returns the time at which [`Flow::handle_timeout`] is due. Any input can change it. Traffic only postpones it,
+    /// unless datagrams are dropped.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         let next = match self.client {
@@ -245,8 +247,8 @@ impl Flow {
         next.min(self.idle_at())
     }
 
-    /// Returns the next datagrams to the game server, at most `max_count`; [`Flow::handle_sent`] removes them. Several
-    /// datagrams are copied to `buffer`, which is overwritten.
+    /// Returns the next datagrams to the game server, at most `max_count`. [`Flow::handle_sent`] removes them from the
+    /// queue. If there are several, they are copied into `buffer`, which is overwritten.
     pub fn poll_to_server<'a>(
         &'a mut self,
         now: Instant,
@@ -275,7 +277,7 @@ impl Flow {
         Some(Batch { contents: buffer, segment, count })
     }
 
-    /// Reports the result of sending the first `count` datagrams of [`Flow::poll_to_server`].
+    /// Records the result of sending the first `count` datagrams of [`Flow::poll_to_server`].
     pub fn handle_sent(&mut self, count: usize, sending: Sending) {
         let sent = (0..count).map_while(|_| self.to_server.pop());
         let (count, bytes) =
@@ -293,7 +295,7 @@ impl Flow {
         }
     }
 
-    /// Returns the next frame to the client. Each datagram must be reported by [`Flow::handle_sent_to_client`] or
+    /// Returns the next frame to the client. Report each datagram by [`Flow::handle_sent_to_client`] or
     /// [`Flow::handle_too_long_for_client`].
     pub fn poll_to_client(&mut self, now: Instant) -> Option<ToClient> {
         if !self.is_attached() {
@@ -318,8 +320,8 @@ impl Flow {
         }
     }
 
-    /// Returns the maximum datagram length that is announced to the client. With a known protocol the MTU is clamped
-    /// instead.
+    /// Returns the maximum datagram length announced to the client. For a target with a known protocol, the MTU is
+    /// clamped instead.
     fn announced_max_datagram(&self) -> usize {
         let max = self.limits.max_datagram;
         let is_known = self.inspect.is_some();
@@ -333,18 +335,18 @@ impl Flow {
         self.forwarded
     }
 
-    /// Reports that the client's transport accepted a datagram of [`Flow::poll_to_client`] with this length.
+    /// Records that the client's transport accepted a datagram of this length from [`Flow::poll_to_client`].
     pub fn handle_sent_to_client(&mut self, bytes: usize) {
         self.forwarded.to_client += bytes as u64;
         self.counters.sent_to_client(bytes);
     }
 
-    /// Reports that the last datagram of [`Flow::poll_to_client`] was too long for the client's transport.
+    /// Records that the last datagram of [`Flow::poll_to_client`] was too long for the client's transport.
     pub fn handle_too_long_for_client(&mut self) {
         self.count_drops(DropReason::DatagramTooBig, 1);
     }
 
-    /// Returns how many datagrams of the game server fit before the oldest is dropped.
+    /// Returns the number of datagrams that can be queued for the client before the oldest is dropped.
     #[must_use]
     pub fn client_queue_capacity(&self) -> usize {
         self.to_client.room(&bounds(&self.limits))
@@ -368,7 +370,7 @@ impl Flow {
         matches!(self.client, Client::Attached)
     }
 
-    /// Returns how the connection to the client was lost, while there is none.
+    /// Returns the way in which the client's connection was lost, or `None` while the client is attached.
     #[must_use]
     pub const fn lost(&self) -> Option<FlowEnd> {
         match self.client {
@@ -383,7 +385,7 @@ impl Flow {
         self.reports.as_ref().map(|reports| reports.secret())
     }
 
-    /// Returns true if [`FromServer::Unreachable`] would end the flow if the game server is absent.
+    /// Returns true if a report that the game server is absent ([`FromServer::Unreachable`]) would end the flow.
     #[must_use]
     pub const fn closes_on_unreachable(&self) -> bool {
         self.closes_on_unreachable
@@ -395,7 +397,7 @@ impl Flow {
         !self.counters.has_been_unreachable(reason)
     }
 
-    /// Returns why the flow has ended, if it has.
+    /// Returns the reason why the flow has ended, or `None` while it runs.
     #[must_use]
     pub const fn end(&self) -> Option<FlowEnd> {
         self.end
@@ -411,7 +413,7 @@ impl Flow {
         if self.rate.as_ref().is_some_and(|rate| !rate.admits(now, datagram.len())) {
             return self.count_drops(DropReason::RateLimited, 1);
         }
-        // Only checked here; the bytes are taken once the datagram passes.
+        // The bytes are charged only once the datagram passes all checks.
         if !self.total.has_room(now, Direction::ToServer, datagram.len(), &self.shares) {
             return self.count_drops(DropReason::TotalToServer, 1);
         }
@@ -426,14 +428,14 @@ impl Flow {
         }
         let passes = Verdict::Pass(Change::None);
         match self.inspect.as_mut().map_or(passes, |inspect| inspect.to_server(now, datagram)) {
-            // Copied, because the message is a slice that would keep its whole read buffer alive.
+            // The datagram is copied, because the message is a slice that would keep its whole read buffer in memory.
             Verdict::Pass(change) => self.pass_to_server(now, change.copy(datagram).into()),
             Verdict::Answer(answer) => self.queue_to_client(now, answer.into()),
             Verdict::Drop(refusal) => self.refuse(refusal),
         }
     }
 
-    /// Counts a datagram that the protocol of the target does not allow. One of another protocol ends the flow.
+    /// Counts a datagram that the target's protocol does not allow. A datagram of another protocol ends the flow.
     fn refuse(&mut self, refusal: Refusal) {
         match refusal {
             Refusal::NoHandshake => self.count_drops(DropReason::NotHandshake, 1),
@@ -442,8 +444,8 @@ impl Flow {
         }
     }
 
-    /// Ends the flow of a client that waits for an absent server. A server that has answered may be restarting, and a
-    /// path may recover.
+    /// Ends the flow of a client that waits for an absent server, if it has requested that. A server that has answered
+    /// before may be restarting, and a path may recover.
     fn handle_unreachable(&mut self, reason: Unreachable) {
         self.counters.unreachable(reason);
         self.announcement.iter_mut().for_each(Announcement::begin_again);
@@ -466,13 +468,13 @@ impl Flow {
         }
     }
 
-    /// Queues a datagram of the client, and charges it to the rate of all clients together.
+    /// Queues a datagram of the client, and charges it to the total rate.
     fn pass_to_server(&mut self, now: Instant, datagram: Bytes) {
         self.total.take(now, Direction::ToServer, datagram.len(), &self.shares);
         self.queue_to_server(now, datagram);
     }
 
-    /// Queues a datagram of the game server, and charges it to the rate of all clients together.
+    /// Queues a datagram of the game server, and charges it to the total rate.
     fn pass_to_client(&mut self, now: Instant, datagram: Bytes) {
         self.total.take(now, Direction::ToClient, datagram.len(), &self.shares);
         self.queue_to_client(now, datagram);
@@ -487,8 +489,8 @@ impl Flow {
         self.count_drops(DropReason::ServerQueueFull, dropped);
     }
 
-    /// Drops datagrams that would be too long behind the header. Without a header the server could not attribute them
-    /// to the client.
+    /// Drops queued datagrams that are too long for the space after the PROXY header. Without a header, the server
+    /// could not attribute them to the client.
     fn drop_behind_header(&mut self) {
         let first = self.announcement.as_ref().filter(|it| it.is_first() && it.next().is_some());
         let Some(announcement) = first else { return };
@@ -510,9 +512,9 @@ impl Flow {
         self.count_drops(DropReason::ClientQueueFull, dropped);
     }
 
-    /// Returns how many of the queued datagrams fit one batch.
+    /// Returns the number of queued datagrams that fit into one batch.
     fn batch_count(&self, segment: usize, max_count: usize) -> usize {
-        // Until the game server has answered, each datagram may need its own header.
+        // Until the game server has answered, each datagram may need a separate header.
         if self.announcement.as_ref().is_some_and(Announcement::is_waiting) || segment == 0 {
             return 1;
         }
@@ -553,7 +555,7 @@ impl Flow {
         self.counters.detached.increment();
     }
 
-    /// Ends the flow and notifies the game server, which would otherwise keep the player until its own timeout.
+    /// Ends the flow and notifies the game server, which would otherwise keep the player until its timeout.
     fn part(&mut self, now: Instant, end: FlowEnd) {
         if self.end.is_none()
             && let Some(datagram) = self.inspect.as_ref().and_then(|inspect| inspect.disconnect_datagram())
@@ -563,7 +565,7 @@ impl Flow {
         self.finish(end);
     }
 
-    /// Ends the flow for the first reason; later ones are its consequences.
+    /// Ends the flow with this reason. Later reasons are consequences of the first and are ignored.
     fn finish(&mut self, end: FlowEnd) {
         self.end.get_or_insert(end);
     }
@@ -572,8 +574,8 @@ impl Flow {
         self.last_traffic + self.limits.idle_timeout
     }
 
-    /// Returns true if the client left its pings unanswered. Elapsed time alone proves nothing: a suspended relay sends
-    /// no pings.
+    /// Returns true if the client has left its pings unanswered. Elapsed time alone is not sufficient: a suspended
+    /// relay sends no pings.
     fn is_unresponsive(&self, now: Instant) -> bool {
         let is_silent = now >= self.last_received + self.unresponsive_after();
         is_silent && self.pings_unanswered + 1 >= PINGS_UNANSWERED_MAX

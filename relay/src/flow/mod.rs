@@ -1,11 +1,11 @@
 //! The sans-IO core of the relay: the flow of each client, and the table of flows that can be resumed.
 //!
-//! A [`Flow`] connects one client to one game server. It has no socket and no clock: input is passed to
-//! [`Flow::handle_client`], [`Flow::handle_server`] and [`Flow::handle_timeout`], and output is taken from
-//! [`Flow::poll_to_client`] and [`Flow::poll_to_server`]. The connection to the client can be lost and replaced; the
-//! game server always sees the same source address.
+//! A [`Flow`] connects one client to one game server. It has no socket and no clock. Pass input to
+//! [`Flow::handle_client`], [`Flow::handle_server`] and [`Flow::handle_timeout`], and take output from
+//! [`Flow::poll_to_client`] and [`Flow::poll_to_server`]. If the connection to the client is lost, another one can
+//! replace it. The game server always sees the same source address.
 //!
-//! A [`ResumeTable`] finds the flow of a client that returns with its [`Secret`].
+//! A [`ResumeTable`] finds the flow of a client that returns with the flow's [`Secret`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -66,56 +66,56 @@ pub enum FromClient {
     Text,
     /// A ping or a pong.
     Control,
-    /// The client requests the first control message of its connection, which an unreliable transport may have lost.
+    /// A request for the first control message of the connection, which an unreliable transport may have lost.
     FlowRequest,
-    /// A message that was too long to be read completely.
+    /// A message that exceeds the maximum length of the transport, and was not read completely.
     Oversized {
-        /// Its length in bytes.
+        /// The length of the message in bytes.
         len: usize,
     },
-    /// A datagram of another session, which this connection does not have.
+    /// A datagram for another session than that of this connection.
     ForeignSession,
     /// The transport dropped its oldest datagrams, because they were not read in time.
     Dropped {
         /// The number of datagrams.
         count: u64,
     },
-    /// The client has left outstanding data unacknowledged for this time.
+    /// The client has not acknowledged outstanding data for this time.
     Unacknowledged {
         /// The duration.
         time: Duration,
     },
-    /// A broken frame.
+    /// A violation of the transport's protocol.
     Violation,
     /// The client closes its connection.
     Closed,
-    /// The connection of the client is lost.
+    /// The client's connection was lost.
     Vanished,
 }
 
 /// Input from the game server.
 #[derive(Debug, Clone, Copy)]
 pub enum FromServer<'a> {
-    /// A datagram.
+    /// A datagram of the game server.
     Datagram(&'a [u8]),
     /// A datagram that did not fit into the receive buffer.
     Oversized,
-    /// A datagram of another source, which arrived before the socket was connected.
+    /// A datagram with another source, which arrived before the socket was connected.
     Foreign,
-    /// The network or this machine reports the game server as unreachable. It may be restarting.
+    /// A report by the network or this machine that the game server is unreachable. The server may be restarting.
     Unreachable(Unreachable),
-    /// The socket can no longer receive.
+    /// A permanent failure to receive on the socket.
     Failed,
 }
 
 /// The result of sending a [`Batch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sending {
-    /// It was sent.
+    /// The batch was sent.
     Sent,
-    /// The system refused it for a temporary reason.
+    /// The system temporarily refused to send the batch.
     Refused,
-    /// The socket can no longer send.
+    /// The socket has failed permanently.
     Failed,
 }
 
@@ -126,16 +126,16 @@ pub enum ToClient {
     Datagram(Bytes),
     /// A ping.
     Ping,
-    /// A text message: one JSON object. Only flows with a [`Secret`] send these.
+    /// A text message: one JSON object. Only flows with a [`Secret`] have control messages.
     Control(String),
 }
 
 /// Datagrams to the game server, all of the same length except the last, which may be shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch<'a> {
-    /// The datagrams, one after the other.
+    /// The datagrams, contiguously.
     pub contents: &'a [u8],
-    /// The length of each in bytes.
+    /// The length of each datagram in bytes.
     pub segment: usize,
     /// The number of datagrams.
     pub count: usize,
@@ -144,17 +144,17 @@ pub struct Batch<'a> {
 /// The settings of one flow.
 #[derive(Debug, Default)]
 pub struct Setup {
-    /// The secret by which a client with [`FLOW_PROTOCOL`] resumes its flow.
+    /// The secret with which a client that supports [`FLOW_PROTOCOL`] resumes its flow.
     pub secret: Option<Secret>,
-    /// The header for game servers that read the PROXY protocol.
+    /// The PROXY header, for game servers that read it.
     pub proxy_header: Option<ProxyHeader>,
-    /// The inspection of datagrams, if the protocol of the target is known.
+    /// The inspection of datagrams, if the target's protocol is known.
     pub inspect: Option<Box<dyn Inspect>>,
     /// The rate limit of all clients together.
     pub total: TotalRate,
-    /// The shares of the client in that rate.
+    /// The client's share of the total rate.
     pub shares: Shares,
-    /// True if the flow ends when the network reports the game server as absent before it has sent anything.
+    /// True if the flow ends when the network reports the game server as absent, before the server has sent anything.
     pub closes_on_unreachable: bool,
 }
 
@@ -167,12 +167,12 @@ pub struct Forwarded {
     pub to_client: u64,
 }
 
-/// Decides about each datagram of one flow by the protocol of its target. A flow without it passes everything.
+/// Decides on each datagram of one flow by the protocol of its target. A flow without inspection forwards everything.
 pub trait Inspect: Send + fmt::Debug {
-    /// Decides about a datagram of the client.
+    /// Decides on a datagram of the client.
     fn to_server(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
 
-    /// Decides about a datagram of the game server.
+    /// Decides on a datagram of the game server.
     fn to_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
 
     /// Returns true if a datagram of the client begins a connection.
@@ -181,7 +181,7 @@ pub trait Inspect: Send + fmt::Debug {
     /// Returns the datagram that notifies the game server of the client's departure, if the protocol has one.
     fn disconnect_datagram(&self) -> Option<Bytes>;
 
-    /// Sets the longest datagram that the client's transport carries in one piece from now on; `None` is unlimited.
+    /// Sets the maximum length of a datagram that the client's transport carries unfragmented; `None` is unlimited.
     fn set_max_datagram(&mut self, longest: Option<usize>);
 }
 
@@ -210,17 +210,17 @@ impl Inspect for FlowInspector {
 /// The limits of a client's transport; unlimited by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TransportLimits {
-    /// The maximum length of a datagram to the client in bytes; `None` is unlimited.
+    /// The maximum length in bytes of a datagram to the client; `None` is unlimited.
     pub max_datagram: Option<usize>,
-    /// The maximum length of a datagram that is carried in one piece, in either direction; `None` is unlimited. The MTU
-    /// named in handshakes is clamped to it.
+    /// The maximum length in bytes of a datagram that is carried unfragmented, in either direction; `None` is
+    /// unlimited. The MTU in handshakes is clamped to it.
     pub max_unfragmented: Option<usize>,
-    /// True if control messages are datagrams too, marked by [`CONTROL_PREFIX`].
+    /// True if the transport carries control messages as datagrams, with the prefix [`CONTROL_PREFIX`].
     pub has_control_datagrams: bool,
 }
 
 impl TransportLimits {
-    /// Returns the reason why a datagram cannot be sent to the client, if there is one.
+    /// Returns the reason why a datagram cannot be sent to the client, or `None` if it can.
     fn refuses(&self, datagram: &[u8]) -> Option<DropReason> {
         if self.has_control_datagrams && datagram.starts_with(CONTROL_PREFIX) {
             return Some(DropReason::Reserved);

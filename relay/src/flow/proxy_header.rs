@@ -1,4 +1,4 @@
-//! The source address of a client's datagrams towards its game server, and the header of PROXY protocol version 2 that
+//! The source address of a client's datagrams as seen by its game server, and the PROXY protocol v2 header that
 //! announces the client's address.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,25 +15,26 @@ const UDP_OVER_IPV6: u8 = 0x22;
 const IPV4_LENGTH: usize = 28;
 const IPV6_LENGTH: usize = 52;
 
-/// The header precedes the first of every so many unanswered datagrams.
+/// The header precedes every fourth datagram that the server has not answered.
 ///
-/// Not every datagram: servers that have read the header of a flow treat further ones as payload, and servers that drop
-/// the datagram with the header need one without. Not only the first datagram of the flow, which may be lost.
+/// It does not precede every datagram. Servers that have read the header treat later headers as payload, and servers
+/// that drop the datagram with the header need one without. The first datagram alone would not be enough, because it
+/// may be lost.
 const EVERY: u64 = 4;
 
-/// The payload of a datagram on the usual path with an MTU of 1,500 bytes.
+/// The payload of a datagram on a path with the usual MTU of 1,500 bytes.
 const PATH_PAYLOAD: usize = 1_472;
 
-/// After this silence in spite of client datagrams, a game server may have restarted and forgotten the client's
-/// address.
+/// The silence after which the header is sent again. A game server that does not answer the client's datagrams for this
+/// long may have restarted and forgotten the client's address.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// Returns true if a client's datagram begins like a header, which its game server would trust.
+/// Returns true if a client's datagram begins like a header, which the game server would believe.
 pub(crate) fn is_forged(datagram: &[u8]) -> bool {
     datagram.starts_with(&SIGNATURE)
 }
 
-/// The PROXY header of a flow: its client and its server.
+/// A PROXY header with the addresses of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyHeader {
     /// The address of the client.
@@ -98,7 +99,7 @@ fn as_ipv6(ip: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Selects the datagrams of a flow that get the header.
+/// Selects the datagrams of a flow that are preceded by the header.
 #[derive(Debug)]
 pub(crate) struct Announcement {
     header: ProxyHeader,
@@ -108,13 +109,13 @@ pub(crate) struct Announcement {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The game server has sent nothing yet.
+    /// The game server has not sent anything yet.
     First,
-    /// It has sent something, so it knows the address. `asked` is the time of the client's first datagram since the
-    /// server's last one.
+    /// The game server has sent something, so it knows the address. `asked` is the time of the client's first datagram
+    /// since the server's last one.
     Known { asked: Option<Instant> },
-    /// It may have forgotten the address. A datagram that leaves no room for the header goes without it, because the
-    /// limit announced to clients does not include a header.
+    /// The game server may have forgotten the address. A datagram too long for a header is sent without it, because the
+    /// maximum length announced to clients leaves no space for a header.
     Again,
 }
 
@@ -123,13 +124,13 @@ impl Announcement {
         Self { header, sent: 0, state: State::First }
     }
 
-    /// Returns the longest datagram that fits behind the header at a relay with this limit. A higher limit implies that
-    /// paths support it.
+    /// Returns the maximum length of a datagram after the header, for a relay with this limit. A limit above the usual
+    /// path payload implies that paths carry datagrams of that length.
     pub(crate) fn room(&self, max_datagram: usize) -> usize {
         max_datagram.max(PATH_PAYLOAD) - self.header.length()
     }
 
-    /// Returns true if datagrams have to be examined one by one.
+    /// Returns true if datagrams must be handled one by one, because some of them need the header.
     pub(crate) const fn is_waiting(&self) -> bool {
         !matches!(self.state, State::Known { .. })
     }
@@ -139,30 +140,31 @@ impl Announcement {
         self.state == State::First
     }
 
-    /// Returns the header of the next datagram, if it gets one.
+    /// Returns the header for the next datagram, or `None` if it gets no header.
     pub(crate) fn next(&self) -> Option<&ProxyHeader> {
         (self.is_waiting() && self.sent.is_multiple_of(EVERY)).then_some(&self.header)
     }
 
-    /// Returns the header of a datagram with this length, if it gets one and both fit the limit of the relay.
+    /// Returns the header for a datagram of this length, or `None` if it gets no header or both exceed the limit of the
+    /// relay.
     pub(crate) fn before(&self, length: usize, max_datagram: usize) -> Option<&ProxyHeader> {
         self.next().filter(|_| self.is_first() || length <= self.room(max_datagram))
     }
 
-    /// Records that the game server has sent something.
+    /// Records that the game server has sent a datagram.
     pub(crate) const fn handle_answer(&mut self) {
         self.state = State::Known { asked: None };
     }
 
-    /// Restarts the announcement: the game server may have forgotten the client, because it is absent or the client
-    /// begins anew.
+    /// Restarts the announcement, because the game server may have forgotten the client: it was absent, or the client
+    /// opens a new connection.
     pub(crate) const fn begin_again(&mut self) {
         if !self.is_waiting() {
             (self.state, self.sent) = (State::Again, 0);
         }
     }
 
-    /// Records a datagram of the client. After a long silence of the game server, this restarts the announcement.
+    /// Records a datagram of the client. Restarts the announcement if the game server has been silent for too long.
     pub(crate) fn handle_datagram(&mut self, now: Instant) {
         if let State::Known { asked } = &mut self.state
             && now.saturating_duration_since(*asked.get_or_insert(now)) >= SILENCE
@@ -175,33 +177,33 @@ impl Announcement {
         self.sent += 1;
     }
 
-    /// Records that a datagram counted as sent was not.
+    /// Records that a datagram counted as sent was not sent.
     pub(crate) const fn handle_unsent(&mut self) {
         self.sent = self.sent.saturating_sub(1);
     }
 }
 
-/// The source address of a client's datagrams towards its game server.
+/// The source address of a client's datagrams as seen by its game server.
 ///
-/// Game servers limit and ban by address. If all clients shared the address of the relay, one client could lock out the
-/// others.
+/// Game servers limit and ban clients by address. If all clients shared the address of the relay, one client could lock
+/// out the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Source {
-    /// The address of the relay, with a port for each client.
+    /// The address of the relay, with a separate port for each client.
     #[default]
     Shared,
-    /// An address in 127.0.0.0/8 for each client, if the game server listens on one itself.
+    /// A separate address in 127.0.0.0/8 for each client, if the game server listens on a loopback address.
     ///
-    /// A client gets the same address for every connection. Linux owns all of these addresses; on other systems each
-    /// must be configured.
+    /// A client gets the same address for every connection. On Linux, all of these addresses belong to the loopback
+    /// interface; on other systems each must be configured.
     LoopbackPool,
 }
 
 impl Source {
-    /// Returns the address to bind to for a client of `server`; `None` leaves the choice to the system.
+    /// Returns the address to bind to for a client of `server`, or `None` to let the system choose.
     ///
-    /// Clients in the same IPv6 /64 count as one client. There are 254 * 256 * 254 addresses, so different clients
-    /// rarely share one.
+    /// Clients in the same IPv6 /64 share an address. There are 254 * 256 * 254 addresses, so that other clients rarely
+    /// share one.
     ///
     /// ```
     /// use rakwire_relay::flow::Source;
@@ -341,7 +343,7 @@ mod tests {
             fixture.client(FromClient::Datagram(Bytes::from_static(&forged[..12])));
             assert!(fixture.batch().is_empty());
             assert_eq!(fixture.drops(DropReason::ForgedHeader), 2);
-            // Shorter datagrams are not headers, and a server that reads no headers treats these bytes as payload.
+            // Shorter datagrams are not headers. A server that reads no headers treats these bytes as payload.
             fixture.client(FromClient::Datagram(Bytes::from_static(&forged[..11])));
             assert_eq!(fixture.batch(), [11]);
             let mut plain = fixture_of(limits(), Setup::default());
@@ -356,7 +358,7 @@ mod tests {
                 fixture.client(datagram(1));
             };
             let silent = |fixture: &mut Fixture| {
-                // The previous datagram was not answered.
+                // The previous datagram has not been answered.
                 let late = fixture.start + 5 * SECOND;
                 fixture.flow.handle_client(late, datagram(1));
             };
@@ -369,7 +371,7 @@ mod tests {
                 forget(&mut fixture);
                 assert_eq!(fixture.batch(), [29]);
                 fixture.flow.handle_sent(1, Sending::Sent);
-                // The limit announced to the client allows this length.
+                // The maximum length announced to the client permits this datagram.
                 fixture.server(FromServer::Unreachable(Unreachable::ClosedPort));
                 fixture.client(datagram(1_472));
                 assert_eq!(fixture.batch(), [1_472]);

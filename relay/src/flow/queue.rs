@@ -1,22 +1,22 @@
-//! A queue of datagrams, bounded by number, bytes and age, that drops the oldest.
+//! A queue of datagrams, bounded by number, bytes and age. A full queue drops the oldest datagrams.
 //!
-//! A late datagram is worth less than a fresh one: both protocols resend reliable messages, and newer messages
-//! supersede unreliable ones.
+//! A new datagram is worth more than a delayed one: both protocols resend reliable messages, and newer unreliable
+//! messages supersede older ones.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-/// The capacity above which an empty queue returns its memory.
+/// The capacity above which an empty queue frees its memory.
 const KEPT_CAPACITY: usize = 4;
 
 /// The limits of a queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// The number of datagrams, at least one.
+    /// The maximum number of datagrams, at least one.
     pub(super) count: usize,
-    /// The bytes of payload; one datagram always fits.
+    /// The maximum bytes of payload. A single datagram always fits.
     pub(super) bytes: usize,
     pub(super) max_age: Duration,
 }
@@ -29,7 +29,7 @@ pub(super) struct AgeQueue {
 }
 
 impl AgeQueue {
-    /// Appends a datagram; returns how many old ones were dropped to make room.
+    /// Appends a datagram. Returns the number of old datagrams that were dropped to make space.
     pub(super) fn push(&mut self, now: Instant, datagram: Bytes, bounds: &Bounds) -> u64 {
         let mut dropped = 0;
         while !self.items.is_empty() && !self.has_room(datagram.len(), bounds) {
@@ -45,7 +45,7 @@ impl AgeQueue {
         self.items.len() < bounds.count && self.bytes + len <= bounds.bytes
     }
 
-    /// Drops datagrams that have waited too long; returns their number.
+    /// Drops datagrams that exceed the maximum age, and returns their number.
     pub(super) fn expire(&mut self, now: Instant, bounds: &Bounds) -> u64 {
         let mut dropped = 0;
         while let Some((since, _)) = self.items.front() {
@@ -84,7 +84,7 @@ impl AgeQueue {
         self.items.is_empty()
     }
 
-    /// Returns how many datagrams fit before the oldest is dropped.
+    /// Returns the number of datagrams that can be appended before the oldest is dropped.
     pub(super) fn room(&self, bounds: &Bounds) -> usize {
         bounds.count.saturating_sub(self.items.len())
     }
@@ -94,7 +94,7 @@ impl AgeQueue {
         self.bytes
     }
 
-    /// Returns the memory of an empty queue.
+    /// Frees the memory of an empty queue.
     pub(super) fn shrink(&mut self) {
         if self.items.is_empty() && self.items.capacity() > KEPT_CAPACITY {
             self.items = VecDeque::new();

@@ -1,9 +1,9 @@
 //! The limits of a flow, and the rates of clients. Each client has two token buckets. All clients together have one
 //! bucket per direction, of which each client has a fair share.
 //!
-//! The share of a client is the rate divided by the number of recently active clients. A client is an IPv4 address or
-//! an IPv6 /64, regardless of its number of flows. Datagrams within the share always pass, so that a few busy clients
-//! cannot take everything; beyond it a datagram passes if others leave room.
+//! A client's share is the rate divided by the number of recently active clients. An IPv4 address or an IPv6 /64 counts
+//! as one client, regardless of its number of flows. Datagrams within the share always pass, so that a few busy clients
+//! cannot use up the rate. Datagrams beyond the share pass while other clients leave capacity.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use super::counters::Direction;
 use crate::time::{Bucket, cost};
 
-/// The part of a rate or share that may pass at once.
+/// The time within which an empty bucket is refilled: a burst of one second's rate passes at once.
 const BURST: Duration = Duration::from_secs(1);
 
-/// A rate shared by several flows. Clones are the same rate.
+/// A rate shared by several flows. Clones refer to the same rate.
 #[derive(Debug, Clone)]
 pub struct SharedRate(pub(crate) Arc<Mutex<RateLimit>>);
 
@@ -66,26 +66,27 @@ impl RateLimit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlowLimits {
-    /// The maximum payload of a client's datagram in bytes; 1472 by default. A longer one ends the flow.
+    /// The maximum payload of a client's datagram in bytes; 1472 by default. A longer datagram ends the flow.
     pub max_datagram: usize,
-    /// The maximum number of queued datagrams in each direction; 256 by default. A full queue drops its oldest one.
+    /// The maximum number of queued datagrams in each direction; 256 by default. A full queue drops its oldest
+    /// datagram.
     pub queue: NonZeroUsize,
     /// The maximum bytes of queued datagrams in each direction; 256 KiB by default. A full queue drops its oldest
-    /// datagrams. One datagram always fits.
+    /// datagrams. A single datagram always fits.
     pub queue_bytes: NonZeroUsize,
-    /// How long a datagram may be queued before it is dropped; 1 s by default.
+    /// The maximum age of a queued datagram, after which it is dropped; 1 s by default.
     pub queue_age: Duration,
-    /// How long a flow may have no datagram in either direction; 60 s by default.
+    /// The time without a datagram in either direction after which the flow ends; 60 s by default.
     pub idle_timeout: Duration,
     /// The interval of pings; 15 s by default. A client that sends nothing for three intervals counts as lost.
     pub ping_interval: Duration,
-    /// How long a flow waits for a lost client; 30 s by default. Zero disables resumption.
+    /// The time that a flow waits for a lost client to return; 30 s by default. Zero disables resumption.
     pub resume_within: Duration,
-    /// The rate limit of a client; unlimited by default. Datagrams above it are dropped.
+    /// The rate limit of a client; unlimited by default. Datagrams beyond it are dropped.
     pub rate: Option<Rate>,
 }
 
-/// A limit for datagrams from a client to its game server. A burst of one second's worth passes at once.
+/// A rate limit for datagrams from a client to its game server. A burst of one second's rate passes at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Datagrams per second.
@@ -109,13 +110,13 @@ impl Default for FlowLimits {
     }
 }
 
-/// How long a client without datagrams keeps its share: up to twice this time.
+/// The averaging window. A client without datagrams keeps its share for up to twice this time.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// The number of remembered clients at which departed ones are removed.
+/// The number of stored clients that triggers the removal of departed ones.
 const PRUNE_MIN: usize = 64;
 
-/// The rate of all clients together. Clones are the same rate.
+/// The rate of all clients together. Clones refer to the same rate.
 #[derive(Debug, Clone, Default)]
 pub struct TotalRate(Arc<Shared>);
 
@@ -139,17 +140,17 @@ struct Clients {
 #[derive(Debug, Default)]
 struct Used {
     bytes_per_second: usize,
-    /// How often the rate was changed; a change voids the shares of the previous rate.
+    /// Number of changes of the rate. A change invalidates shares of the previous rate.
     changes: u64,
-    /// The bucket of the rate. Shares may drain it below its burst.
+    /// The bucket of the whole rate. Datagrams within a share may overdraw it.
     bucket: Bucket,
     window: Option<Instant>,
-    /// Clients with datagrams in the current window, and in the previous one.
+    /// Number of clients with datagrams in the current window, and in the previous one.
     active: u32,
     active_before: u32,
 }
 
-/// The used shares of a client. Clones belong to the same client.
+/// The usage of one client's share, in both directions. Clones belong to the same client.
 #[derive(Debug, Clone, Default)]
 pub struct Shares(Arc<BothShares>);
 
@@ -181,13 +182,13 @@ impl TotalRate {
         self.0.bytes.store(bytes_per_second, Ordering::Relaxed);
     }
 
-    /// Returns true if there is a limit.
+    /// Returns true if the rate is limited.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.0.bytes.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns the shares of a client, which all of its flows have in common.
+    /// Returns the share of a client, which all of its flows use.
     #[must_use]
     pub fn shares_of(&self, client: IpAddr) -> Shares {
         let mut clients = lock(&self.0.clients);
@@ -204,7 +205,7 @@ impl TotalRate {
         Shares(shares)
     }
 
-    /// Returns true if a datagram of a client may pass, and takes its bytes.
+    /// Returns true if a datagram of a client may pass, and charges its bytes.
     #[must_use]
     pub fn admits(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) -> bool {
         let passes = self.has_room(now, direction, len, shares);
@@ -214,18 +215,18 @@ impl TotalRate {
         passes
     }
 
-    /// Returns true if a datagram of a client may pass.
+    /// Returns true if a datagram of a client may pass, without charging it.
     pub(crate) fn has_room(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) -> bool {
         self.with(direction, shares, |used, share, per_second| used.has_room(now, len, per_second, share))
             .unwrap_or(true)
     }
 
-    /// Takes the bytes of a datagram that passes.
+    /// Charges the bytes of a datagram that passes.
     pub(crate) fn take(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) {
         self.with(direction, shares, |used, share, per_second| used.take(now, len, per_second, share));
     }
 
-    /// Passes the rate and the share of a direction to `using`, if there is a limit.
+    /// Calls `using` with the rate and the share of a direction, if the rate is limited.
     fn with<T>(
         &self,
         direction: Direction,
@@ -249,7 +250,7 @@ impl TotalRate {
     }
 }
 
-/// Returns the address that counts as one client: a host owns at least an IPv6 /64 (RFC 4291 section 2.5.1).
+/// Returns the address that identifies a client: a host owns at least an IPv6 /64 (RFC 4291 section 2.5.1).
 fn host(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -277,17 +278,17 @@ impl Used {
         let (cost, cost_of_share) = self.costs(len, per_second);
         self.bucket.spend(now, cost);
         share.bucket.spend(now, cost_of_share);
-        // A client that used the share of others waits no longer than a burst to get its own.
+        // A client that has used the capacity of others waits no longer than a burst to use its own share again.
         share.bucket.fill_to(now, BURST.max(cost_of_share));
     }
 
-    /// Returns the costs of a datagram: for the bucket, and for a share.
+    /// Returns the cost of a datagram for the bucket, and its cost for a share.
     fn costs(&self, len: usize, per_second: NonZeroUsize) -> (Duration, Duration) {
         let cost = cost(len, per_second.get(), BURST);
         (cost, cost.saturating_mul(self.active.max(self.active_before).max(1)))
     }
 
-    /// Begins the next window if it is time.
+    /// Begins the next window once the current one is over.
     fn begin_window(&mut self, now: Instant) {
         let passed = self.window.map(|since| now.saturating_duration_since(since));
         if passed.is_none_or(|passed| passed >= WINDOW) {
@@ -347,14 +348,14 @@ mod tests {
         const TO_CLIENT: Direction = Direction::ToClient;
         const TO_SERVER: Direction = Direction::ToServer;
 
-        /// Lets clients offer datagrams of 100 bytes for some seconds, each at its own rate per second in turn. Returns
-        /// the rates that passed after the first two seconds, in which bursts pass.
+        /// Simulates clients that offer datagrams of 100 bytes for some seconds, each at its own rate per second.
+        /// Returns the rates that passed after the first two seconds, in which bursts pass.
         fn passed(total: &TotalRate, start: Instant, offered: &[u32], seconds: u32) -> Vec<u32> {
             let clients = offered.iter().map(|_| Shares::default()).collect();
             passed_of(total, start, clients, offered, seconds)
         }
 
-        /// Like `passed`, for flows with these shares.
+        /// Simulates flows with these shares, like `passed`.
         fn passed_of(
             total: &TotalRate,
             start: Instant,
@@ -384,7 +385,7 @@ mod tests {
         }
 
         #[test]
-        fn everything_passes_without_a_limit() {
+        fn everything_passes_without_a_total_rate_limit() {
             let (total, now) = (TotalRate::default(), Instant::now());
             let shares = Shares::default();
             assert!((0..10_000).all(|_| total.admits(now, TO_SERVER, 1_000_000, &shares)));
@@ -446,7 +447,7 @@ mod tests {
         }
 
         #[test]
-        fn shares_last_as_long_as_the_last_flow() {
+        fn a_share_is_kept_until_the_last_flow_of_its_client_ends() {
             let total = limited(1_000);
             let shares = |text: &str| total.shares_of(text.parse().unwrap());
             let first = shares("192.0.2.1");
@@ -473,7 +474,7 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_limit_starts_without_debt() {
+        fn a_changed_total_rate_starts_with_a_full_bucket() {
             let (total, now) = (limited(1), Instant::now());
             let shares = Shares::default();
             assert!(total.admits(now, TO_CLIENT, 1_000, &shares), "one passes a low limit");
@@ -490,7 +491,7 @@ mod tests {
         }
 
         #[test]
-        fn checking_for_room_takes_no_bytes() {
+        fn checking_the_total_rate_charges_no_bytes() {
             let (total, now) = (limited(1_000), Instant::now());
             let shares = Shares::default();
             assert!((0..1_000).all(|_| total.has_room(now, TO_SERVER, 100, &shares)));

@@ -85,7 +85,7 @@ pub(super) fn datagram(len: usize) -> FromClient {
 }
 
 #[test]
-fn datagrams_queued_at_the_end_are_counted() {
+fn datagrams_queued_when_a_flow_ends_are_counted_as_dropped() {
     let mut fixture = fixture();
     fixture.client(datagram(1));
     fixture.server(FromServer::Datagram(&[0; 2]));
@@ -107,7 +107,7 @@ fn the_size_limit_is_exact() {
 }
 
 #[test]
-fn harmless_violations_are_counted_and_the_flow_continues() {
+fn harmless_protocol_violations_are_counted_and_the_flow_continues() {
     let mut fixture = fixture();
     fixture.client(datagram(0));
     fixture.client(FromClient::Control);
@@ -120,7 +120,7 @@ fn harmless_violations_are_counted_and_the_flow_continues() {
 }
 
 #[test]
-fn violations_end_a_flow() {
+fn protocol_violations_end_a_flow() {
     let ends = [
         (FromClient::Text, FlowEnd::TextMessage),
         (FromClient::Oversized { len: 1 << 20 }, FlowEnd::MessageTooBig { len: 1 << 20, max: 1472 }),
@@ -144,7 +144,7 @@ fn violations_end_a_flow() {
 }
 
 #[test]
-fn traffic_in_either_direction_keeps_a_flow() {
+fn traffic_in_either_direction_keeps_a_flow_open() {
     for from_server in [false, true] {
         let mut fixture = fixture();
         let later = fixture.start + 40 * SECOND;
@@ -163,7 +163,7 @@ fn traffic_in_either_direction_keeps_a_flow() {
 }
 
 #[test]
-fn pongs_alone_do_not_keep_a_flow() {
+fn pongs_alone_do_not_keep_a_flow_open() {
     let mut fixture = fixture();
     for second in (15..60).step_by(15) {
         fixture.flow.handle_client(fixture.start + second * SECOND, FromClient::Control);
@@ -189,7 +189,7 @@ fn a_silent_client_is_lost_despite_server_traffic() {
     assert_eq!(pings, 2);
 }
 
-/// Simulates a relay that was suspended: its clients may have answered every ping.
+/// A suspended relay sends no pings, so its clients may have answered every ping.
 #[test]
 fn a_client_is_pinged_before_it_counts_as_lost() {
     let mut fixture = fixture();
@@ -308,7 +308,7 @@ fn repeated_flow_requests_are_answered_at_a_limited_rate() {
             told += fixture.taken_at(now).len();
         }
     }
-    // One unrequested, one at once for the first request, and then one every 100 ms.
+    // One message is unrequested, one answers the first request immediately, and the others follow every 100 ms.
     assert_eq!(told, 2 + 9);
     // The last request is answered too.
     let due = fixture.flow.poll_timeout();
@@ -424,7 +424,8 @@ fn drops_are_reported_at_most_once_a_second() {
         now += Duration::from_millis(10);
     }
     assert_eq!(reports.len(), 3, "{reports:?}");
-    // The last report becomes due without further events, and requires no other call while the client cannot take it.
+    // The last report becomes due without further events. It requires no other call while the client's connection is
+    // blocked.
     let due = fixture.flow.poll_timeout();
     assert_eq!(due, fixture.start + 3 * SECOND);
     fixture.flow.handle_timeout(due);
@@ -500,7 +501,7 @@ impl Inspect for Strict {
     fn set_max_datagram(&mut self, _: Option<usize>) {}
 }
 
-/// Otherwise it would keep the player until its own timeout, whatever ended the flow.
+/// Without the notification, the game server would keep the player until its timeout, whatever ended the flow.
 #[test]
 fn the_server_is_notified_unless_the_socket_fails() {
     let strict = || Setup { inspect: Some(Box::new(Strict)), ..Setup::default() };
@@ -554,7 +555,7 @@ fn request_through(fixture: &mut Fixture, transport_limits: TransportLimits) -> 
     lengths[0]
 }
 
-/// Server and client never agree on an MTU above the current limit of the client's transport, which may change.
+/// The transport's limit may change, and the server and the client never agree on an MTU above the current limit.
 #[test]
 fn the_mtu_is_clamped_to_the_transport() {
     let now = Instant::now();
@@ -672,7 +673,7 @@ fn dropped_datagrams_are_not_charged_to_the_total_rate() {
         fixture.server(FromServer::Datagram(&[3; 10]));
     }
     assert_eq!(fixture.drops(DropReason::NotHandshake), 200);
-    // After the bucket is full, a burst of ten bytes passes in each direction.
+    // The bucket is full, so a burst of ten bytes passes in each direction.
     for _ in 0..2 {
         fixture.client(FromClient::Datagram(vec![4; 10].into()));
         fixture.server(FromServer::Datagram(&[4; 10]));

@@ -1,4 +1,4 @@
-//! The cookie profile of `docs/udp-front.md`: the value that a client must return to validate its address.
+//! The cookie format of `docs/udp-front.md`: the value that a client must return to validate its address.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -9,16 +9,16 @@ use thiserror::Error;
 
 /// The length of a cookie epoch in seconds. A cookie is accepted in its epoch and the next.
 const EPOCH_SECONDS: u64 = 5;
-/// The number of RakNet protocol versions that a cookie can encode; versions from this value on cannot.
+/// The number of RakNet protocol versions that a cookie can encode, from 0.
 const VERSIONS: u32 = 32;
-/// Set in every seasoning of the Game Protocol, so that none looks like a header.
+/// A bit that is set in every seasoning of the Game Protocol, so that none looks like a packet header.
 const SEASONING_MARK: u32 = 0x8000_0000;
-/// The maximum number of keys of a front: all are tried for every cookie.
+/// The maximum number of keys of a front. All keys are tried for every cookie.
 const KEYS_MAX: usize = 4;
 /// Bytes of the hash input: address, port and epoch.
 const INPUT: usize = 16 + 2 + 8;
 
-/// A secret key of 16 bytes, shared only with other fronts and verifiers of the same operator.
+/// A secret key of 16 bytes. Share it only with other fronts and verifiers of the same operator.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CookieKey([u8; 16]);
 
@@ -29,7 +29,7 @@ impl CookieKey {
         Self(bytes)
     }
 
-    /// Returns the 32-bit MAC for a client in an epoch.
+    /// Returns the 32-bit MAC of a client's address in an epoch.
     fn mac(&self, client: SocketAddr, epoch: u64) -> u32 {
         let address = match client.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -51,7 +51,7 @@ impl fmt::Debug for CookieKey {
     }
 }
 
-/// Parses 32 hexadecimal digits.
+/// Parses a key from 32 hexadecimal digits.
 impl FromStr for CookieKey {
     type Err = CookieKeySyntaxError;
 
@@ -62,8 +62,9 @@ impl FromStr for CookieKey {
     }
 }
 
-/// The keys of a front: the first one issues cookies, and cookies of any of them are accepted. This allows a rotation
-/// without refusing clients: put the new key first, and remove the old one some seconds later.
+/// The keys of a front. The first key issues cookies, and cookies of all keys are accepted.
+///
+/// To rotate keys without refusing clients, insert the new key first, and remove the old one a few seconds later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CookieKeys(Vec<CookieKey>);
 
@@ -74,7 +75,7 @@ impl CookieKeys {
         Self(vec![key])
     }
 
-    /// Generates a key from the system's random numbers, shared with no other front.
+    /// Generates a key from the system's random numbers, for a front that shares it with no other.
     ///
     /// # Errors
     /// If the system has no random numbers.
@@ -85,32 +86,31 @@ impl CookieKeys {
     }
 
     fn first(&self) -> &CookieKey {
-        // Every constructor adds at least one.
+        // Every constructor stores at least one key.
         &self.0[0]
     }
 
-    /// Returns the cookie for a RakNet client that announced `version`, or `None` if cookies cannot encode that
-    /// version.
+    /// Returns a cookie for a RakNet client that announced `version`, or `None` if cookies cannot encode that version.
     pub(crate) fn issue(&self, client: SocketAddr, unix_seconds: u64, version: u8) -> Option<u32> {
         let version = u32::from(version);
         (version < VERSIONS).then(|| self.first().mac(client, unix_seconds / EPOCH_SECONDS) ^ version)
     }
 
-    /// Returns the version in a cookie, if it was issued to this client in this epoch or the one before.
+    /// Returns the version encoded in a cookie, if it was issued to this client in this epoch or the previous one.
     pub(crate) fn verify(&self, client: SocketAddr, unix_seconds: u64, cookie: u32) -> Option<u8> {
-        // All are computed regardless of a match, so that the time reveals nothing about them.
+        // All MACs are computed even after a match, so that the duration reveals nothing about them.
         self.live(client, unix_seconds).fold(None, |found, mac| {
             let version = mac ^ cookie;
             found.or_else(|| u8::try_from(version).ok().filter(|_| version < VERSIONS))
         })
     }
 
-    /// Returns the seasoning that a client of the Game Protocol must derive from a pepper.
+    /// Returns the seasoning with which a client of the Game Protocol must answer its pepper.
     pub(crate) fn seasoning(&self, client: SocketAddr, unix_seconds: u64) -> u32 {
         self.first().mac(client, unix_seconds / EPOCH_SECONDS) | SEASONING_MARK
     }
 
-    /// Returns true if `word` is the seasoning of a client at this address in this epoch or the one before.
+    /// Returns true if `word` is the seasoning of a client with this address in this epoch or the previous one.
     pub(crate) fn is_seasoning(&self, client: SocketAddr, unix_seconds: u64, word: u32) -> bool {
         self.live(client, unix_seconds).fold(false, |found, mac| found | (mac | SEASONING_MARK == word))
     }
@@ -122,7 +122,7 @@ impl CookieKeys {
     }
 }
 
-/// Parses one key per line, the first of which issues cookies. Empty lines and text after a `#` are ignored.
+/// Parses one key per line. Empty lines and text after a `#` are ignored.
 impl FromStr for CookieKeys {
     type Err = CookieKeySyntaxError;
 
@@ -137,17 +137,17 @@ impl FromStr for CookieKeys {
     }
 }
 
-/// Why a file of keys is unusable.
+/// The reason why a file of keys is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CookieKeySyntaxError {
     /// A line is not a key.
     #[error("write each key as 32 hexadecimal digits, as `openssl rand -hex 16` prints them")]
     Digits,
-    /// There is no key.
+    /// The file contains no key.
     #[error("put at least one key into the file, 32 hexadecimal digits")]
     Empty,
-    /// There are too many keys.
+    /// The file contains more than four keys.
     #[error("keep at most four keys: one that makes cookies and those that it replaces")]
     TooMany,
 }

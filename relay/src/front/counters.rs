@@ -3,43 +3,44 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 counted! {
-    /// Why a front dropped a datagram.
+    /// The reason why a front dropped a datagram.
     pub enum FrontDropReason {
-        /// It belongs to no flow.
+        /// The datagram belongs to no flow.
         UnknownSource,
-        /// It is malformed in its protocol.
+        /// The datagram is malformed.
         Unreadable,
-        /// Its cookie belongs to another client, key or epoch.
+        /// The cookie was issued for another client, with another key, or in an earlier epoch.
         BadCookie,
-        /// It requests a connection without the issued cookie, as clients without cookie support do.
+        /// The datagram requests a connection without the issued cookie, as clients without cookie support do.
         MissingCookie,
-        /// The answer would be longer than the datagram, and the source may be forged.
+        /// The reply would be longer than the datagram, whose source may be forged.
         WouldAmplify,
-        /// The limit of pongs per second was reached, for its network or in total.
+        /// The limit of pongs per second was reached, for the sender's network or in total.
         PongRation,
-        /// The limit of challenges per second was reached, for its network or in total.
+        /// The limit of challenges per second was reached, for the sender's network or in total.
         ChallengeRation,
-        /// There is no slot for another flow, or admission refused one.
+        /// No slot is free for another flow, or admission refused the client.
         NotAdmitted,
-        /// Its client exceeded its rate.
+        /// The client exceeded its rate.
         RateLimited,
-        /// All clients together exceeded their rate in its direction, and its client exceeded its share.
+        /// All clients together exceeded their rate in this direction, and the client exceeded its share.
         TotalRate,
-        /// It would make the front send more to the server than the client's handshake budget.
+        /// The client's handshake budget is used up. It limits the datagrams that the front sends to the server on the
+        /// client's behalf.
         HandshakeBudget,
-        /// It is longer than clients may send.
+        /// The datagram exceeds the maximum length for clients.
         TooBig,
-        /// It begins like a PROXY header, which the server would have trusted.
+        /// The datagram begins like a PROXY header, which the server would have believed.
         ForgedHeader,
-        /// It is empty.
+        /// The datagram is empty.
         Empty,
-        /// It answers a challenge on an established connection.
+        /// The datagram answers a challenge again, on an established connection.
         Repeated,
-        /// The server does not answer pings, or has not yet.
+        /// The server does not answer pings, or has not answered one yet.
         NoPong,
-        /// The system refused to send it.
+        /// The system refused to send the datagram.
         SendRefused,
-        /// It arrived at a shared port, and the queue of the front was full.
+        /// The datagram arrived at a shared port, and the front's queue was full.
         QueueFull,
     }
 }
@@ -63,7 +64,7 @@ pub(crate) enum Direction {
 }
 
 impl FrontCounters {
-    /// Returns the current counts. Each is exact, but they are not read atomically together.
+    /// Returns the current counts. Each count is exact, but they are not read atomically together.
     #[must_use]
     pub fn snapshot(&self) -> FrontSnapshot {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -82,7 +83,7 @@ impl FrontCounters {
         self.dropped_before(reason);
     }
 
-    /// Counts a dropped datagram, and returns how many were dropped for this reason before.
+    /// Counts a dropped datagram, and returns the previous number of drops for this reason.
     pub(super) fn dropped_before(&self, reason: FrontDropReason) -> u64 {
         self.drops[reason as usize].fetch_add(1, Ordering::Relaxed)
     }
@@ -115,7 +116,7 @@ impl FrontCounters {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrontSnapshot {
-    /// Flows that exist.
+    /// Open flows.
     pub flows: u64,
     /// Flows since the start.
     pub opened: u64,
@@ -123,7 +124,7 @@ pub struct FrontSnapshot {
     pub to_server: (u64, u64),
     /// Datagrams and bytes forwarded to clients on connections.
     pub to_client: (u64, u64),
-    /// Pongs and challenges that the front answered on behalf of the server.
+    /// Pongs and challenges that the front sent on behalf of the server.
     pub answers: u64,
     drops: [u64; FrontDropReason::ALL.len()],
 }

@@ -1,7 +1,8 @@
-//! The handshakes at a front.
+//! The handshakes of a front with clients and servers.
 //!
-//! With RakNet, request 1 is answered with a cookie, and the handshake with the server begins after request 2. With the
-//! Game Protocol, salt and pepper are exchanged without state first, then again with the server.
+//! With RakNet, the front answers request 1 with a cookie, and begins the handshake with the server after request 2.
+//! With the Game Protocol, it first exchanges salt and pepper with the client without keeping state, and then with the
+//! server.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
@@ -27,12 +28,12 @@ const REPLY_1: usize = 32;
 /// Bytes of request 2 with a cookie and an IPv6 address.
 const REQUEST_2: usize = 61;
 
-/// Returns the bytes of request 1, which are as many as the MTU that it requests.
+/// Returns the length of request 1 in bytes, which encodes the requested MTU.
 fn request_1_length(mtu: u16) -> usize {
     usize::from(mtu - IP_UDP_OVERHEAD)
 }
 
-/// Returns true if a server with this key accepts plain clients, too. `docs/secure.md` defines the flag and the suite;
+/// Returns true if a server with this key also accepts plain clients. `docs/secure.md` defines the flag and the suite;
 /// keys of other suites have no such flag.
 fn is_optional(key: &[u8]) -> bool {
     const REQUIRES_SECURITY: u8 = 1;
@@ -41,7 +42,7 @@ fn is_optional(key: &[u8]) -> bool {
 }
 
 impl<A: Admit> Front<A> {
-    /// Handles a client's datagram outside of a connection or an open flow.
+    /// Handles a client's datagram that belongs to no connection or open flow.
     pub(super) fn handle_raknet<'b>(
         &mut self,
         now: Now,
@@ -78,8 +79,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Answers a ping. A pong is longer than a ping, so that each network gets few of them. A ping without a GUID is
-    /// shorter than any pong.
+    /// Answers a ping. A pong is longer than a ping, so each network gets only a few. A ping without a GUID is shorter
+    /// than any pong and is not answered.
     fn handle_ping(
         &mut self,
         now: Now,
@@ -103,7 +104,7 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Answers request 1. The answer is shorter than the request and depends on nothing else; no state is kept.
+    /// Answers request 1. The reply is shorter than the request and depends only on it; no state is kept.
     fn handle_request_1(
         &mut self,
         now: Now,
@@ -155,7 +156,7 @@ impl<A: Admit> Front<A> {
             Some(id) => Ok(id),
             None => {
                 let handshakes = self.handshakes_of(now.at, from);
-                // A client without budget takes no slot, either.
+                // A client without budget also takes no slot.
                 let mut left = handshakes;
                 if !left.take(now.at, request_1_length(asked.mtu)) {
                     return self.counters.dropped(FrontDropReason::HandshakeBudget);
@@ -174,8 +175,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Counts a missing cookie. The first one is also logged, because counters are read only after a problem is
-    /// suspected.
+    /// Counts a missing cookie. The first one is also logged, because operators look at counters only when they suspect
+    /// a problem.
     fn handle_missing_cookie(&self) {
         if self.counters.dropped_before(FrontDropReason::MissingCookie) == 0 {
             warn!(
@@ -184,8 +185,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Sends the message that the server has not answered yet, at first and whenever the client repeats its request:
-    /// request 1, then request 2 up to twice, then request 1 again.
+    /// Sends the message of the handshake that the server has not answered yet. Each time the client repeats its
+    /// request, the next message is sent: request 1, then request 2 up to twice, then request 1 again.
     fn query_server(&mut self, now: Now, id: FlowId, asked: RakNetFlow, out: &mut Transmits<'_>) {
         let Some(flow) = self.raknet_flow(id).copied() else { return };
         let repeats_request_2 =
@@ -212,7 +213,7 @@ impl<A: Admit> Front<A> {
         let Some(Route { server, .. }) = self.route(id) else { return };
         let request = Offline::Request2 {
             security: cookie.map_or(ClientSecurity::None, ClientSecurity::Cookie),
-            // The client dialed the front. Some servers compare this address with their own.
+            // The client connects to the address of the front. Some servers compare this address with their own.
             server,
             mtu,
             guid: flow.guid,
@@ -220,7 +221,7 @@ impl<A: Admit> Front<A> {
         self.write_to_server(id, out, |writer| request.write(writer));
     }
 
-    /// Handles a server's datagram outside of a connection or an open flow.
+    /// Handles a server's datagram that belongs to no connection or open flow.
     pub(super) fn handle_raknet_server<'b>(
         &mut self,
         id: FlowId,
@@ -234,7 +235,7 @@ impl<A: Admit> Front<A> {
         match message {
             Offline::Reply1 { security, mtu, .. } => self.handle_reply_1(id, security, mtu, out),
             Offline::Reply2 { answer: None, guid, mtu, .. } => self.handle_reply_2(id, guid, mtu, out),
-            // The connection would be encrypted although the client offered no key.
+            // The server would encrypt the connection although the client offered no key.
             Offline::Reply2 { guid, .. } => self.refuse(id, Refusal::AttemptFailed, guid, out),
             Offline::Refused { .. } | Offline::IncompatibleProtocol { .. } => {
                 self.pass_refusal(id, datagram, out);
@@ -291,8 +292,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Handles a refusal of the server and passes it on. It belongs to the handshake, even if an earlier connection of
-    /// the flow continues.
+    /// Handles a refusal of the server and forwards it. The refusal ends only the handshake, even if an earlier
+    /// connection of the flow continues.
     fn pass_refusal<'b>(&mut self, id: FlowId, datagram: &'b [u8], out: &mut Transmits<'b>) {
         let Some((client, flow)) = self.flows.get(id) else { return };
         let is_open = flow.is_open;
@@ -319,7 +320,7 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Returns the GUID of the server, or the front's own until the server's is known.
+    /// Returns the GUID of the server, or the front's own GUID until the server's is known.
     fn guid(&self) -> Guid {
         let known = self.admission.offer().and_then(|offer| offer.pongs.guid());
         Guid(known.unwrap_or(self.settings.guid))
@@ -336,12 +337,12 @@ impl<A: Admit> Front<A> {
     }
 }
 
-/// The fixed bits of a salt, and their value, which no header matches.
+/// The fixed bits of a salt. Their value occurs in no packet header.
 const SALT_MASK: u32 = 0xC000_0000;
 const SALT_MARK: u32 = 0x4000_0000;
 
 impl<A: Admit> Front<A> {
-    /// Handles a client's datagram without an open flow, of a handshake, or at the end of a connection.
+    /// Handles a client's datagram without an open flow, in a handshake, or at the end of a connection.
     pub(super) fn handle_game_protocol<'b>(
         &mut self,
         now: Now,
@@ -366,8 +367,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Answers a salt. The pepper is chosen so that the right answer depends only on client, key and time: no salt is
-    /// stored.
+    /// Answers a salt with a pepper. The pepper is chosen such that the expected answer depends only on the client, the
+    /// key and the time, so no salt is stored.
     fn challenge(&mut self, now: Now, from: SocketAddr, salt: HandshakeWord, out: &mut Transmits<'_>) {
         if !self.challenge_rations.admits(now.at, from.ip()) {
             self.counters.dropped(FrontDropReason::ChallengeRation);
@@ -379,15 +380,15 @@ impl<A: Admit> Front<A> {
     }
 
     /// Handles the answer that validates a client's address. A repeated answer on an established connection is ignored.
-    /// If the flow still waits for the server, it begins anew from another address, because a server may take a second
-    /// salt for an answer.
+    /// If the flow still waits for the server, a new flow with another source address begins, because a server may
+    /// mistake a second salt for an answer.
     fn handle_seasoning(&mut self, now: Now, from: SocketAddr, out: &mut Transmits<'_>) {
         let id = self.flows.find(from);
         let flow = id.and_then(|id| self.flows.get(id));
         if flow.is_some_and(|(_, flow)| flow.is_open && !is_over(&flow.protocol)) {
             return self.counters.dropped(FrontDropReason::Repeated);
         }
-        // A client that begins again and again has one budget for all attempts.
+        // A client that repeatedly restarts its handshake has one budget for all attempts.
         let mut handshakes = self.handshakes_of(now.at, from);
         if !handshakes.take(now.at, HEADER) {
             return self.counters.dropped(FrontDropReason::HandshakeBudget);
@@ -404,7 +405,7 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Handles a server's datagram: the pepper that answers the front's salt, or one to pass on.
+    /// Handles a server's datagram: the pepper that answers the front's salt, or a datagram to forward.
     pub(super) fn handle_game_protocol_server<'b>(
         &mut self,
         id: FlowId,

@@ -1,7 +1,7 @@
-//! A front protects a game server that answers unvalidated sources. It has no IO (`docs/udp-front.md`).
+//! A front protects a game server that answers unvalidated addresses (`docs/udp-front.md`). This module contains no IO.
 //!
-//! A client validates its address by a cookie before any state is kept for it and before anything reaches the server.
-//! The front then opens the connection to the server on behalf of the client, from a separate address per client, and
+//! A client validates its address by a cookie before the front keeps state for it or sends anything to the server. The
+//! front then opens the connection to the server on the client's behalf, from a separate address per client, and
 //! forwards datagrams in both directions.
 //!
 //! ```text
@@ -16,7 +16,7 @@
 //!    datagrams  ◀────────▶             ◀────────▶
 //! ```
 //!
-//! Each input appends its output to a list of `Transmits`; `Front::poll_closed` returns the flows that ended.
+//! Each input appends its output to a list of `Transmits`. `Front::poll_closed` returns the flows that have ended.
 
 mod cookie;
 mod counters;
@@ -47,16 +47,17 @@ use crate::time::Now;
 /// The interval of [`Front::handle_timeout`].
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-/// How long a server may take to answer the handshake of a flow.
+/// Time limit for a server to answer the handshake of a flow.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Pongs may be longer than pings, so that only few are sent.
+/// The rate of pongs. It is low, because a pong may be longer than its ping.
 const PONGS: Rates = Rates { all: 1_000, network: 20 };
 
-/// A challenge is never longer than the datagram that it answers; the rate bounds the traffic to a forged source.
+/// The rate of challenges. A challenge is never longer than the datagram that it answers; the rate bounds the traffic
+/// to a forged source.
 const CHALLENGES: Rates = Rates { all: 20_000, network: 200 };
 
-/// A protocol with address validation of clients.
+/// A protocol for which the front can validate the addresses of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrontProtocol {
     RakNet,
@@ -64,7 +65,7 @@ pub(crate) enum FrontProtocol {
 }
 
 impl FrontProtocol {
-    /// Returns the protocol kind of its targets.
+    /// Returns the protocol that the targets of such a front have.
     pub(crate) const fn kind(self) -> ProtocolKind {
         match self {
             Self::RakNet => ProtocolKind::RakNet,
@@ -77,65 +78,65 @@ impl FrontProtocol {
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) protocol: FrontProtocol,
-    /// The front's GUID until that of the server is known.
+    /// The front's GUID, in use until the server's GUID is known.
     pub(crate) guid: u64,
     pub(crate) keys: CookieKeys,
 }
 
-/// The conditions for clients that have no flow yet.
+/// The conditions for clients without a flow.
 #[derive(Debug, Clone)]
 pub(crate) struct Offer {
     /// The server's answers to pings.
     pub(crate) pongs: Arc<PongCache>,
-    /// The longest datagram that clients and server may negotiate, in bytes without IP and UDP headers.
+    /// The maximum length in bytes of a datagram that client and server may negotiate, without IP and UDP headers.
     pub(crate) payload_max: u16,
-    /// The server, if it receives PROXY headers, which take room in some of the first datagrams.
+    /// The address of the server if it reads PROXY headers, which take space in some of the first datagrams.
     pub(crate) announced_to: Option<SocketAddr>,
 }
 
-/// The conditions of an admitted client, fixed for its flow.
+/// The conditions for an admitted client, which stay fixed for its flow.
 #[derive(Debug)]
 pub(crate) struct Admitted<P> {
     /// The game server.
     pub(crate) server: SocketAddr,
-    /// The source address that the server sees.
+    /// The source address of the client's datagrams as seen by the server.
     pub(crate) source: Source,
-    /// True if a PROXY protocol header announces the client to the server.
+    /// True if a PROXY protocol header announces the client's address to the server.
     pub(crate) proxy_protocol: bool,
     pub(crate) idle_timeout: Duration,
-    /// The longest datagram that the client may send, in bytes.
+    /// The maximum length in bytes of a client's datagram.
     pub(crate) max_datagram: usize,
-    /// The rate limit of the client; none is unlimited.
+    /// The rate limit of the client; `None` is unlimited.
     pub(crate) rate: Option<Rate>,
-    /// The resources that the client holds during its flow.
+    /// The resources that the client holds until its flow ends.
     pub(crate) permit: P,
 }
 
-/// The destination of a flow's datagrams, and the client they belong to.
+/// The server of a flow, and the client whose datagrams it forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) client: SocketAddr,
     pub(crate) server: SocketAddr,
-    /// The source address that the server sees.
+    /// The source address of the client's datagrams as seen by the server.
     pub(crate) source: Source,
 }
 
-/// Why a client gets no flow.
+/// The reason why a client gets no flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotAdmitted {
-    /// It is notified.
+    /// The client is refused, and the front sends a refusal.
     Refused,
-    /// Another flow is ending to make room. The client gets no answer, so that it asks again.
+    /// Another flow is being ended to free a slot. The client gets no reply, so that it repeats its request.
     Later,
 }
 
 /// Decides which clients get a flow.
 pub(crate) trait Admit {
-    /// The resources that a client holds during its flow.
+    /// The resources that a client holds until its flow ends.
     type Permit: Permit;
 
-    /// Decides if a client with a validated address gets a flow. If only the total number of clients prevents it,
-    /// `make_room` may end a flow that waits for its server; it returns true if there was one.
+    /// Decides whether a client with a validated address gets a flow. If only the total number of clients prevents it,
+    /// `make_room` may end a flow that waits for its server, and returns true if there was one.
     fn admit(
         &mut self,
         now: Now,
@@ -143,30 +144,31 @@ pub(crate) trait Admit {
         make_room: &mut dyn FnMut() -> bool,
     ) -> Result<Admitted<Self::Permit>, NotAdmitted>;
 
-    /// Releases resources kept for clients that have not asked again. Called as often as [`Front::handle_timeout`].
+    /// Releases resources reserved for clients that have not repeated their request. Called as often as
+    /// [`Front::handle_timeout`].
     fn handle_timeout(&mut self, _now: Instant) {}
 
     /// Returns the current conditions for clients without a flow, or `None` if there is no server for them.
     fn offer(&self) -> Option<Offer>;
 }
 
-/// The resources that a client holds during its flow.
+/// The resources that a client holds until its flow ends.
 pub(crate) trait Permit: std::fmt::Debug {
     /// Counts bytes of forwarded datagrams.
     fn note_passed(&mut self, _direction: Direction, _bytes: usize) {}
 
-    /// Returns true if a datagram may pass with regard to the rate of all clients together, and takes its bytes.
+    /// Returns true if the total rate allows a datagram, and charges its bytes.
     fn admits(&mut self, _direction: Direction, _bytes: usize) -> bool {
         true
     }
 
-    /// Returns true if the flow must end. Checked as often as [`Front::handle_timeout`] is due.
+    /// Returns true if the flow must end. Checked whenever [`Front::handle_timeout`] runs.
     fn is_over(&self) -> bool {
         false
     }
 }
 
-/// The state of a client.
+/// The flow of a client.
 #[derive(Debug)]
 struct Flow<P> {
     protocol: FlowProtocol,
@@ -174,13 +176,13 @@ struct Flow<P> {
     is_open: bool,
     server: SocketAddr,
     source: Source,
-    /// Present if PROXY headers announce the client to the server.
+    /// Sends PROXY headers with the client's address to the server, if the server reads them.
     announcement: Option<Announcement>,
     idle_timeout: Duration,
     max_datagram: usize,
     rate: Option<RateLimit>,
-    /// Bounds the front's messages to the server for connection requests of the client, which may be longer than the
-    /// requests.
+    /// Bounds the messages that the front sends to the server for connection requests of this client. They may be
+    /// longer than the requests.
     handshakes: Budget,
     permit: P,
 }
@@ -219,8 +221,8 @@ impl<A: Admit> Front<A> {
         self.settings.keys = keys;
     }
 
-    /// Returns true if a datagram at a shared port is for the front: its client has a flow, or it may be the first one
-    /// of a client. Any other datagram that looks like QUIC is left to QUIC.
+    /// Returns true if a datagram at a shared port belongs to the front: its client has a flow, or it may be a client's
+    /// first datagram. Any other datagram that looks like QUIC is left to QUIC.
     pub(crate) fn is_for_it(&self, from: SocketAddr, datagram: &[u8]) -> bool {
         self.flows.find(from).is_some()
             || match self.settings.protocol {
@@ -284,7 +286,7 @@ impl<A: Admit> Front<A> {
         self.pass_to_server(open, run.take(&[]), out, stride);
     }
 
-    /// Handles datagrams of the server for one flow, in the format of [`Front::handle_client`].
+    /// Handles datagrams of the server for one flow, in the same format as [`Front::handle_client`].
     pub(crate) fn handle_server<'b>(
         &mut self,
         id: FlowId,
@@ -321,7 +323,7 @@ impl<A: Admit> Front<A> {
         self.pass_to_client(id, run.take(&[]), out, stride);
     }
 
-    /// Ends flows with a silent client, an unresponsive server, or an expired permit.
+    /// Ends flows whose client is silent, whose server does not respond, or whose permit is over.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let over = self.flows.select(|opened, heard, flow| {
             let waits = now.saturating_duration_since(opened) >= HANDSHAKE_TIMEOUT && !flow.is_open;
@@ -336,7 +338,7 @@ impl<A: Admit> Front<A> {
         self.admission.handle_timeout(now);
     }
 
-    /// Returns the next flow that ended; its socket is no longer needed.
+    /// Returns the next flow that has ended, so that its socket can be closed.
     pub(crate) fn poll_closed(&mut self) -> Option<FlowId> {
         self.closed.pop()
     }
@@ -358,8 +360,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Handles a datagram to the server that the system refused to send. If it had the header of a flow, the next one
-    /// gets it.
+    /// Handles a datagram to the server that the system refused to send. If it carried a PROXY header, the next
+    /// datagram gets one.
     pub(crate) fn handle_unsent(&mut self, id: FlowId) {
         self.announcement(Some(id)).into_iter().for_each(Announcement::handle_unsent);
     }
@@ -369,12 +371,13 @@ impl<A: Admit> Front<A> {
         self.flows.get(id).map(|(client, flow)| Route { client, server: flow.server, source: flow.source })
     }
 
-    /// Restarts the announcement for a client that begins anew, because the server may have restarted and forgotten it.
+    /// Restarts the announcement of a client that opens a new connection, because the server may have restarted and
+    /// forgotten the client's address.
     fn announce_again(&mut self, id: FlowId) {
         self.announcement(Some(id)).into_iter().for_each(Announcement::begin_again);
     }
 
-    /// Writes a datagram to the server, preceded by the PROXY header if necessary.
+    /// Writes a datagram to the server, after a PROXY header if one is due.
     fn write_to_server(
         &mut self,
         id: FlowId,
@@ -400,25 +403,24 @@ impl<A: Admit> Front<A> {
         is_within
     }
 
-    /// Returns the handshake budget of a client: that of its flow, or the rest from its previous flow.
+    /// Returns the handshake budget of a client: that of its flow, or the remainder of its previous flow.
     fn handshakes_of(&mut self, now: Instant, client: SocketAddr) -> Budget {
         let id = self.flows.find(client);
         let of_flow = id.and_then(|id| self.flows.get(id)).map(|(_, flow)| flow.handshakes);
         of_flow.or_else(|| self.spent.of(client)).unwrap_or_else(|| full_budget(now))
     }
 
-    /// Returns the longest datagram that the client of a flow may send; unlimited without a flow, which forwards nothing.
+    /// Returns the maximum length of a client's datagram; unlimited without a flow, because nothing is forwarded then.
     fn longest_of(&mut self, open: Option<FlowId>) -> usize {
         open.and_then(|id| self.flows.get(id)).map_or(usize::MAX, |(_, flow)| flow.max_datagram)
     }
 
-    /// Returns the announcement of a flow, if its server accepts PROXY headers.
+    /// Returns the announcement of a flow, or `None` if its server reads no PROXY headers.
     fn announcement(&mut self, open: Option<FlowId>) -> Option<&mut Announcement> {
         open.and_then(|id| self.flows.get(id)).and_then(|(_, flow)| flow.announcement.as_mut())
     }
 
-    /// Returns true if a connection datagram of this length must carry the client's address again, and leaves room for
-    /// it.
+    /// Returns true if a connection datagram of this length must carry a PROXY header again, and leaves space for it.
     fn needs_header(&mut self, id: FlowId, now: Instant, length: usize) -> bool {
         let Some((_, flow)) = self.flows.get(id) else { return false };
         let Some(announcement) = &mut flow.announcement else { return false };
@@ -431,7 +433,8 @@ impl<A: Admit> Front<A> {
         rate.is_none_or(|rate| rate.admits(now, length))
     }
 
-    /// Takes the bytes of a datagram from the rate of all clients together. Without room it is dropped.
+    /// Charges a datagram to the total rate. Returns false, and counts the datagram as dropped, if the rate does not
+    /// allow it.
     fn takes_of_total(&mut self, id: FlowId, direction: Direction, length: usize) -> bool {
         let takes = self.flows.get(id).is_none_or(|(_, flow)| flow.permit.admits(direction, length));
         if !takes {
@@ -440,7 +443,7 @@ impl<A: Admit> Front<A> {
         takes
     }
 
-    /// Returns true if a datagram belongs to a connection and needs no inspection.
+    /// Returns true if a datagram belongs to a connection, and can be forwarded without inspection.
     fn belongs_to_connection(&self, datagram: &[u8]) -> bool {
         match self.settings.protocol {
             FrontProtocol::RakNet => table::is_connected(datagram),
@@ -468,14 +471,14 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Forwards a single datagram of an open flow to the server, if the rate of all clients together allows it.
+    /// Forwards a single datagram of an open flow to the server, if the total rate allows it.
     fn pass_one_to_server<'b>(&mut self, id: FlowId, datagram: &'b [u8], out: &mut Transmits<'b>) {
         if self.takes_of_total(id, Direction::ToServer, datagram.len()) {
             self.pass_to_server(Some(id), datagram, out, datagram.len());
         }
     }
 
-    /// Forwards a single datagram of an open flow to the client, likewise.
+    /// Forwards a single datagram of an open flow to the client, if the total rate allows it.
     fn pass_one_to_client<'b>(&mut self, id: FlowId, datagram: &'b [u8], out: &mut Transmits<'b>) {
         if self.takes_of_total(id, Direction::ToClient, datagram.len()) {
             self.pass_to_client(id, datagram, out, datagram.len());
@@ -502,7 +505,7 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Creates a flow for a client with a validated address, if there is a slot.
+    /// Creates a flow for a client with a validated address, if a slot is free.
     fn begin(
         &mut self,
         now: Now,
@@ -538,7 +541,7 @@ impl<A: Admit> Front<A> {
         id
     }
 
-    /// Consults admission first, so that a client that gets no flow evicts no other.
+    /// Decides on admission before a half-open flow is evicted, so that a refused client evicts none.
     fn admit(&mut self, now: Now, client: SocketAddr) -> Result<Admitted<A::Permit>, NotAdmitted> {
         let Self { admission, flows, half_open, spent, closed, counters, .. } = self;
         let mut make_room = || {
@@ -575,7 +578,7 @@ impl<'b> Run<'b> {
         self.end += datagram.len();
     }
 
-    /// Returns the datagrams since the last call; the next run begins after `skipped`, which follows.
+    /// Returns the datagrams since the last call. The next run begins after `skipped`, which follows them.
     fn take(&mut self, skipped: &[u8]) -> &'b [u8] {
         let run = &self.bytes[self.start..self.end];
         self.start = self.end + skipped.len();
@@ -584,7 +587,7 @@ impl<'b> Run<'b> {
     }
 }
 
-/// Returns a full handshake budget: as much as a browser may send itself.
+/// Returns a full handshake budget, the same as that of a client that connects through the relay.
 fn full_budget(now: Instant) -> Budget {
     Budget::new(&Handshake::default(), now)
 }

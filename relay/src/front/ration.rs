@@ -1,9 +1,9 @@
-//! Limits that keep one client from exhausting the front:
+//! Limits that prevent one client from exhausting the front:
 //!
-//! - the rate of answers to unvalidated addresses, in fixed memory, because forging a source costs nothing;
-//! - the budget of handshakes, which a new flow does not renew;
+//! - the rate of replies to unvalidated addresses, in fixed memory, because a forged source costs nothing;
+//! - the budget for handshakes, which a new flow does not renew;
 //! - the number of half-open flows;
-//! - the share of slots of one site, because one party may own all of its addresses.
+//! - the share of slots per site, because one party may own all addresses of a site.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -17,19 +17,19 @@ use crate::time::{Bucket, cost};
 /// The number of groups of networks, each with its own rate. Networks are assigned to groups at random.
 const GROUPS: usize = 4_096;
 
-/// Answers per second.
+/// Limits in replies per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rates {
-    /// To all networks together.
+    /// The limit for all networks together.
     pub(crate) all: u32,
-    /// To a network: 24 bits of IPv4, 64 of IPv6, or as many as the caller leaves of an address.
+    /// The limit per network: 24 bits of IPv4, or 64 bits of IPv6 unless the caller masks the address further.
     pub(crate) network: u32,
 }
 
-/// The part of a rate that may be used in a burst.
+/// The time whose replies may be sent in one burst.
 const BURST: Duration = Duration::from_secs(1);
 
-/// Limits answers to clients with unvalidated addresses. Memory is fixed, so that a forged source costs none.
+/// Limits replies to unvalidated addresses. Memory is fixed, so that forged sources cannot exhaust it.
 #[derive(Debug)]
 pub(crate) struct Rations {
     rates: Rates,
@@ -48,7 +48,7 @@ impl Rations {
         }
     }
 
-    /// Returns true if `to` gets another answer, and counts it.
+    /// Returns true if another reply to `to` is allowed, and counts it.
     pub(crate) fn admits(&mut self, now: Instant, to: IpAddr) -> bool {
         let place = self.hasher.hash_one(network(to)) % GROUPS as u64;
         let group = &mut self.groups[place as usize];
@@ -57,7 +57,8 @@ impl Rations {
     }
 }
 
-/// Returns the network of an address. On a dual-stack socket, IPv4 addresses are embedded in IPv6, all in one /64.
+/// Returns the network of an address. A dual-stack socket embeds all IPv4 addresses in a single IPv6 /64, so they are
+/// unmapped first.
 const fn network(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(ip) => (ip.to_bits() >> 8) as u128,
@@ -65,21 +66,21 @@ const fn network(address: IpAddr) -> u128 {
     }
 }
 
-/// The number of remembered clients. An attacker that displaces an entry needs as many admitted clients within the
+/// The maximum number of stored budgets. To displace an entry, an attacker needs as many admitted clients within the
 /// refill time of a budget.
 const CLIENTS_MAX: usize = 8_192;
 
-/// The handshake budgets of clients after their flows ended: a new flow does not renew the budget. A client is an
+/// The handshake budgets of clients whose flows have ended, so that a new flow does not renew a budget. A client is an
 /// address with its port, as for flows.
 #[derive(Debug, Default)]
 pub(super) struct SpentBudgets {
     by_client: HashMap<SocketAddr, Budget>,
-    /// The clients in the order in which they are forgotten.
+    /// The clients in the order in which they are removed.
     order: VecDeque<SocketAddr>,
 }
 
 impl SpentBudgets {
-    /// Remembers the budget of a client after its flow ended. If there are too many clients, the oldest is forgotten.
+    /// Stores the budget of a client whose flow has ended. If there are too many clients, the oldest is removed.
     pub(super) fn remember(&mut self, client: SocketAddr, budget: Budget) {
         if self.by_client.insert(client, budget).is_some() {
             return;
@@ -92,12 +93,12 @@ impl SpentBudgets {
         }
     }
 
-    /// Returns the remaining budget of a client, if remembered.
+    /// Returns the stored budget of a client, if there is one.
     pub(super) fn of(&self, client: SocketAddr) -> Option<Budget> {
         self.by_client.get(&client).copied()
     }
 
-    /// Forgets clients with full budgets.
+    /// Removes clients whose budgets are full again.
     pub(super) fn forget_full(&mut self, now: Instant) {
         let by_client = &mut self.by_client;
         by_client.retain(|_, budget| !budget.is_full(now));
@@ -124,13 +125,13 @@ impl HalfOpen {
         None
     }
 
-    /// Forgets flows that are no longer half open.
+    /// Removes flows that are no longer half-open.
     pub(super) fn retain(&mut self, mut is_half_open: impl FnMut(FlowId) -> bool) {
         self.0.retain(|id| is_half_open(*id));
     }
 }
 
-/// A site gets at most one in this many of the free slots. `n` greedy sites thus leave a share of `4 / (4 + n)` to
+/// The divisor of the free slots that one site may take. `n` greedy sites therefore leave a share of `4 / (4 + n)` to
 /// others, without having to be identified.
 pub(crate) const FREE_SHARE: usize = 4;
 
@@ -139,7 +140,7 @@ pub(crate) const FREE_SHARE: usize = 4;
 pub(crate) struct Places(HashMap<IpAddr, usize>);
 
 impl Places {
-    /// Returns true if an address with at most `most` slots may have another one. The first slot is always granted.
+    /// Returns true if `of`, with a limit of `most` slots, may take another slot. The first slot is always granted.
     pub(crate) fn admits(&self, of: IpAddr, most: usize) -> bool {
         self.0.get(&of).is_none_or(|taken| *taken < most)
     }
@@ -164,8 +165,8 @@ impl Places {
     }
 }
 
-/// Returns the site of an address, as its first address: a /24 of IPv4, or a /48 of IPv6, which providers assign to a
-/// customer.
+/// Returns the site of an address, represented by its first address: an IPv4 /24, or an IPv6 /48, which providers
+/// assign to a customer.
 pub(crate) fn site(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() & !0xFF).into(),

@@ -13,7 +13,7 @@ use rakwire::wire::{Reader, Wire, WireError, Writer};
 
 use crate::flow::ProxyHeader;
 
-/// The id of a flow, never reused.
+/// The id of a flow. Ids are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FlowId {
     slot: u32,
@@ -24,7 +24,7 @@ pub(crate) struct FlowId {
 #[derive(Debug)]
 struct Entry<F> {
     client: SocketAddr,
-    /// When the last datagram of the client arrived.
+    /// The arrival time of the client's last datagram.
     heard: Instant,
     opened: Instant,
     flow: F,
@@ -63,14 +63,14 @@ impl<F> FlowTable<F> {
         slot.entry.as_mut().map(|entry| (entry.client, &mut entry.flow))
     }
 
-    /// Records input from the client of a flow.
+    /// Records that the client of a flow has sent a datagram.
     pub(super) fn record_input(&mut self, id: FlowId, now: Instant) {
         if let Some(entry) = self.slots.get_mut(id.slot as usize).and_then(|slot| slot.entry.as_mut()) {
             entry.heard = now;
         }
     }
 
-    /// Adds a flow for a client that has none. Returns `None` if all ids are taken.
+    /// Adds a flow for a client without one. Returns `None` if all ids are in use.
     pub(super) fn insert(&mut self, client: SocketAddr, now: Instant, flow: F) -> Option<FlowId> {
         let slot = match self.vacant.pop() {
             Some(slot) => slot,
@@ -96,8 +96,8 @@ impl<F> FlowTable<F> {
         }
     }
 
-    /// Returns the flows for which `is_it` is true; its arguments are the time at which the flow was opened, the time
-    /// of the last input from the client, and the flow.
+    /// Returns the flows for which `is_it` returns true. Its arguments are the time at which the flow was opened, the
+    /// time of the client's last datagram, and the flow.
     pub(super) fn select(&self, is_it: impl Fn(Instant, Instant, &F) -> bool) -> Vec<FlowId> {
         let ids = self.slots.iter().zip(0u32..).filter_map(|(place, slot)| {
             let entry = place.entry.as_ref()?;
@@ -128,27 +128,27 @@ pub(super) struct RakNetFlow {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Request 1 was sent to the server.
+    /// Request 1 was sent to the server, and reply 1 is outstanding.
     Reply1,
-    /// Request 2 was sent to the server, with its cookie if it issued one.
+    /// Request 2 was sent to the server, with the server's cookie if it issued one, and reply 2 is outstanding.
     Reply2 {
         cookie: Option<u32>,
         mtu: u16,
-        /// True if it was sent twice. The next repetition begins with request 1 again: a server that has restarted
-        /// since reply 1 drops its old cookie without an answer.
+        /// True if request 2 was sent twice. The next repetition begins with request 1 again: a server that has
+        /// restarted since reply 1 drops its old cookie without an answer.
         is_repeated: bool,
     },
     /// The server answered request 2.
     Done,
 }
 
-/// Returns true if a datagram may be the first one of a RakNet client, and is not STUN, DTLS or QUIC.
+/// Returns true if a datagram may be the first one of a RakNet client, and is neither STUN, DTLS nor QUIC.
 pub(super) fn may_begin_raknet(datagram: &[u8]) -> bool {
     Offline::read(&mut Reader::new(datagram)).is_ok()
 }
 
-/// Returns true if a datagram may be the first one in the Game Protocol: a handshake word. QUIC and related protocols
-/// have no datagrams this short.
+/// Returns true if a datagram may be the first one of a Game Protocol client: a handshake word. QUIC and related
+/// protocols have no datagrams this short.
 pub(super) const fn may_begin_game_protocol(datagram: &[u8]) -> bool {
     datagram.len() == size_of::<HandshakeWord>()
 }
@@ -160,18 +160,18 @@ pub(super) fn is_connected(datagram: &[u8]) -> bool {
 
 /// The unused bits of a header, which no peer sets.
 const RESERVED: u32 = 0xF000_0000;
-/// The bytes of END, with and without FIN. Two salts have the same bytes, so clients with these salts get no answer.
+/// The bytes of END, with and without FIN. A client whose salt has the same bytes gets no answer.
 const ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
 
 /// The front's handshake with the server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GameProtocolFlow {
     pub(super) salt: HandshakeWord,
-    /// True if either end has ended the connection.
+    /// True if either side has ended the connection.
     pub(super) is_over: bool,
 }
 
-/// Returns true if a datagram of an open connection is a regular packet: neither an END nor part of another handshake.
+/// Returns true if a datagram of an open connection is a regular packet: neither END nor part of another handshake.
 pub(super) fn is_packet(datagram: &[u8]) -> bool {
     match handshake_word(datagram) {
         Some(word) => word.0 & RESERVED == 0,
@@ -179,7 +179,8 @@ pub(super) fn is_packet(datagram: &[u8]) -> bool {
     }
 }
 
-/// Returns four bytes that may be part of a handshake. Words of foreign implementations may look like a header.
+/// Returns a datagram of four bytes, which may be part of a handshake. The words of other implementations may look like
+/// a packet header.
 pub(super) fn handshake_word(datagram: &[u8]) -> Option<HandshakeWord> {
     four_bytes(datagram).filter(|word| !ENDS.contains(word))
 }
@@ -192,14 +193,14 @@ fn four_bytes(datagram: &[u8]) -> Option<HandshakeWord> {
     HandshakeWord::read(datagram).ok().filter(|_| datagram.len() == HEADER)
 }
 
-/// The longest message that a front writes itself.
+/// The maximum length of a datagram that the front composes itself.
 const LONGEST: usize = 1_500;
 
 /// The destination of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum To {
     Client(SocketAddr),
-    /// To the game server, from the address of this flow.
+    /// The game server, from the source address of this flow.
     Server(FlowId),
 }
 
@@ -216,7 +217,7 @@ struct Transmit<'b> {
     stride: usize,
 }
 
-/// Outgoing datagrams in order: forwarded ones are slices of the received data, others are written here.
+/// Outgoing datagrams in order. Forwarded ones are slices of the received data; composed ones are stored here.
 #[derive(Debug, Default)]
 pub(crate) struct Transmits<'b> {
     list: Vec<Transmit<'b>>,

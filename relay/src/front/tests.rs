@@ -1,4 +1,4 @@
-//! A front in a simulated environment, and peers of both protocols that connect through one.
+//! A front in a simulated environment, and peers of both protocols that connect through it.
 
 mod bounds;
 mod handshakes;
@@ -31,10 +31,10 @@ fn client_address(number: u16) -> SocketAddr {
     ([198, 51, 100, 7], 10_000 + number).into()
 }
 
-/// An address that gets no flow.
+/// An address that admission refuses.
 const BANNED: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1));
 
-/// A held slot, with the bytes that its flow has taken of the rate of all clients.
+/// A held slot, and the bytes that its flow has charged to the total rate.
 #[derive(Debug, Clone, Default)]
 struct Place(Arc<AtomicUsize>);
 
@@ -45,7 +45,7 @@ impl Permit for Place {
     }
 }
 
-/// Admits as many clients as it has slots.
+/// Admits as many clients as there are slots.
 struct Places {
     free: Place,
     max: usize,
@@ -266,7 +266,7 @@ fn flows_end_if_either_side_is_silent() {
     assert_eq!(bench.front.poll_closed(), None);
     bench.wait(Duration::from_millis(1));
     assert_eq!(bench.front.poll_closed(), Some(waits));
-    // Datagrams of the server do not keep a flow: the client may have left.
+    // Datagrams of the server do not keep a flow open, because the client may have left.
     bench.wait(Duration::from_secs(45));
     bench.server(open, &[0x84, 0, 0, 0]);
     bench.client(client_address(1), &[0xC0, 0, 0]);
@@ -447,7 +447,7 @@ fn peers_of_the_game_protocol_connect_through_a_front() {
                 heard = message.chunks().flatten().copied().collect();
             }
         }
-        // Datagrams that arrived before the front's handshake with the server was complete are sent again.
+        // Datagrams that arrived before the front had completed its handshake with the server are resent.
         time = time + Duration::from_millis(500);
         client.handle_timeout(time);
         server.handle_timeout(time);

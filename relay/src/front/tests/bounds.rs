@@ -1,6 +1,6 @@
-//! Limits on the work and state that clients can cause at a front; servers that refuse, and clients that retry
-//! immediately; PROXY headers; and the table of marks at the front. The marks use the Game Protocol, because with
-//! RakNet the front forwards only RakNet.
+//! Limits on the work and state that clients can cause at a front. Also tests servers that refuse, clients that retry
+//! immediately, PROXY headers, and the table of marks at the front. The marks use the Game Protocol, because a RakNet
+//! front forwards only RakNet.
 
 use super::marks::{MarkOutcome, marks};
 use super::*;
@@ -21,7 +21,7 @@ fn admission_bounds_the_table() {
 }
 
 #[test]
-fn a_client_waiting_for_room_gets_no_answer_and_retries() {
+fn a_client_waiting_for_a_slot_gets_no_answer_and_retries() {
     for protocol in [FrontProtocol::RakNet, FrontProtocol::GameProtocol] {
         let mut bench = Bench::new(settings(protocol));
         (bench.front.admission.max, bench.front.admission.denied) = (0, NotAdmitted::Later);
@@ -66,7 +66,7 @@ fn a_client_of_the_front_is_limited_to_its_rate() {
     let passed = bench.client_batch(from, &batch, 10);
     assert_eq!(passed, vec![(To::Server(id), vec![0x84; 10]); 5]);
     assert_eq!(bench.drops(FrontDropReason::RateLimited), 3);
-    // Messages without a connection count, too.
+    // Out-of-band messages count, too.
     let ping = bytes(&Offline::OutOfBand { guid: CLIENT, data: b"text" });
     assert_eq!(bench.client(from, &ping), []);
     bench.wait(Duration::from_secs(1));
@@ -77,7 +77,7 @@ pub(super) fn bytes_to_server(sent: &[(To, Vec<u8>)]) -> usize {
     sent.iter().filter(|(to, _)| matches!(to, To::Server(_))).map(|(_, datagram)| datagram.len()).sum()
 }
 
-/// The client's datagrams are shorter than those that the front sends to the server on its behalf.
+/// The client's datagrams are shorter than the datagrams that the front sends to the server on the client's behalf.
 #[test]
 fn repeated_requests_do_not_flood_the_server() {
     let budget = Handshake::default();
@@ -92,7 +92,7 @@ fn repeated_requests_do_not_flood_the_server() {
     assert!((budget.bytes as usize - 1_464..=budget.bytes as usize).contains(&at_once), "{at_once} bytes");
     assert_eq!(bench.drops(FrontDropReason::HandshakeBudget) as usize, 1_000 - at_once / 1_464);
     assert_eq!(ask(&mut bench), 0);
-    // Nor does a client that the server has accepted.
+    // A client that the server has accepted does not flood it either.
     bench.wait(Duration::from_secs(2));
     let id = bench.front.flows.find(from).unwrap();
     bench.server(id, &reply_1(ServerSecurity::None, 1_492));
@@ -101,7 +101,7 @@ fn repeated_requests_do_not_flood_the_server() {
     assert!(later > 0 && later <= budget.bytes as usize / 4, "{later} bytes");
 }
 
-/// The datagrams before and after it in a batch pass.
+/// The other datagrams of the batch pass.
 #[test]
 fn a_datagram_above_the_limit_is_dropped() {
     let mut bench = Bench::raknet();
@@ -113,7 +113,8 @@ fn a_datagram_above_the_limit_is_dropped() {
     assert_eq!(bench.client(from, &[0x84; 1_492]).len(), 1);
 }
 
-/// A day in which a client arrives every ten seconds. The server accepts two of three, and all fall silent eventually.
+/// Simulates a day in which a client arrives every ten seconds. The server accepts two of three, and all fall silent
+/// eventually.
 #[test]
 fn a_day_of_clients_leaves_no_state() {
     let mut bench = Bench::raknet();
@@ -152,7 +153,7 @@ fn forged_sources_get_at_most_their_ration() {
     assert_eq!(bench.drops(FrontDropReason::ChallengeRation), 1_000 - u64::from(CHALLENGES.network));
 }
 
-/// Returns the datagrams and bytes that a client makes the front send to a server that always refuses it.
+/// Returns the datagrams and bytes that the front sends to a server that always refuses the client.
 fn sent_to_refusing_server(
     bench: &mut Bench,
     from: SocketAddr,
@@ -183,7 +184,7 @@ fn a_repeatedly_refused_client_has_one_budget() {
     let begun = (at_once / 1_464) as u64;
     assert_eq!(bench.counters.snapshot().opened, begun, "no place without a budget");
     assert_eq!(bench.drops(FrontDropReason::HandshakeBudget), 1_000 - begun);
-    // Other clients have their own budget, and budgets are refilled.
+    // Other clients have separate budgets, and budgets are refilled.
     let other = client_address(2);
     let cookie = bench.cookie(other);
     let sent = bench.client(other, &request_2(cookie, 1_492));
@@ -205,7 +206,7 @@ fn a_client_refused_by_a_game_protocol_server_has_one_budget() {
     assert_eq!(datagrams, Handshake::default().datagrams as usize);
 }
 
-/// The evicted flow belonged to the same client.
+/// Two clients evict the half-open flows of each other in turn.
 #[test]
 fn an_evicted_client_gets_no_new_budget() {
     let mut bench = Bench::raknet();
@@ -239,7 +240,7 @@ fn the_client_address_precedes_datagrams_until_the_server_answers() {
     let (To::Server(id), announced) = &first[0] else { panic!("{first:?}") };
     let request = bytes(&Offline::Request1 { protocol: 11, mtu: 1_400 });
     assert_eq!(*announced, [header(from), request.clone()].concat());
-    // A server that drops the datagram with the header gets some without it.
+    // A server that drops datagrams with a header also gets some without.
     for repetition in 1..=8 {
         let again = bench.client(from, &request_2(cookie, 1_400));
         let expected = if repetition % 4 == 0 { announced } else { &request };
@@ -333,7 +334,7 @@ fn the_client_address_is_announced_again_after_silence() {
     assert_eq!(bench.client(from, connected), [(To::Server(id), connected.to_vec())]);
     bench.server(id, connected);
     bench.wait(Duration::from_secs(10));
-    // A client that was silent itself gets no answer either.
+    // Silence of the server counts only while the client sends.
     for _ in 0..2 {
         assert_eq!(bench.client(from, connected), [(To::Server(id), connected.to_vec())]);
         bench.wait(Duration::from_secs(4));
@@ -341,7 +342,7 @@ fn the_client_address_is_announced_again_after_silence() {
     bench.wait(Duration::from_secs(1));
     let announced = [&header(from)[..], connected].concat();
     assert_eq!(bench.client(from, connected), [(To::Server(id), announced)]);
-    // The MTU was negotiated without a header.
+    // The negotiated MTU leaves no space for a header.
     let longest = [&[0x84; 1][..], &[0; 1_471]].concat();
     assert_eq!(bench.client(from, &longest), [(To::Server(id), longest.clone())]);
     bench.server(id, connected);

@@ -1,5 +1,5 @@
-//! The handshakes of both protocols at a front: cookies, their keys and the published datagrams. Also checks that the
-//! front understands server keys as the library writes them.
+//! The handshakes of both protocols at a front: cookies, their keys, and the published datagrams. Also tests that the
+//! front parses server keys as the library writes them.
 
 use std::fmt::Debug;
 use std::sync::Mutex;
@@ -36,7 +36,7 @@ fn the_front_repeats_the_handshake_with_the_server() {
     let [(To::Server(id), request)] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(read(request), Offline::Request1 { protocol: 11, mtu: 1_400 });
     assert_eq!(request.len(), 1_372);
-    // A server may require a cookie itself, and may propose a larger MTU than requested.
+    // A server may also require a cookie, and may propose a larger MTU than requested.
     let sent = bench.server(*id, &reply_1(ServerSecurity::Cookie(9), 1_431));
     let expected = Offline::Request2 {
         security: ClientSecurity::Cookie(9),
@@ -74,7 +74,7 @@ fn losses_are_recovered_by_repeated_requests() {
     assert_eq!(bench.counters.snapshot().opened, 1);
 }
 
-/// A server drops a cookie from before its restart without an answer, and a client repeats request 2 for ever.
+/// A restarted server drops a cookie from before its restart without an answer, and a client repeats request 2 forever.
 #[test]
 fn request_1_is_repeated_for_a_server_that_restarts_before_request_2() {
     let mut bench = Bench::raknet();
@@ -129,7 +129,7 @@ fn server_key(flags: u8) -> [u8; 64] {
     key
 }
 
-/// Returns the front's output after reply 1 of a server with this key.
+/// Returns the front's output after reply 1 from a server with this key.
 pub(super) fn answer_to(key: &[u8; 64]) -> Vec<u8> {
     let mut bench = Bench::raknet();
     let from = client_address(1);
@@ -177,7 +177,7 @@ fn server_keys_of_the_library_are_parsed() {
     }
 }
 
-/// A server with a key generated as programs do it.
+/// The server's key is generated as programs do it.
 #[test]
 fn a_default_security_configuration_accepts_plain_clients() {
     let mut identity = ServerIdentity::new(StaticKey::from_bytes([1; 32]));
@@ -214,7 +214,7 @@ fn a_salt_leaves_no_state_and_the_answer_opens_a_flow() {
     assert_eq!(bench.client(client_address(2), &answer)[0].0, To::Client(client_address(2)));
     let sent = bench.client(from, &answer);
     let [(To::Server(id), salt)] = &sent[..] else { panic!("{sent:?}") };
-    // A word with the bit that means END in a header.
+    // In a packet header, this word would mean END.
     let pepper = [0xA8, 0xB2, 0xC3, 0xD4];
     let expected = (word(salt) ^ word(&pepper)).to_be_bytes().to_vec();
     assert_eq!(bench.server(*id, &pepper), [(To::Server(*id), expected)]);
@@ -276,7 +276,7 @@ fn a_cookie_is_bound_to_its_client_and_expires() {
     assert_eq!(bench.drops(FrontDropReason::BadCookie), 2);
 }
 
-/// The client may lack cookie support, which the log mentions once.
+/// The client may lack cookie support, which is logged once.
 #[test]
 fn a_missing_cookie_is_counted_separately_and_logged_once() {
     let lines = Lines::default();
@@ -296,8 +296,8 @@ fn a_missing_cookie_is_counted_separately_and_logged_once() {
     assert!(matches!(&lines[..], [line] if line.contains("does not return its cookie")), "{lines:?}");
 }
 
-/// The lines of a log. `ops::Lines` does the same in the relay, but the fuzzing crate includes the front and its tests
-/// by path, without `ops` and its dependencies.
+/// The lines of a log. `ops::Lines` does the same in the relay; the fuzz targets include the front and its tests by
+/// path, without `ops` and its dependencies.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 
