@@ -27,11 +27,11 @@ use crate::reload::{FrontTarget, Reloader};
 use crate::tls::{QuicCertificate, Tls};
 use crate::webrtc::{Fingerprint, WebRtcCounters};
 
-/// Carries the connection of a returning client to its flow.
+/// Hands the connection of a returning client over to its flow.
 pub(crate) type Connections = Handover<Box<Connection>>;
 
-/// Connections of banned addresses that are notified each second, over all addresses. Few enough that their handshakes
-/// cost a flooded relay nothing.
+/// The rate of connections from banned addresses that are notified of the ban, over all addresses. It is so low that
+/// their handshakes do not burden a flooded relay.
 const BAN_NOTICES: Rate =
     Rate { datagrams: const { NonZeroUsize::new(8).expect("8 is not zero") }, bytes: NonZeroUsize::MAX };
 
@@ -39,23 +39,24 @@ const BAN_NOTICES: Rate =
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) admission: Arc<Admission>,
-    /// The limits at the start, used for settings that do not change with a reload.
+    /// The limits at startup, for settings that a reload does not change.
     pub(crate) limits: Limits,
     pub(crate) counters: Arc<Counters>,
-    /// How the addresses of clients are logged.
+    /// The format of client addresses in the log.
     pub(crate) addresses: AddressLog,
     pub(crate) tls: Option<Arc<Tls>>,
     has_proxy_headers: bool,
-    /// The UDP port announced to pages, if it differs from the port of the relay.
+    /// The UDP port announced to pages, if it differs from the TCP port of the relay.
     pub(super) public_udp_port: Option<NonZeroU16>,
     resumable: Mutex<ResumeTable<Arc<Connections>>>,
-    /// One permit per TCP connection.
+    /// One permit per open TCP connection.
     pub(crate) connections: Arc<Semaphore>,
-    /// How long a shutdown waits for clients. A running reload does not delay a shutdown.
+    /// The time that a shutdown waits for clients. It is stored separately, so that a running reload does not delay a
+    /// shutdown.
     pub(crate) drain_timeout: Arc<watch::Sender<Duration>>,
     /// Cancelled when the relay stops accepting clients.
     pub(crate) drain: CancellationToken,
-    /// When flows end during a drain that gives them time.
+    /// The time at which flows end, during a drain that lets them continue.
     pub(super) drain_until: OnceLock<Instant>,
     /// Cancelled when all flows must end.
     pub(crate) stop: CancellationToken,
@@ -82,20 +83,19 @@ pub(crate) struct App {
     /// Limits how many connections of banned addresses are notified; the others are closed immediately.
     pub(super) ban_notices: SharedRate,
     pub(crate) refusals: Arc<RefusalLog>,
-    /// The number of flows that have begun.
+    /// The number of flows since the start.
     flows: AtomicU64,
     /// The flows that are open.
     pub(super) open_flows: Arc<OpenFlows>,
 }
 
 impl App {
-    /// Returns the number of the next flow, which connects its lines in the log.
+    /// Returns the number of the next flow, which identifies its lines in the log.
     pub(crate) fn next_flow(&self) -> u64 {
         self.flows.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Logs that a client was refused, at most once a minute for each network and reason. There are few distinct
-    /// reasons.
+    /// Logs a refused client, at most once a minute for each network and reason. There are only a few distinct reasons.
     pub(crate) fn log_refusal(
         &self,
         client: SocketAddr,
@@ -108,15 +108,15 @@ impl App {
         }
     }
 
-    /// Logs the refusal of a client with a possibly forged address. The address is left out, and each reason has at
-    /// most one line in half an hour, so that a flood cannot crowd out other lines.
+    /// Logs a refused client whose address may be forged. The address is omitted, and each reason has at most one line
+    /// per half hour, so that a flood cannot crowd out other lines.
     pub(crate) fn log_unproven(&self, transport: impl Display, reason: &'static str) {
         if self.refusals.note_unproven(Instant::now(), reason) {
             info!(client = "unproven", %transport, reason, "client refused");
         }
     }
 
-    /// Logs that an untrusted peer sent forwarding headers, with the same limit as refusals.
+    /// Logs an untrusted peer that sent forwarding headers, with the same limit as refusals.
     pub(crate) fn log_untrusted(&self, peer: SocketAddr) {
         const REASON: &str =
             "all clients of this proxy count as one: put it into admission.trusted_proxies if it is yours";
@@ -128,7 +128,7 @@ impl App {
     pub(crate) fn new(admission: Admission, config: &Config, tls: Option<Tls>) -> Self {
         let limits = config.limits;
         let counters = Arc::new(Counters::default());
-        // Counters that do not exist before the first client look like missing data.
+        // Counters are created before the first client, because a missing counter looks like missing data.
         admission.targets().names().for_each(|name| drop(counters.target(name)));
         Self {
             admission: Arc::new(admission),
@@ -166,8 +166,8 @@ impl App {
         self.resumable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if a flow with this secret and target exists, so that the client can resume it without counting as
-    /// new. Counts as a return.
+    /// Returns true if a flow with this secret and target exists and admits another resumption, so that the client does
+    /// not count as new. Counts the resumption.
     pub(crate) fn admits_resumption(&self, secret: Option<&Secret>, target: Option<&str>) -> bool {
         let now = Instant::now();
         secret
@@ -175,17 +175,17 @@ impl App {
             .is_some_and(|(secret, target)| self.resumable().admits_resumption(secret, target, now))
     }
 
-    /// Stops accepting clients, and notifies connected ones if flows may continue until a deadline.
+    /// Stops accepting clients. If flows may continue until a deadline, their clients are notified.
     pub(crate) fn begin_drain(&self, until: Option<Instant>) {
         if let Some(until) = until {
             let _ = self.drain_until.set(until);
         }
         self.drain.cancel();
-        // A flow that begins after this call sees the cancelled `drain` token.
+        // A flow that begins after this call sees the cancelled token `drain`.
         self.open_flows.drain();
     }
 
-    /// Marks the relay as permanently unready, with a reason.
+    /// Marks the relay as permanently not ready, with a reason.
     pub(crate) fn fail(&self, reason: &'static str) {
         let _ = self.failure.set(reason);
     }
@@ -313,7 +313,7 @@ pub(crate) struct AnnouncedWebRtc {
     pub(crate) fingerprint: Fingerprint,
 }
 
-/// How long a cached list is served. The pongs in it are no more recent.
+/// The time for which a cached list is served. The pongs in it are no more recent.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// The last list with the time at which it was built.
@@ -321,7 +321,7 @@ const KEPT: Duration = Duration::from_secs(1);
 pub(crate) struct ListCache(Mutex<Option<(Instant, Arc<str>)>>);
 
 impl ListCache {
-    /// Returns the cached list, or calls `write` if it has expired.
+    /// Returns the cached list, or the result of `write` if the cached list has expired.
     pub(super) fn get(&self, now: Instant, write: impl FnOnce() -> String) -> Arc<str> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {

@@ -1,8 +1,8 @@
-//! UDP sockets that send and receive several datagrams per call, with any peer. All sockets of a thread share their
-//! buffers. MTU probes that the relay forwards are handled here too (docs/raknet.md#path-mtu).
+//! UDP sockets that send and receive several datagrams per call, to and from any peer. All sockets of a thread share
+//! their buffers. This module also sends the MTU probes that the relay forwards (docs/raknet.md#path-mtu).
 //!
-//! Queued datagrams are read before timers fire, so that a pause of the process or its machine does not look like
-//! silence of the peers.
+//! Datagrams in the system's buffer are read before timers fire, so that a pause of the process or the machine does not
+//! look like silence of the peers.
 
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
@@ -23,23 +23,23 @@ use tokio::net::UdpSocket;
 
 use crate::addresses::canonical;
 
-/// The most bytes that one call sends.
+/// The maximum bytes of one send call.
 const LONGEST: usize = 65_507;
-/// The system buffer that a socket with many peers requests for each direction, in bytes.
+/// The size of the system's buffer that a socket with many peers requests for each direction, in bytes.
 const SYSTEM_BUFFER: usize = 4 << 20;
 
-/// A UDP socket that sends and receives several datagrams per call, with any peer.
+/// A UDP socket that sends and receives several datagrams per call, to and from any peer.
 #[derive(Debug)]
 pub(crate) struct BatchSocket {
     socket: UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
-    /// True if QUIC sends on the same port; its packets must not be fragmented.
+    /// True if QUIC uses the same port. QUIC packets must not be fragmented.
     is_beside_quic: bool,
-    /// Locked while fragmentation is allowed, and while QUIC sends: the option belongs to the socket, not to a
+    /// Held while fragmentation is allowed, and while QUIC sends, because the option applies to the socket and not to a
     /// datagram.
     fragmentation: Mutex<()>,
-    /// The number of buffers for the next receive call.
+    /// The number of buffers to prepare for the next receive call.
     expected: AtomicUsize,
 }
 
@@ -56,12 +56,12 @@ impl BatchSocket {
         Self::with_state(socket, state, false)
     }
 
-    /// Wraps a non-blocking socket that QUIC also sends through.
+    /// Wraps a non-blocking socket that QUIC also uses.
     ///
-    /// QUIC brings its own quinn-udp (0.5; this crate uses 0.6), with room for 88 bytes of ancillary data per datagram.
-    /// The arrival time, which 0.6 requests, does not fit next to the IPv6 address and the ECN mark: the mark is cut
-    /// off, and debug builds abort on an assertion in quinn-udp at the first datagram of a socket bound to `[::]`.
-    /// Timestamps are therefore disabled.
+    /// QUIC uses quinn-udp 0.5, with 88 bytes of ancillary data per datagram; this crate uses quinn-udp 0.6. The
+    /// arrival time, which 0.6 requests, does not fit next to the IPv6 address and the ECN mark. The mark would be cut
+    /// off, and debug builds would abort on an assertion in quinn-udp at the first datagram of a socket bound to
+    /// `[::]`. Timestamps are therefore disabled.
     pub(crate) fn beside_quic(socket: std::net::UdpSocket) -> io::Result<Self> {
         let state = state_without_timestamps(&socket)?;
         Self::with_state(socket, state, true)
@@ -77,7 +77,7 @@ impl BatchSocket {
         Ok(Self { socket, state, local, is_beside_quic, fragmentation, expected })
     }
 
-    /// Requests large system buffers, for a socket with many peers. The system may grant less; any size works.
+    /// Requests large system buffers, for a socket with many peers. If the system grants less, the socket still works.
     pub(crate) fn with_large_buffers(self) -> Self {
         let _ = self.state.set_recv_buffer_size(UdpSockRef::from(&self.socket), SYSTEM_BUFFER);
         let _ = self.state.set_send_buffer_size(UdpSockRef::from(&self.socket), SYSTEM_BUFFER);
@@ -111,7 +111,7 @@ impl BatchSocket {
 
     /// Sends contiguous datagrams, each `stride` bytes long except the last one.
     ///
-    /// Datagrams that the system does not accept at once are lost, as on any path; their number is returned.
+    /// Datagrams that the system does not accept immediately are lost, as on any path. Returns their number.
     pub(crate) fn send(&self, to: SocketAddr, bytes: &[u8], stride: usize) -> u64 {
         let stride = stride.max(1);
         if !self.is_beside_quic || stride <= IPV6_MIN_MTU_PAYLOAD {
@@ -124,7 +124,7 @@ impl BatchSocket {
         lost
     }
 
-    /// Prevents `send` from allowing fragmentation while the guard exists, for QUIC on the same port.
+    /// Prevents `send` from allowing fragmentation while the guard exists, for QUIC at the same port.
     pub(super) fn keep_fragmentation(&self) -> MutexGuard<'_, ()> {
         self.fragmentation.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,14 +135,14 @@ impl BatchSocket {
     }
 
     fn send_batch(&self, to: SocketAddr, batch: &[u8], stride: usize) -> u64 {
-        // Some paths do not support batches: send each datagram alone.
+        // Some paths do not support segmentation: each datagram is then sent separately.
         if batch.len() > stride && self.send_once(to, batch, Some(stride)) {
             return 0;
         }
         batch.chunks(stride).map(|datagram| u64::from(!self.send_once(to, datagram, None))).sum()
     }
 
-    /// Bypasses tokio: its socket would have to be polled for writability before its first datagram.
+    /// Sends without tokio, whose socket would have to be polled for writability before its first datagram.
     fn send_once(&self, to: SocketAddr, contents: &[u8], segment_size: Option<usize>) -> bool {
         let destination = route(self.local, to);
         let send = |contents: &[u8]| {
@@ -153,7 +153,7 @@ impl BatchSocket {
     }
 }
 
-/// The size of a receive buffer: the system may return several datagrams of one sender in it.
+/// The size of a receive buffer. The system may return several datagrams of one sender in it.
 const BUFFER: usize = 65_535;
 
 thread_local! {
@@ -176,8 +176,8 @@ impl Buffers {
         let mut chunks = self.bytes.chunks_mut(BUFFER);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        // This quinn-udp (0.6) has room for all ancillary data that it requests. The one of quinn (0.5) does not, and a
-        // debug build aborts: see `BatchSocket::beside_quic`.
+        // quinn-udp 0.6 reserves space for all ancillary data that it requests. The quinn-udp 0.5 of QUIC does not, and
+        // would abort a debug build: see `BatchSocket::beside_quic`.
         state.recv(socket, &mut slices[..count], &mut self.metas[..count])
     }
 }
@@ -200,7 +200,7 @@ impl<'b> Received<'b> {
 }
 
 /// Receives one batch and passes it to `handle`. `expected` is the number of buffers to prepare, and is adapted for the
-/// next call: preparing all of them costs more than a datagram.
+/// next call, because preparing all buffers costs more than a datagram.
 ///
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`] if there is nothing to receive; other errors may concern a datagram sent earlier.
@@ -218,10 +218,10 @@ pub(crate) fn try_receive<T>(
     })
 }
 
-/// Sizes in bytes to which probes larger than the path are cut: those of the MTUs that clients try.
+/// The sizes in bytes to which an oversized probe is cut: those of the MTUs that clients try.
 const PROBES: [usize; 4] = [1_372, 1_232, 1_172, 548];
 
-/// Sends a datagram. An MTU probe is never fragmented; while it is known to exceed the path, it is cut to the next
+/// Sends a datagram. An MTU probe is never fragmented. A probe that exceeds the known path MTU is cut to the next
 /// smaller size that clients try.
 pub(super) fn send_datagram(
     socket: &impl Descriptor,
@@ -244,9 +244,10 @@ pub(super) fn send_datagram(
     })
 }
 
-/// A timer this late shows that the process did not run. A busy relay is late by a few milliseconds.
+/// The delay of a timer from which it counts as late, because the process did not run. A busy relay is late by only a
+/// few milliseconds.
 const LATE: Duration = Duration::from_millis(250);
-/// How long the reading tasks get to catch up: many times what it takes to empty the system's buffers.
+/// The time that the receiving tasks get to catch up: many times longer than it takes to empty the system's buffers.
 const TIME: Duration = Duration::from_millis(100);
 
 /// Postpones a late timer once, until queued input has been read.
@@ -258,7 +259,8 @@ impl CatchUp {
     pub(crate) fn is_over(&mut self, due: Instant, now: Instant) -> bool {
         match self.0 {
             Some(until) if now < until => false,
-            // A deadline after the postponed time has not waited yet: reading moved it, and there was another pause.
+            // The deadline is after the postponed time, so it has not been postponed itself: reading moved it, and
+            // another pause followed.
             Some(until) if due <= until => {
                 self.0 = None;
                 true
@@ -271,7 +273,7 @@ impl CatchUp {
         }
     }
 
-    /// Returns when to check the timer due at `due` again.
+    /// Returns the time at which to check the timer due at `due` again.
     pub(crate) fn postponed(&self, due: Instant) -> Instant {
         self.0.map_or(due, |until| until.max(due))
     }
@@ -289,15 +291,15 @@ pub(super) mod narrow_path {
     use rakwire_native::raknet::{Connection, Delivery, RakNet};
     use tokio::net::UdpSocket;
 
-    /// The path of one client to a server. It ends with the runtime of the test.
+    /// The path of one client to a server. It exists until the runtime of the test ends.
     pub(in crate::io) struct NarrowPath {
-        /// The entry of the path, which the client uses as the server's address.
+        /// The client's side of the path, which the client uses as the server's address.
         pub(in crate::io) address: SocketAddr,
         longest: Arc<AtomicUsize>,
     }
 
     impl NarrowPath {
-        /// Creates a path that passes everything.
+        /// Creates a path without an MTU limit.
         pub(in crate::io) async fn to(server: SocketAddr) -> Self {
             let near = UdpSocket::bind("127.0.0.1:0").await.unwrap();
             let far = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -308,7 +310,7 @@ pub(super) mod narrow_path {
             path
         }
 
-        /// Limits the length of the IP packets that pass from now on.
+        /// Limits the length of the IP packets that pass.
         pub(in crate::io) fn narrow(&self, longest: usize) {
             self.longest.store(longest, Ordering::Relaxed);
         }
@@ -340,8 +342,8 @@ pub(super) mod narrow_path {
         client.connect(server).await.unwrap()
     }
 
-    /// Sends large messages, one after the other, to a server that echoes them, and returns the MTU of the connection
-    /// afterwards. Nearly all datagrams are as long as the MTU.
+    /// Sends large messages one after the other to a server that echoes them, and returns the MTU of the connection
+    /// afterwards. Nearly all datagrams have the length of the MTU.
     pub(in crate::io) async fn echo_large(connection: &Connection) -> usize {
         for number in 0..5 {
             let message = vec![0xFE - number; 50_000];
@@ -422,13 +424,13 @@ mod tests {
         let due = Instant::now();
         let mut catch_up = CatchUp::default();
         assert!(!catch_up.is_over(due, due + LATE));
-        // The input read meanwhile has moved the deadline, which is late again.
+        // The input read in the meantime has moved the deadline, and the timer is late again.
         let moved = due + Duration::from_secs(10);
         let late = moved + LATE;
         assert!(!catch_up.is_over(moved, late));
         assert_eq!(catch_up.postponed(moved), late + TIME);
         assert!(catch_up.is_over(moved, late + TIME));
-        // A timer that fires in time is not postponed.
+        // A timer that fires on time is not postponed.
         assert!(!catch_up.is_over(due, due + LATE));
         assert!(catch_up.is_over(moved, moved));
     }

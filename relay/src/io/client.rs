@@ -1,4 +1,4 @@
-//! Handles one client, from its request to its close.
+//! Handles a client from its request to the close of its connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::flow::{Flow, FlowEnd, FromClient, Inspect, ProxyHeader, Secret, Setup
 use crate::protocol::{FlowInspector, Handshake, ProtocolKind, largest_behind};
 use crate::time::Now;
 
-/// How long a client waits for the slot of an evicted flow.
+/// How long a client waits for the slot of a flow that is being evicted.
 pub(super) const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Texts of close code 4403 other than the one for banned addresses.
@@ -30,27 +30,27 @@ const UNKNOWN_ORIGIN: &str = "this relay lets no data channels in without a toke
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) client: SocketAddr,
-    /// The decision about the request.
+    /// The permission of the client, or the reason for refusing it.
     pub(crate) permission: Result<Permission, CloseReason>,
     /// True if the client accepts control messages. Only such a client can resume a flow.
     pub(crate) has_control: bool,
     pub(crate) resume: Resume,
-    /// True if the flow opens, or is resumed, only once the client sends something.
+    /// True if the flow is opened or resumed only when the client sends its first datagram.
     pub(crate) is_deferred: bool,
-    /// True if the client has been counted as new.
+    /// True if the client was already counted as new.
     pub(crate) is_counted: bool,
-    /// True if the client is closed when its game server is unreachable.
+    /// True if the client is to be closed when its game server is unreachable.
     pub(crate) closes_on_unreachable: bool,
 }
 
-/// How a client wants to use resumption.
+/// The client's use of resumption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resume {
-    /// It may resume its flow later.
+    /// The client may resume the new flow later.
     Later,
-    /// It resumes the flow with this secret.
+    /// The client resumes the flow with this secret.
     Flow(Secret),
-    /// It never resumes its flow.
+    /// The client never resumes its flow.
     Never,
 }
 
@@ -73,7 +73,7 @@ impl Resume {
     }
 }
 
-/// Decides about a request, and counts one that is refused outright.
+/// Decides on a request, and counts a request that is refused outright.
 pub(super) fn permission(app: &App, request: &Request) -> Result<Permission, CloseReason> {
     app.admission.check(Now::read(), request).map_err(|refusal| match refusal {
         Refusal::Close(reason) => reason,
@@ -92,7 +92,7 @@ pub(super) fn permission(app: &App, request: &Request) -> Result<Permission, Clo
     })
 }
 
-/// Serves a client until its flow ends, or hands its connection to its earlier flow.
+/// Serves a client until its flow ends, or hands its connection over to its earlier flow.
 pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &Opening) {
     if opening.is_deferred
         && opening.permission.is_ok()
@@ -100,7 +100,7 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
     {
         return refuse(app, connection, &reason).await;
     }
-    // The operator may have banned the address after the request.
+    // An operator may have banned the address since the request.
     if app.admission.is_banned(Instant::now(), opening.client.ip()) {
         return refuse(app, connection, &CloseReason::Forbidden(BANNED)).await;
     }
@@ -118,8 +118,8 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
     }
 }
 
-/// Waits for the first datagram of a client that opens several connections and continues with one of them. The others
-/// take neither a slot nor a socket.
+/// Waits for the first datagram of a client that opens several connections and continues with one of them. The other
+/// connections take neither a slot nor a socket.
 async fn wait_for_first(app: &App, connection: &mut Connection) -> Result<(), CloseReason> {
     let time_limit = app.limits.header_timeout;
     let end = tokio::select! {
@@ -139,12 +139,13 @@ async fn wait_for_first(app: &App, connection: &mut Connection) -> Result<(), Cl
     Err(CloseReason::Flow(end))
 }
 
-/// Counts a client that needs a new flow, unless its request has been counted already.
+/// Counts a client that needs a new flow as new, unless its request has already been counted.
 fn count(app: &App, opening: &Opening) -> Result<(), CloseReason> {
     if opening.is_counted { Ok(()) } else { app.admission.check_new(Now::read(), opening.client.ip()) }
 }
 
-/// Serves an admitted client. The grant is held until the WebSocket is closed, so that closing clients count as well.
+/// Serves an admitted client. The grant is held until the connection is closed, so that clients being closed still
+/// count.
 async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &Opening) {
     let target = &*grant.target;
     let source = target.settings.source.into();
@@ -187,13 +188,13 @@ async fn refuse(app: &App, connection: Box<Connection>, reason: &CloseReason) {
     connection.close(reason).await;
 }
 
-/// Hands the connection to the flow that the client resumes, if it exists. The secret proves an earlier admission, so
-/// no further token is needed.
+/// Hands the connection over to the flow that the client resumes, if the flow exists. The secret is evidence of an
+/// earlier admission, so no token is needed. Returns the connection if there is no such flow.
 async fn resume(app: &App, opening: &Opening, connection: Box<Connection>) -> Result<(), Box<Connection>> {
     let secret = opening.resume.secret().filter(|_| opening.has_control);
     let target = match &opening.permission {
         Ok(permission) => Some(permission.target_name().as_str()),
-        // Flows continue when their target is removed from the configuration.
+        // A flow continues even if its target is removed from the configuration.
         Err(CloseReason::UnknownTarget { requested, .. }) => Some(requested.as_str()),
         Err(_) => None,
     };
@@ -207,9 +208,9 @@ async fn resume(app: &App, opening: &Opening, connection: Box<Connection>) -> Re
     Ok(())
 }
 
-/// Takes a slot for a flow. A full relay reassigns the slot of the flow that has waited longest for its client.
+/// Takes a slot for a flow. On a full relay, it takes the slot of the flow that has waited longest for its client.
 async fn take_slot(app: &App, permission: &Permission) -> Result<Grant, CloseReason> {
-    // A client refused for any other reason must not cost another client its flow.
+    // The checks come first, so that a client refused for another reason evicts no flow.
     let mut candidate = match app.admission.candidate(Now::read(), permission)?.take_slot() {
         Ok(grant) => return Ok(grant),
         Err(candidate) => candidate,
@@ -266,7 +267,7 @@ async fn run(
     let (client, transport) = (connection.client(), connection.kind().name());
     let ender = Ender::Session(Arc::clone(&returning));
     let listed = app.open_flows.add(number, target.name.clone(), (client, transport), ender);
-    // A ban ends the flows that are listed; flows not listed yet find the ban here.
+    // A ban ends the flows in the list. A flow that is not listed yet finds the ban here.
     if app.admission.is_banned(now, client.ip()) {
         listed.end(FlowEnd::Banned);
     }
@@ -280,7 +281,7 @@ async fn run(
     ended
 }
 
-/// Returns the protocol parser of the target, if its protocol is configured.
+/// Returns the inspector of the target's protocol, if the protocol is configured.
 fn awareness(app: &App, grant: &Grant, proxy_header: Option<&ProxyHeader>) -> Option<Box<dyn Inspect>> {
     let kind = grant.target.settings.kind;
     if kind == ProtocolKind::Raw {
@@ -293,7 +294,7 @@ fn awareness(app: &App, grant: &Grant, proxy_header: Option<&ProxyHeader>) -> Op
     Some(Box::new(FlowInspector::new(kind, handshake, pongs, Instant::now())))
 }
 
-/// Returns a secret for a new flow. Without random bytes there is none, and the flow cannot be resumed.
+/// Returns a secret for a new flow, or `None` without random bytes: the flow can then not be resumed.
 fn new_secret() -> Option<Secret> {
     let mut random = [0; 16];
     match getrandom::fill(&mut random) {

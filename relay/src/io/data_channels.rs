@@ -23,10 +23,10 @@ use crate::webrtc::{
     OpenRequest, Session, SessionEvent, SessionSettings, WebRtcCounters, WebRtcDropReason,
 };
 
-/// Receive calls before other tasks get their turn.
+/// Maximum number of receive calls before other tasks run.
 const CALLS_MAX: usize = 8;
 
-/// The close code for clients that find no free slot.
+/// The close code for clients without a free slot.
 const TRY_AGAIN_LATER: u16 = 1013;
 
 /// The bound port of data channels.
@@ -40,13 +40,13 @@ struct Shared {
     settings: SessionSettings,
     fingerprint: Fingerprint,
     counters: Arc<WebRtcCounters>,
-    /// Takes the datagrams of the front if it shares the port.
+    /// The front that receives some of the datagrams, if it shares the port.
     front: OnceLock<Arc<dyn Gate>>,
 }
 
 impl Shared {
     fn endpoint(&self) -> MutexGuard<'_, Endpoint<Inbox>> {
-        // Each datagram leaves the endpoint in a consistent state.
+        // The endpoint is consistent after each datagram, so a poisoned lock can be ignored.
         self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -60,7 +60,7 @@ impl Port for Shared {
 
     fn prove(&self, client: SocketAddr, inbox: &Inbox) {
         self.counters.session_secured();
-        // The page that used this port before is gone. Its flow waits for it, as after any loss.
+        // The previous page on this port is gone. Its flow waits for it to return, as after any loss.
         self.endpoint().prove(client, inbox).inspect(Inbox::evict);
     }
 
@@ -100,7 +100,7 @@ impl DataChannels {
         AnnouncedWebRtc { local_addr: self.local_addr(), fingerprint: self.0.fingerprint }
     }
 
-    /// Receives until the socket fails. Closing sessions need it as long as the relay runs.
+    /// Receives until the socket fails. This runs as long as the relay, because closing sessions need it.
     async fn run(&self, app: &Arc<App>) -> io::Error {
         loop {
             if let Err(error) = self.0.socket.readable().await {
@@ -125,12 +125,12 @@ impl DataChannels {
         }
     }
 
-    /// Offers incoming datagrams to the front while this task is the receiver of the shared port.
+    /// Lets this task pass datagrams for the front to `front`, while it is the receiver of the shared port.
     pub(crate) fn receive_for(&self, front: Arc<dyn Gate>) {
         let _ = self.0.front.set(front);
     }
 
-    /// Duplicates the socket, for another receiver that passes on the datagrams of data channels.
+    /// Duplicates the socket, for another receiver that passes datagrams for data channels to this one.
     pub(crate) fn try_clone_socket(&self) -> io::Result<UdpSocket> {
         self.0.socket.try_clone()
     }
@@ -145,14 +145,15 @@ impl DataChannels {
             }
             DatagramEvent::Challenge { check, answer } => {
                 drop(endpoint);
-                // Order matters: the page is validated by its client hello, which it sends only after this answer.
+                // The check must be sent before the answer. It validates the page before the page sends its client
+                // hello, which it does only after the answer.
                 self.0.send(from, &check);
                 self.0.send(from, &answer);
             }
             DatagramEvent::Validated | DatagramEvent::Dropped => {}
             DatagramEvent::Sessions(inboxes) => {
                 drop(endpoint);
-                // Each session decrypts only its own.
+                // Each session can decrypt only its own datagrams.
                 let pushed = inboxes.iter().flatten().filter(|inbox| inbox.push(from, datagram)).count();
                 if pushed == 0 {
                     self.0.counters.dropped(WebRtcDropReason::SessionBusy);
@@ -182,22 +183,22 @@ impl DataChannels {
     }
 }
 
-/// Logged when a session ends before its client requests a flow. The address has answered a check.
+/// The reason logged if a session ends before its client requests a flow. The client's address has answered a check.
 const NO_HANDSHAKE: &str =
     "the handshake of data channels failed, or the client asked for nothing within 10 s";
 const VIOLATION: &str = "the client of data channels sent something else than its request for a flow";
 
-/// Why a session ends before it has a flow.
+/// The reason why a session ends before it has a flow.
 enum Failure {
-    /// The client closed, or returned with another session.
+    /// The client closed the session, or returned with another one.
     Left,
-    /// The client gets no answer; the reason is logged.
+    /// The client gets no reply; the reason is logged.
     Failed(&'static str),
-    /// The client is notified.
+    /// The client is notified with a close code and a text.
     Closed {
         code: u16,
         text: String,
-        /// The reason, as one of few texts.
+        /// The reason as logged, one of a few fixed texts.
         class: &'static str,
     },
 }
@@ -227,7 +228,7 @@ async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransp
         Ok((connected, request)) => {
             let opening = open(app, client, request);
             counters.session_connected();
-            // Taken before the flow, so that a shutdown in between waits for it.
+            // The token is taken before the flow begins, so that a concurrent shutdown waits for the flow.
             let tracked = app.sessions.token();
             let transport = Transport::WebRtc(Box::new(transport));
             let connection = Box::new(Connection::new(client, transport, &app.counters, tracked, connected));
@@ -247,7 +248,7 @@ async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransp
     }
 }
 
-/// Completes the handshake, takes a slot for the client, and waits for its request.
+/// Completes the handshake, takes a connection slot for the client, and waits for its request.
 async fn ask(
     app: &App,
     transport: &mut WebRtcTransport,
@@ -257,7 +258,7 @@ async fn ask(
     loop {
         match poll_fn(|context| transport.poll_event(context)).await {
             Some(SessionEvent::Secured) => connected = place(app, client),
-            // The channel for the answer is open.
+            // The control channel, which carries a possible refusal, is open.
             Some(SessionEvent::Connected) => connected = Ok(connected?),
             Some(SessionEvent::Checked) => {}
             Some(SessionEvent::Control(message)) => {
@@ -269,7 +270,7 @@ async fn ask(
                 })?;
                 return connected.map(|connected| (connected, request));
             }
-            // Datagrams may overtake the request, and are sent again if they matter.
+            // Datagrams may overtake the request. The client resends those that matter.
             Some(SessionEvent::Datagram(_)) => {
                 app.webrtc_counters.dropped(WebRtcDropReason::BeforeRequest);
             }
@@ -291,7 +292,7 @@ fn place(app: &App, client: SocketAddr) -> Result<Connected, Failure> {
     Ok(take_place(app, client, permit)?)
 }
 
-/// Decides about the request of a client.
+/// Creates the opening for a client's request.
 fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Opening {
     let OpenRequest { target, token, resume, defer, unreachable, .. } = request;
     let is_deferred = defer.is_some_and(|value| !value.is_empty());
@@ -311,7 +312,7 @@ fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Opening {
     }
 }
 
-/// Runs the port. If it fails before the relay stops, clients use other transports.
+/// Runs the data channels. If their port fails while the relay runs, clients use other transports.
 pub(crate) async fn run_data_channels(channels: DataChannels, app: Arc<App>) {
     let error = channels.run(&app).await;
     warn!(%error, "the UDP socket of the data channels failed");
@@ -364,7 +365,7 @@ mod interruptions {
             let connection = connect(address).await;
             let carried = 1_052;
             assert_eq!(echo_large(&connection).await, carried, "what the channel carries in one piece");
-            // The minimum MTU of IPv6, which the channel supports as well.
+            // The minimum MTU of IPv6, which data channels also support.
             before.narrow(1_280);
             assert_eq!(echo_large(&connection).await, carried);
         };
@@ -374,7 +375,7 @@ mod interruptions {
         }
     }
 
-    /// Simulates a paused machine. Datagrams that the page sent meanwhile are read first.
+    /// The machine is paused. Datagrams that the page sent meanwhile are read first.
     #[test]
     fn a_page_survives_a_long_pause_of_its_relay() {
         const IDLE: Duration = Duration::from_secs(2);
@@ -390,7 +391,7 @@ mod interruptions {
                 };
                 started.send(Arc::new(start(limit).await)).unwrap();
                 while let Some(stopped) = stops.recv().await {
-                    // These are the only threads of the relay.
+                    // The barrier blocks all threads of the relay.
                     let all = Arc::new(std::sync::Barrier::new(THREADS + 1));
                     for _ in 0..THREADS {
                         let all = Arc::clone(&all);
@@ -413,7 +414,7 @@ mod interruptions {
             stop.send(stopping).unwrap();
             stopped.recv().unwrap();
             assert_eq!(client.ask("after").await, (before, "after".to_owned()));
-            // Skips the answers to the questions asked meanwhile.
+            // Skips the answers to questions asked during the pause.
             while client.ask("later").await.1 != "later" {}
         });
         drop((relay, stop));

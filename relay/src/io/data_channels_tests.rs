@@ -1,4 +1,4 @@
-//! Clients at a real port, with a game server that echoes.
+//! Clients of a bound port of data channels, with a game server that echoes.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn game_server() -> SocketAddr {
         let mut buffer = [0; 2_000];
         loop {
             let (len, from) = socket.recv_from(&mut buffer).await.unwrap();
-            // Answers with the sender's address, followed by the question.
+            // The reply is the sender's address, followed by the question.
             let answer = [format!("{from} ").as_bytes(), &buffer[..len]].concat();
             socket.send_to(&answer, from).await.unwrap();
         }
@@ -63,7 +63,7 @@ async fn start_at(listen: &str, server: SocketAddr, change: impl FnOnce(&mut Con
     Relay { app, channels, running }
 }
 
-/// Sends connectivity checks to a relay, as ICE does, until one is answered.
+/// Sends connectivity checks to a relay, as ICE does, until one of them is answered.
 async fn find(relay: &Relay, socket: &UdpSocket, name: &str) {
     let password = Password::new(&relay.channels.announced().fingerprint).unwrap();
     let mut buffer = [0; 2_048];
@@ -75,13 +75,13 @@ async fn find(relay: &Relay, socket: &UdpSocket, name: &str) {
                 socket.send(&page_answer(&buffer[..len])).await.unwrap();
             }
             [1, 1, ..] => return,
-            // Datagrams that were sent to the page before.
+            // Datagrams that were sent to the previous page are skipped.
             _ => {}
         }
     }
 }
 
-/// A client without a separate task: its events stay queued until they are polled.
+/// A client that runs only while it is polled: its events stay queued meanwhile.
 pub(super) struct Client {
     pub(super) session: Session,
     socket: UdpSocket,
@@ -92,7 +92,7 @@ impl Client {
         Self::connect_from("127.0.0.1:0", relay).await
     }
 
-    /// Connects from this local address, on which the relay listens as well.
+    /// Connects from this local address, on which the relay also listens.
     async fn connect_from(local: &str, relay: &Relay) -> Self {
         let socket = UdpSocket::bind(local).await.unwrap();
         let to = SocketAddr::new(socket.local_addr().unwrap().ip(), relay.channels.local_addr().port());
@@ -100,7 +100,7 @@ impl Client {
         Self::over(relay, socket, "first").await
     }
 
-    /// Connects with this user name from this socket, which another client may have used before.
+    /// Connects with this user name from this socket, which another client may have used.
     pub(super) async fn over(relay: &Relay, socket: UdpSocket, name: &str) -> Self {
         find(relay, &socket, name).await;
         let mut client = Self { session: client(Version::Either, Instant::now()), socket };
@@ -108,7 +108,7 @@ impl Client {
         client
     }
 
-    /// Returns the next event, or none at the timeout.
+    /// Returns the next event, or `None` at the timeout.
     async fn next(&mut self) -> Option<SessionEvent> {
         let end = Instant::now() + EVENT_TIMEOUT;
         let mut buffer = [0; 2_048];
@@ -153,7 +153,7 @@ impl Client {
                 received = peer.recv_from(&mut of_peer) => {
                     let (length, from) = received.unwrap();
                     address = Some(from);
-                    // A full channel drops it, as UDP does.
+                    // A full channel drops the datagram, as UDP does.
                     let _ = self.session.send_datagram(&of_peer[..length]);
                 }
                 () = tokio::time::sleep_until(due.into()) => self.session.handle_timeout(Instant::now()),
@@ -196,14 +196,14 @@ impl Client {
     }
 }
 
-/// Polls until the condition holds. A test that waits in vain is ended from outside.
+/// Polls until the condition holds. The test runner ends a test that waits in vain.
 async fn until(mut done: impl FnMut() -> bool) {
     while !done() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// A dual-stack socket receives datagrams of both families, with control messages of different sizes.
+/// A dual-stack socket receives datagrams of both families, with ancillary data of different sizes.
 #[tokio::test]
 async fn a_wildcard_relay_serves_data_channels_on_both_families() {
     let relay =
@@ -221,7 +221,8 @@ async fn a_wildcard_relay_serves_data_channels_on_both_families() {
 }
 
 impl Client {
-    /// Resends datagrams until `server` receives the last one; returns all that it received, and the sender.
+    /// Sends datagrams repeatedly until `server` receives the last one. Returns all datagrams that it received, and
+    /// their sender.
     async fn send_to(&mut self, server: &UdpSocket, datagrams: &[&[u8]]) -> (Vec<Vec<u8>>, SocketAddr) {
         let (mut arrived, mut buffer) = (Vec::new(), [0; 2_048]);
         loop {
@@ -242,7 +243,8 @@ impl Client {
         }
     }
 
-    /// Lets `server` resend datagrams until the last one arrives; returns all that arrived, including control messages.
+    /// Lets `server` send datagrams repeatedly until the last one arrives. Returns everything that arrived, including
+    /// control messages.
     async fn receive_from(
         &mut self,
         server: &UdpSocket,
@@ -277,7 +279,7 @@ async fn marks_of_unauthorized_senders_do_not_pass() {
         let mut client = Client::open(&relay, OPEN).await;
         client.control().await;
         let (arrived, flow) = client.send_to(&server, &[&mark.datagram, b"end"]).await;
-        // A header of the relay may precede it.
+        // A PROXY header of the relay may precede the mark.
         let has_passed = arrived.iter().any(|datagram| datagram.ends_with(&mark.datagram));
         let to_server = mark.to_server("data channels");
         assert_eq!(has_passed, to_server == MarkOutcome::Passes, "{} to the server", mark.name);
@@ -297,9 +299,9 @@ async fn marks_of_unauthorized_senders_do_not_pass() {
 
 pub(super) const OPEN: &str = r#"{"type":"open","target":"game"}"#;
 
-/// Eight networks flood the relay with hellos from unvalidated sources, checks without an answer, and checks with the
-/// password of another relay. The relay has to read all of them. Each network has also begun a handshake that it
-/// abandons.
+/// Eight networks flood the relay with hellos from unvalidated sources, checks without a response, and checks with the
+/// password of another relay. The relay has to read all of them. Each network has also begun a handshake that it does
+/// not complete.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_client_connects_during_a_flood_of_forged_handshakes() {
@@ -334,7 +336,7 @@ async fn a_client_connects_during_a_flood_of_forged_handshakes() {
             source.send(&unanswered).await.unwrap();
             source.send(&wrong).await.unwrap();
         }
-        // The relay reads all of them, so that none is lost in transit.
+        // The relay reads all of them, so that none is lost on the loopback interface.
         let sent = rounds * sources.len() as u64;
         let dropped = |reason| counters.snapshot().drops(reason);
         until(|| {
@@ -385,7 +387,7 @@ async fn a_client_resumes_after_a_lost_connection() {
     assert_eq!((&told["type"], &told["code"]), (&"close".into(), &4409.into()));
     assert_eq!(client.next().await, Some(SessionEvent::Closed));
 
-    // Ending its session ends the flow.
+    // The client ends its session, which ends the flow.
     returned.session.abandon(Instant::now());
     returned.next().await;
     until(|| relay.app.counters.snapshot().clients == 0).await;
@@ -399,7 +401,7 @@ async fn a_reloaded_page_resumes_on_the_same_port() {
     let mut page = Client::open(&relay, OPEN).await;
     let flow = page.control().await;
     let (address, _) = page.ask("hello").await;
-    // The first page leaves without a close.
+    // The first page leaves without closing its session.
     let mut again = Client::over(&relay, page.socket, "second").await;
     let secret = flow["resume"].as_str().unwrap();
     again.session.send_control(&format!(r#"{{"type":"open","target":"game","resume":"{secret}"}}"#));
@@ -416,7 +418,7 @@ async fn a_session_follows_its_page_but_not_forged_checks() {
     page.control().await;
     let (address, _) = page.ask("hello").await;
 
-    // An observer has seen the user names and the encrypted datagrams of the page.
+    // An observer of the network knows the user names and the encrypted datagrams of the page.
     let observer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     observer.connect(relay.channels.local_addr()).await.unwrap();
     find(&relay, &observer, "first").await;
@@ -432,7 +434,7 @@ async fn a_session_follows_its_page_but_not_forged_checks() {
     let heard = observer.try_recv(&mut buffer);
     assert!(heard.is_err(), "the observer got {heard:?}");
 
-    // A NAT assigns another port.
+    // A NAT assigns another port to the page.
     page.socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     page.socket.connect(relay.channels.local_addr()).await.unwrap();
     find(&relay, &page.socket, "first").await;
@@ -532,7 +534,7 @@ async fn failed_handshakes_of_validated_sources_are_logged() {
     assert!(line.contains(&from) && line.contains("the handshake of data channels failed"), "{line}");
 }
 
-/// The limit covers connections of all transports, even without a single client.
+/// The limit covers the connections of all transports, so it can refuse data channels even without another client.
 #[tokio::test]
 async fn the_connection_limit_is_reported_to_the_client() {
     let relay = start(|_| {}).await;
@@ -621,7 +623,7 @@ async fn drops_of_a_channel_flood_are_reported() {
     client.control().await;
     let mut dropped = 0;
     while dropped < 100 {
-        // The channel may drop a part of the flood.
+        // The channel itself may drop a part of the flood.
         for _ in 0..200 {
             assert!(client.session.send_datagram(b"flood"));
         }
@@ -637,7 +639,7 @@ async fn only_checks_with_the_right_password_are_answered() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(relay.channels.local_addr()).await.unwrap();
     let other = Certificate::make().unwrap();
-    // No more than the buffer of a socket holds.
+    // Not more datagrams than the socket's buffer holds.
     for _ in 0..20 {
         let check = check(&Password::new(other.fingerprint()).unwrap(), &username("abcd"), 16);
         socket.send(&check).await.unwrap();

@@ -21,16 +21,16 @@ use crate::close::CloseReason;
 use crate::counters::TransportKind;
 use crate::flow::{Flow, FlowEnd, Forwarded, FromClient, FromServer};
 
-/// Messages read from the client before they are sent on.
+/// Maximum number of messages read from the client before they are sent to the game server.
 const READS_MAX: usize = 32;
 
-/// Receive calls from the game server before data is written to the client.
+/// Maximum number of receive calls on the game server's socket before data is written to the client.
 const RECEIVES_MAX: usize = 2;
 
-/// Rounds in both directions before other tasks get their turn.
+/// Maximum number of rounds in both directions before other tasks run.
 const ROUNDS_MAX: usize = 4;
 
-/// How a flow ended.
+/// The result of running a flow to its end.
 pub(crate) struct Ended {
     pub(crate) reason: FlowEnd,
     /// The last address and transport of the client.
@@ -44,7 +44,7 @@ pub(crate) struct Ended {
 /// A flow with its sockets.
 pub(crate) struct Driver<'a> {
     app: &'a App,
-    /// The number of the flow, which connects its lines in the log.
+    /// The number of the flow, which identifies its lines in the log.
     number: u64,
     flow: Flow,
     server: ServerSocket,
@@ -54,10 +54,10 @@ pub(crate) struct Driver<'a> {
     client: SocketAddr,
     transport: TransportKind,
     returning: Arc<Connections>,
-    /// Its entry in the operator's list.
+    /// The entry of the flow in the list for operators.
     listed: OpenFlowGuard,
     catch_up: CatchUp,
-    /// Records observations of the game server, and whether the flow has sent something.
+    /// Records observations of the game server, for the judgement of its health.
     observations: Arc<Observations>,
     has_begun: bool,
 }
@@ -92,7 +92,7 @@ impl<'a> Driver<'a> {
 
     /// Runs until the flow ends.
     ///
-    /// Boxed, because a task reserves space for every location that a value is moved to.
+    /// The future is boxed, because a task reserves space for every location that a value is moved to.
     pub(crate) async fn run(mut self: Box<Self>) -> Ended {
         let app = self.app;
         let mut timer = pin!(sleep_until(self.flow.poll_timeout().into()));
@@ -104,7 +104,7 @@ impl<'a> Driver<'a> {
             self.poll(context, timer.as_mut())
         })
         .await;
-        // A client that returned at the last moment gets the same close as a connected one.
+        // A client that returned at the last moment gets the same close as a connected client.
         let connection = self.returning.close().or(self.connection);
         let last = connection.as_ref().map(|connection| (connection.client(), connection.kind()));
         let (client, transport) = last.unwrap_or((self.client, self.transport));
@@ -118,12 +118,12 @@ impl<'a> Driver<'a> {
             let has_more_to_read = self.read(context, now);
             self.send(context, now);
             let has_more_to_receive = self.receive(context, now);
-            // The timer alone would not suffice: it is polled only once no more input is queued.
+            // The timer alone is not sufficient: it is polled only once no more input is queued.
             self.check_time(now);
             self.write(context, now);
             self.listed.set_forwarded(self.flow.forwarded());
             if let Some(end) = self.flow.end() {
-                // Notifies the server of the end.
+                // The game server is notified that the flow has ended.
                 self.send(context, now);
                 return Poll::Ready(end);
             }
@@ -136,7 +136,7 @@ impl<'a> Driver<'a> {
         Poll::Pending
     }
 
-    /// Handles requests of other tasks, such as attaching the connection of a returning client.
+    /// Handles requests of other tasks, such as the handover of a returning client's connection.
     fn poll_returning(&mut self, context: &Context<'_>, now: Instant) {
         while let Poll::Ready(request) = self.returning.poll(context) {
             match request {
@@ -167,7 +167,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Reads messages of the client; returns true if there may be more.
+    /// Reads messages of the client. Returns true if there may be more.
     fn read(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
         if let Some(connection) = &self.connection {
             self.flow.set_transport_limits(connection.transport_limits());
@@ -184,7 +184,7 @@ impl<'a> Driver<'a> {
         true
     }
 
-    /// Sends datagrams of the client until the socket is full.
+    /// Sends datagrams of the client to the game server until the socket is full.
     fn send(&mut self, context: &mut Context<'_>, now: Instant) {
         while let Some(sent) = self.server.try_send(&mut self.flow, now) {
             match sent {
@@ -208,7 +208,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Receives datagrams of the game server; returns true if there may be more.
+    /// Receives datagrams of the game server. Returns true if there may be more.
     fn receive(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
         let Self { flow, server, connection, observations, .. } = self;
         let (address, client) = (server.server(), self.client.ip());
@@ -234,8 +234,8 @@ impl<'a> Driver<'a> {
                 Poll::Pending => return false,
             }
             let received = server.try_recv(|input| {
-                // Written before the queue is full, so that only a slow client loses datagrams. The next write returns
-                // any error again.
+                // Data is written before the queue is full, so that only a slow client loses datagrams. The next write
+                // reports a possible error again.
                 if let (0, Some(connection)) = (flow.client_queue_capacity(), connection.as_mut()) {
                     let _ = connection.poll_fill(context, flow, now);
                 }
@@ -262,10 +262,10 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Returns ready if a deadline has passed.
+    /// Returns ready once a deadline has passed.
     fn poll_timer(&mut self, context: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<()> {
         let due = self.catch_up.postponed(self.flow.poll_timeout()).into();
-        // An early timer just fires again. Moving it with each datagram would cost more.
+        // The timer is not moved with each datagram, which would be expensive. If it fires early, it is set again.
         if due < timer.deadline() {
             timer.as_mut().reset(due);
         }
@@ -277,7 +277,7 @@ impl<'a> Driver<'a> {
         Poll::Ready(())
     }
 
-    /// Passes the time to the flow if its deadline has come.
+    /// Notifies the flow if its deadline has passed.
     fn check_time(&mut self, now: Instant) {
         let due = self.flow.poll_timeout();
         if due <= now && self.catch_up.is_over(due, now) {
@@ -286,7 +286,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Drops the connection of a client that is lost.
+    /// Drops the connection of a client that the flow considers lost.
     fn check_connection(&mut self) {
         let Some(lost) = self.flow.lost() else { return };
         let Some(connection) = self.connection.take() else { return };
@@ -345,7 +345,7 @@ mod tests {
         for _ in 0..WAITING {
             server.send_to(b"snapshot", client).await.unwrap();
         }
-        // Its client was lost so long ago that the flow must end.
+        // The client was lost so long ago that the flow must end.
         let (limits, setup) =
             (FlowLimits::default(), Setup { secret: Some(Secret::new([7; 16])), ..Setup::default() });
         let lost_at = Instant::now() - limits.resume_within - Duration::from_millis(1);

@@ -1,6 +1,6 @@
-//! The sockets of a front: one for all clients, which may be shared, and one per flow towards the server.
+//! The sockets of a front: one socket for all clients, which other parts may share, and one per flow to the server.
 //!
-//! If QUIC or data channels share the port, another task receives the datagrams and offers each to the gate of the
+//! If QUIC or data channels share the port, another task receives the datagrams and offers each one to the gate of the
 //! front.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use crate::front::{
 };
 use crate::time::Now;
 
-/// Receive calls before other tasks get their turn.
+/// Maximum number of receive calls before other tasks run.
 const CALLS_MAX: usize = 8;
 
 /// A bound front.
@@ -31,7 +31,7 @@ const CALLS_MAX: usize = 8;
 pub(crate) struct UdpFront<A: Admit> {
     shared: Arc<Shared<A>>,
     flows: HashMap<FlowId, FlowSocket>,
-    /// Datagrams for the front, if another task receives on its port.
+    /// Datagrams for the front, if another task receives at its port.
     taken: Option<mpsc::Receiver<Taken>>,
 }
 
@@ -59,7 +59,7 @@ impl Drop for FlowSocket {
 
 impl<A: Admit> Shared<A> {
     fn front(&self) -> MutexGuard<'_, Front<A>> {
-        // Each datagram leaves a front in a consistent state.
+        // The front is consistent after each datagram, so a poisoned lock can be ignored.
         self.front.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -131,7 +131,7 @@ where
         Ok(Self::over(BatchSocket::bind(listen)?.with_large_buffers(), settings, admission, counters))
     }
 
-    /// Wraps a non-blocking socket on which other parts receive as well. Requires a call of [`share`](Self::share).
+    /// Wraps a non-blocking socket that other parts also receive on. [`share`](Self::share) must be called next.
     pub(crate) fn beside(
         socket: UdpSocket,
         settings: Settings,
@@ -154,7 +154,7 @@ where
         Arc::new(FrontGate { shared: Arc::clone(&self.shared), waiting })
     }
 
-    /// Receives by itself again, after the other receiver is gone.
+    /// Makes the front receive by itself again, after the other receiver has ended.
     pub(crate) fn receive_itself(&mut self) {
         self.taken = None;
     }
@@ -177,7 +177,7 @@ where
     /// Runs until `stop`, then ends all flows.
     ///
     /// # Errors
-    /// If the client socket fails.
+    /// The error of the client socket, if it fails.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> io::Result<()> {
         let result = self.pass(stop).await;
         self.shared.front().close_all();
@@ -239,7 +239,7 @@ where
     fn send_to_server(&mut self, id: FlowId, bytes: &[u8], stride: usize) {
         match self.flow_socket(id) {
             Ok(Some((server, socket))) => self.shared.send_to_server(&socket, (id, server), bytes, stride),
-            // The flow has ended meanwhile.
+            // The flow has ended in the meantime.
             Ok(None) => self.shared.drop_all(FrontDropReason::UnknownSource, bytes, stride),
             Err(error) => {
                 warn!(%error, "cannot open a UDP socket");
@@ -249,7 +249,7 @@ where
         }
     }
 
-    /// Returns the server of a flow and its socket, which is created if necessary.
+    /// Returns the server of a flow and the flow's socket, which is created on first use.
     fn flow_socket(&mut self, id: FlowId) -> io::Result<Option<(SocketAddr, Arc<BatchSocket>)>> {
         if let Some(flow) = self.flows.get(&id) {
             return Ok(Some((flow.server, Arc::clone(&flow.socket))));
@@ -271,7 +271,7 @@ where
     }
 }
 
-/// Waits for datagrams: returns those that came through the gate, or none if the socket is to be read.
+/// Waits for datagrams. Returns those that came through the gate, or `None` if the socket can be read.
 async fn arrived(
     clients: &BatchSocket,
     taken: Option<&mut mpsc::Receiver<Taken>>,
@@ -299,7 +299,7 @@ async fn receive_from_server<A: Admit>(
             return;
         }
         let handle = |received: Received<'_>| handle_server(&shared, &socket, server, id, received);
-        // No data, or an error about an earlier datagram: the client will notice.
+        // There is no data, or an error about an earlier datagram. The client's protocol handles the loss.
         let _ = socket.try_receive(handle);
     }
 }
@@ -330,15 +330,15 @@ fn handle_server<A: Admit>(
     }
 }
 
-/// Bytes that may wait for the front, as many as in the system buffer of its own socket.
+/// Maximum bytes in the queue of the gate, as many as in the system's buffer of a separate socket.
 const WAITING_BYTES: usize = 4 << 20;
-/// Batches that may wait, each of one sender.
+/// Maximum number of batches in the queue, each from one sender.
 const WAITING_BATCHES: usize = 4_096;
 
-/// Takes the front's share of the datagrams at a UDP port that QUIC and data channels share. Another task receives them
-/// and offers each to the gate.
+/// Takes the datagrams of a front at a UDP port that QUIC or data channels share. Another task receives the datagrams
+/// and offers each to this gate.
 pub(crate) trait Gate: fmt::Debug + Send + Sync {
-    /// Takes contiguous datagrams of one sender if they are for the front; returns true if they were.
+    /// Takes contiguous datagrams of one sender if they are for the front. Returns true if it took them.
     fn take(&self, from: SocketAddr, bytes: &[u8], stride: usize) -> bool;
 
     /// Prevents the front from allowing fragmentation while another sender uses the socket.
@@ -351,7 +351,7 @@ pub(super) struct Taken {
     pub(super) from: SocketAddr,
     pub(super) bytes: Box<[u8]>,
     pub(super) stride: usize,
-    /// The space that they occupy while they wait.
+    /// The permit for the queue space that the datagrams occupy.
     _room: OwnedSemaphorePermit,
 }
 
@@ -454,13 +454,13 @@ mod tests {
         Running { address, pongs, counters, stop }
     }
 
-    /// A server that echoes every message.
+    /// Runs a server that echoes every message.
     fn echo<P: Protocol>(server: Endpoint<P>) {
         tokio::spawn(async move {
             while let Some(connection) = server.accept().await {
                 tokio::spawn(async move {
                     while let Some(message) = connection.recv().await {
-                        // It fails once the client has left.
+                        // Sending fails once the client has left.
                         let _ = connection.send(&message.bytes, message.delivery).await;
                     }
                 });
@@ -484,7 +484,7 @@ mod tests {
         connection.disconnect().await;
     }
 
-    /// Narrows the client's path first, then the path from the front to the server.
+    /// The client's path becomes narrower first, then the path from the front to the server.
     #[tokio::test]
     async fn large_client_messages_survive_a_shrinking_path_mtu() {
         for client_is_narrow in [true, false] {
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn the_waiting_room_is_bounded_in_bytes() {
+    fn the_gate_queue_is_bounded_in_bytes() {
         let (waiting, mut taken) = WaitingRoom::new();
         let from = SocketAddr::from(([192, 0, 2, 1], 7));
         let batch = vec![0; WAITING_BYTES / 4];

@@ -1,4 +1,4 @@
-//! Connects the front to the relay's admission: decides about new clients, their targets and their limits.
+//! The relay's admission as used by the front: decides on new clients, their targets and their limits.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,12 +22,12 @@ use crate::time::Now;
 /// The transport of front clients in the log.
 const TRANSPORT: &str = "udp";
 
-/// The rules for the clients of a front.
+/// The rules of admission for the clients of a front.
 #[derive(Debug)]
 pub(crate) struct FrontAdmission {
     app: Arc<App>,
     target: TargetName,
-    /// Clients that wait for another flow to end. Each of them has evicted one flow, so there are at most as many as
+    /// Clients that wait for an evicted flow to end. Each has evicted one flow, so there are at most as many clients as
     /// flows.
     waiting: HashMap<SocketAddr, Waiting>,
 }
@@ -51,14 +51,14 @@ pub(crate) struct FrontPermit {
     app: Arc<App>,
     grant: Grant,
     counters: Arc<TargetCounters>,
-    /// The number of the flow, which connects its lines in the log.
+    /// The number of the flow, which identifies its lines in the log.
     flow: u64,
     begun: Instant,
     forwarded: Forwarded,
-    /// The rate limit of all clients together, with this client's shares.
+    /// The total rate, with this client's share.
     total: TotalRate,
     shares: Shares,
-    /// Its entry in the operator's list.
+    /// The entry of the flow in the list for operators.
     listed: OpenFlowGuard,
     /// Makes a shutdown wait for the flow.
     _tracked: TaskTrackerToken,
@@ -75,7 +75,7 @@ impl FrontAdmission {
         client: SocketAddr,
         make_room: &mut dyn FnMut() -> bool,
     ) -> Result<Grant, NotAdmitted> {
-        // A repeated request evicts no other flow, and does not count as a new client.
+        // A repeated request evicts no further flow, and does not count as a new client.
         if let Some(Waiting { candidate, since }) =
             self.waiting.remove(&client).filter(|waiting| !waiting.is_over(now.at))
         {
@@ -91,7 +91,7 @@ impl FrontAdmission {
         candidate.take_slot().or_else(|candidate| self.make_room_for(now, candidate, make_room))
     }
 
-    /// Takes a slot of a full relay: that of a flow that waits for its server, or of the flow that has waited longest
+    /// Frees a slot on a full relay: that of a flow that waits for its server, or of the flow that has waited longest
     /// for its client. The evicted flow ends in its own task.
     fn make_room_for(
         &mut self,
@@ -133,7 +133,7 @@ impl Admit for FrontAdmission {
         make_room: &mut dyn FnMut() -> bool,
     ) -> Result<Admitted<FrontPermit>, NotAdmitted> {
         let app = Arc::clone(&self.app);
-        // Taken before the drain is checked, so that a shutdown that begins now waits for the flow.
+        // The token is taken before the drain is checked, so that a concurrent shutdown waits for the flow.
         let tracked = app.sessions.token();
         if app.drain.is_cancelled() {
             return Err(NotAdmitted::Refused);
@@ -145,7 +145,7 @@ impl Admit for FrontAdmission {
         let total = app.admission.total().clone();
         let ender = Ender::Front(AtomicBool::new(false));
         let listed = app.open_flows.add(flow, self.target.clone(), (client, TRANSPORT), ender);
-        // A ban ends the flows that are listed; flows not listed yet find the ban here.
+        // A ban ends the flows in the list. A flow that is not listed yet finds the ban here.
         if app.admission.is_banned(now.at, client.ip()) {
             listed.end(FlowEnd::Banned);
         }
@@ -226,7 +226,7 @@ impl Permit for FrontPermit {
     }
 }
 
-/// Returns the refusal in the words of the log.
+/// Returns the refusal as logged, one of a few fixed texts.
 const fn class_of(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::Close(reason) => reason.class(),
@@ -250,7 +250,7 @@ mod tests {
     use crate::config::Config;
     use crate::flow::Secret;
 
-    /// A relay with all slots taken by flows that wait for their clients.
+    /// A relay whose slots are all taken by flows that wait for their clients.
     struct Full {
         app: Arc<App>,
         now: Now,
@@ -290,7 +290,7 @@ mod tests {
             self.app.admission.udp_candidate(self.now, client, &name()).unwrap().take_slot().ok()
         }
 
-        /// Returns which flows were requested to end since the last call.
+        /// Returns, for each flow, whether it was requested to end since the last call.
         fn ended_flows(&self) -> Vec<bool> {
             let context = Context::from_waker(Waker::noop());
             self.flows.iter().map(|flow| matches!(flow.poll(&context), Poll::Ready(Request::Evict))).collect()
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(admission.admit(full.now, client(1), &mut || false).err(), Some(NotAdmitted::Refused));
     }
 
-    /// A flow that waits for its server ends immediately. Its slot is not taken by other waiting clients.
+    /// A flow that waits for its server ends immediately. No other waiting client takes its slot.
     #[tokio::test]
     async fn a_client_takes_the_slot_of_the_evicted_flow() {
         let mut full = Full::new(2).await;

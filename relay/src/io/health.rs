@@ -1,8 +1,8 @@
 //! The health of game servers.
 //!
-//! A RakNet server is pinged periodically. Its pong answers the pings of clients and appears in the list of servers.
-//! The log has a line when it stops answering, and another when it answers again. A server that is not probed is
-//! evaluated by its flows: whether it answers new ones, and which errors the network reports.
+//! A RakNet server is pinged periodically. Its pong is used to answer clients' pings, and appears in the list of
+//! servers. The log has a line when the server stops answering, and another when it answers again. Other servers are
+//! judged by their flows: whether new flows get an answer, and which errors the network reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -24,14 +24,14 @@ use crate::addresses::TargetName;
 use crate::flow::{TargetCounters, Unreachable};
 use crate::protocol::{PONG_LIFETIME, Pong, PongCache};
 
-/// The time between two rounds of pings. A pong may answer any of the last three rounds.
+/// The interval between rounds of pings. A pong may answer any of the last three rounds.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Bytes of a ping, and of the longest datagram that can be a pong.
+/// The length of a ping, and the maximum length of a pong, in bytes.
 const PING: usize = 33;
 const LONGEST: usize = 1_500;
 
-/// The pings of one round. The time echoed by a pong identifies the ping that it answers.
+/// The pings of one round. The time that a pong echoes identifies the ping that it answers.
 #[derive(Debug, Clone, Copy)]
 struct Round {
     number: u64,
@@ -46,7 +46,7 @@ impl Round {
         }
     }
 
-    /// Records a pong. A pong with the server's own clock may answer any ping.
+    /// Records a pong. A server that writes its own time into pongs may have answered any ping.
     fn learn(self, pongs: &PongCache, now: Instant, datagram: &[u8]) {
         let Ok(Offline::Pong { time, guid, data }) = Offline::read(&mut Reader::new(datagram)) else {
             return;
@@ -67,7 +67,7 @@ pub(crate) struct Prober {
     guid: u64,
     pongs: Arc<PongCache>,
     counters: Arc<TargetCounters>,
-    /// True if new clients of the target are sent to this address. Reports about other addresses do not count for the
+    /// True if new clients of the target are sent to this address. Only then do reports about the address count for the
     /// target.
     is_in_use: Arc<AtomicBool>,
     watch: TargetWatch,
@@ -86,7 +86,7 @@ impl Prober {
         Self { name, server, guid, pongs, counters, is_in_use, watch: TargetWatch::new(Instant::now()) }
     }
 
-    /// Logs that the server has disappeared or returned.
+    /// Logs a server that has stopped answering, or answers again.
     fn watch(&mut self, now: Instant) {
         let (target_name, server) = (&self.name, self.server);
         match self.watch.note(now, self.pongs.last(now).is_some()) {
@@ -99,7 +99,7 @@ impl Prober {
         }
     }
 
-    /// Counts an error that the network or this machine has reported about a ping.
+    /// Counts an error about a ping that the network or this machine has reported.
     fn note_error(&self, error: &io::Error) {
         if let Some(reason) = unreachable(error).filter(|_| self.is_in_use.load(Ordering::Relaxed)) {
             self.counters.unreachable(reason);
@@ -129,7 +129,7 @@ impl Prober {
                     self.watch(round.at);
                     for scope in [PingScope::Any, PingScope::OpenConnections] {
                         let mut bytes = [0; PING];
-                        // An absent server does not end the loop.
+                        // The loop continues if the server is absent.
                         let sent = socket.send(ping(scope, round.time(scope), self.guid, &mut bytes)).await;
                         sent.err().iter().for_each(|error| self.note_error(error));
                     }
@@ -150,24 +150,24 @@ fn ping(scope: PingScope, time: u64, guid: u64, buffer: &mut [u8; PING]) -> &[u8
     writer.finish()
 }
 
-/// The shortest time between two log lines about one game server, which may flap.
+/// The minimum interval between two log lines about one game server, which may alternate between up and down.
 const LINE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A change to be logged.
+/// A change of a game server's state, to be logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It does not answer.
+    /// The server does not answer.
     Down,
-    /// It answers again, after this time.
+    /// The server answers again, after this time.
     Up(Duration),
 }
 
-/// Detects when a game server stops answering pings and when it answers again, for one line in the log each.
+/// Detects that a game server stops answering pings, or answers again. Each change has one line in the log.
 #[derive(Debug)]
 pub(crate) struct TargetWatch {
-    /// Start of the current silence; none while the server answers.
+    /// The start of the current silence; `None` while the server answers.
     silent_since: Option<Instant>,
-    /// The last line: its change, its time, and the start of the silence that it reported.
+    /// The last logged change, its time, and the start of the silence that it concerned.
     logged: Option<(Change, Instant, Instant)>,
 }
 
@@ -180,7 +180,7 @@ impl TargetWatch {
     pub(crate) fn note(&mut self, now: Instant, answers: bool) -> Option<Change> {
         self.silent_since = if answers { None } else { Some(self.silent_since.unwrap_or(now)) };
         let change = match (self.silent_since, self.logged) {
-            // After the start of the relay it has that long to answer.
+            // After the relay's start, the server has the same time for its first answer.
             (Some(since), None | Some((Change::Up(_), ..)))
                 if now.saturating_duration_since(since) >= PONG_LIFETIME || self.logged.is_some() =>
             {
@@ -199,11 +199,11 @@ impl TargetWatch {
     }
 }
 
-/// Limits how often a changed address of each target is logged.
+/// Limits the log lines about changed addresses, per target.
 #[derive(Debug, Default)]
 pub(crate) struct MoveLog(BTreeMap<TargetName, Moves>);
 
-/// When a move of a target was last logged, and the number of unlogged moves since then.
+/// The time at which a move of a target was last logged, and the number of moves since then that were not.
 #[derive(Debug, Clone, Copy)]
 struct Moves {
     logged: Instant,
@@ -211,8 +211,8 @@ struct Moves {
 }
 
 impl MoveLog {
-    /// Records that a target has moved. If the move is to be logged, returns the number of unlogged moves since the
-    /// last line.
+    /// Records that a target has moved to another address. If the move is to be logged, returns the number of moves
+    /// since the last line that were not.
     pub(crate) fn note(&mut self, now: Instant, target: &TargetName) -> Option<u64> {
         match self.0.get_mut(target) {
             Some(moves) if now.saturating_duration_since(moves.logged) < LINE_INTERVAL => {
@@ -228,31 +228,32 @@ impl MoveLog {
     }
 }
 
-/// How long new clients may go without an answer before their game server counts as down. An answer outweighs network
+/// The time without an answer to new clients after which their game server counts as down. An answer outweighs network
 /// reports for the same time.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// The minimum time over which a port must be reported as closed. A single report may be forged, or caused by a
-/// restart.
+/// The minimum time between the first and the last report of a closed port. A single report may be forged, or caused by
+/// a restart.
 const REFUSAL: Duration = Duration::from_secs(1);
 
-/// The minimum number of client networks without an answer. A client that sends malformed data gets no answer either.
+/// The minimum number of client networks without an answer. A single client may get none because it sends malformed
+/// data.
 const NETWORKS_MIN: usize = 3;
 
-/// How long a client without an answer counts.
+/// The time for which a client without an answer counts.
 const COUNTED: Duration = Duration::from_secs(60);
 
-/// The maximum number of networks to remember.
+/// The maximum number of stored networks.
 const NETWORKS_MAX: usize = 16;
 
-/// Prefix length of a client network. One customer of a provider may own a whole /48 of IPv6.
+/// The prefix length of a client network. One customer of a provider may own a whole IPv6 /48.
 const NETWORK_V4: u8 = 24;
 const NETWORK_V6: u8 = 48;
 
-/// How long a server counts as down before new clients may try it.
+/// The time for which a server counts as down before new clients try it again.
 const DOWN: Duration = Duration::from_secs(30);
 
-/// Observations of flows since the last evaluation.
+/// Observations of a game server by flows, since the last judgement.
 #[derive(Debug, Default)]
 pub(crate) struct Observations {
     begun: Mutex<BTreeSet<IpNet>>,
@@ -261,7 +262,7 @@ pub(crate) struct Observations {
 }
 
 impl Observations {
-    /// A flow of this client has sent its first datagram.
+    /// Records that a flow of this client has sent its first datagram.
     pub(crate) fn begun(&self, client: IpAddr) {
         let mut begun = self.lock();
         if begun.len() < NETWORKS_MIN {
@@ -269,16 +270,16 @@ impl Observations {
         }
     }
 
-    /// A datagram of the server has arrived.
+    /// Records that a datagram of the server has arrived.
     pub(crate) fn answered(&self) {
-        // Flows on several threads share it, and most datagrams change nothing.
+        // Flows on several threads share this flag, and most datagrams do not change it.
         if !self.answered.load(Ordering::Relaxed) {
             self.answered.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Records that the network or this machine reported the game server as unreachable to a flow. An error about the
-    /// path may concern only this client, so it counts as silence.
+    /// Records a report by the network or this machine that the game server is unreachable. An error about the path may
+    /// concern only this client, so it counts as silence.
     pub(crate) fn unreachable(&self, client: IpAddr, reason: Unreachable) {
         if reason.is_server_absent() {
             self.refused.store(true, Ordering::Relaxed);
@@ -303,22 +304,22 @@ fn network(client: IpAddr) -> IpNet {
 /// The assumed state of a game server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It has answered, and nothing since has shown that it is down.
+    /// The server has answered, and no later observation shows that it is down.
     Answers,
-    /// It has not answered since it was down, or ever, and may be tried.
+    /// The server has not answered since it was down, or has never answered. New clients may try it.
     Unknown,
     Down,
 }
 
-/// Derives the state of a server from observations.
+/// Derives the state of a game server from observations.
 #[derive(Debug, Default)]
 pub(crate) struct Judgement {
-    /// The networks of clients without an answer, each with the time since when.
+    /// The networks of clients without an answer, each with the time since which it has waited.
     waiting: BTreeMap<IpNet, Instant>,
     answered: Option<Instant>,
-    /// The first report of a closed port since the last answer.
+    /// The time of the first report of a closed port since the last answer.
     refused: Option<Instant>,
-    /// True if that report was repeated later.
+    /// True if the report was repeated at least [`REFUSAL`] later.
     is_refused: bool,
     down_until: Option<Instant>,
 }
@@ -326,9 +327,9 @@ pub(crate) struct Judgement {
 impl Judgement {
     /// Takes the observations since the last call, and returns the state of the game server.
     ///
-    /// Any answer outweighs any silence. Silence towards one client proves nothing: it may have sent malformed data. A
-    /// report of a closed port may be forged or come from a firewall that rejects one client, so it counts only if it
-    /// is repeated and there are no answers.
+    /// An answer outweighs any silence. Silence towards one client is not sufficient, because that client may have sent
+    /// malformed data. A report of a closed port may be forged, or come from a firewall that rejects one client. It
+    /// counts only if it is repeated and no client gets an answer.
     pub(crate) fn look(&mut self, now: Instant, observations: &Observations) -> State {
         let begun = std::mem::take(&mut *observations.lock());
         let [answered, refused] =
@@ -543,7 +544,7 @@ mod tests {
             let (start, observations, mut judgement) = begin();
             for minute in 0..100 {
                 let at = start + minute * COUNTED;
-                // Reports at the same instant count as one.
+                // Reports at the same instant count as a single one.
                 (0..9).for_each(|number| observations.unreachable(client(number), Unreachable::ClosedPort));
                 assert!(
                     (0..60).all(|second| judgement.is_up(at + second * SECOND, &observations)),
@@ -644,7 +645,7 @@ mod tests {
             let (start, observations, mut judgement) = begin();
             observations.begun(client(1));
             judgement.is_up(start, &observations);
-            // The answer to these is in flight.
+            // The answer to these clients is in flight.
             (2..20).for_each(|number| observations.begun(client(number)));
             assert!(judgement.is_up(start + 50 * SECOND, &observations));
             observations.answered();

@@ -49,12 +49,12 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
         .route("/servers.json", get(servers).fallback(refuse_method))
         .route("/transports", get(transports).fallback(refuse_method))
         .with_state(Arc::clone(&app));
-    // These routes refuse clients in their own way, a WebSocket by a close code.
+    // These routes refuse clients themselves; a WebSocket does so by a close code.
     plain.layer(from_fn_with_state(app, limit)).merge(router)
 }
 
-/// Refuses requests of clients that ask too often, and of clients that were banned after their connection began or that
-/// come through a proxy.
+/// Refuses requests of clients that exceed their rate, or that are banned: after their connection began, or behind a
+/// proxy.
 async fn limit(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
@@ -67,7 +67,7 @@ async fn limit(
     }
 }
 
-/// Returns the response for a refused request, where the route has no refusal of its own.
+/// Returns the response to a refused request, for routes without their own form of refusal.
 fn refusal(app: &App, connected: &Connected, headers: &HeaderMap) -> Option<Response> {
     let client = app.admission.client_of(connected.peer(), headers);
     let refused = admit_client(app, client, true).err()?;
@@ -84,14 +84,14 @@ async fn refuse_method(
         .unwrap_or_else(|| (StatusCode::METHOD_NOT_ALLOWED, allowed).into_response())
 }
 
-/// Builds the routes for banned addresses: a WebSocket that closes with the reason, and the same reason for the request
-/// that pages send first.
+/// Builds the routes for banned addresses: a WebSocket that closes with the reason, and the same reason as the response
+/// to the request that pages send first.
 pub(crate) fn router_for_banned(app: Arc<App>) -> Router {
     let refuse = async |State(app): State<Arc<App>>, Extension(connected): Extension<Connected>| {
         refuse_banned(&app, connected.peer());
         (StatusCode::FORBIDDEN, BANNED)
     };
-    // The connection serves one response: it has no slot of its address, which would otherwise bound it.
+    // The connection closes after one response. It has no slot of its address, which would otherwise limit it.
     let close = async |mut response: Response| {
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -107,7 +107,7 @@ pub(crate) fn router_for_banned(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Returns true if a proxy has named the client; pages cannot set these headers.
+/// Returns true if a proxy has forwarded the request. Pages cannot set these headers.
 fn is_forwarded(headers: &HeaderMap) -> bool {
     ["x-forwarded-for", "forwarded"].into_iter().any(|name| headers.contains_key(name))
 }
@@ -117,7 +117,7 @@ const NO_WEBSOCKET: &str = "the request asks for no WebSocket; a proxy before th
 
 /// Handles a client's WebSocket request.
 ///
-/// Refusals use a close code, because a page sees nothing else.
+/// A refused client gets a close code, because a page can read nothing else.
 async fn open(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
@@ -159,17 +159,18 @@ async fn open(
         is_counted: request.is_counted(),
         closes_on_unreachable: request.closes_on_unreachable,
     };
-    // Taken before the upgrade, so that a shutdown in between waits for it.
+    // The token is taken before the upgrade, so that a concurrent shutdown waits for the session.
     let tracked = app.sessions.token();
     upgrade.on_upgrade(async move |socket| {
         let transport = Transport::WebSocket(Box::new(WebSocketTransport::new(socket, is_through_proxy)));
         let connection = Box::new(Connection::new(client, transport, &app.counters, tracked, connected));
-        // Spawned: this task reserves space for the request and the upgrade, which a session does not need.
+        // The session runs in its own task, because this task reserves space for the request and the upgrade, which a
+        // session does not need.
         tokio::spawn(async move { client::serve(&app, connection, &opening).await });
     })
 }
 
-/// Returns the transports of the relay.
+/// Serves the announced transports of the relay.
 async fn transports(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
@@ -180,18 +181,18 @@ async fn transports(
     answer(&app, &connected, &headers, || list(app.webtransport.get(), channels, port))
 }
 
-/// Returns the announced port of transports over UDP.
+/// Returns the UDP port to announce to the client.
 fn udp_port(app: &App, connected: &Connected) -> UdpPort {
     let is_proxied = connected.has_proxy_header() || app.admission.is_trusted_proxy(connected.peer().ip());
     match app.public_udp_port {
         Some(port) => UdpPort::Public(port.get()),
-        // A proxy forwards TCP; the relay's UDP port is unknown at its address.
+        // A proxy forwards only TCP, so the UDP port by which pages reach the relay is unknown.
         None if is_proxied => UdpPort::Unknown,
         None => UdpPort::Own,
     }
 }
 
-/// Returns the list of servers.
+/// Serves the list of servers.
 async fn servers(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
@@ -207,8 +208,8 @@ async fn servers(
     })
 }
 
-/// Answers with JSON if the address is not banned or over its rate limit, and its page may connect. A refused page can
-/// read the reason: it may support only WebTransport, which it cannot discover without this answer.
+/// Responds with JSON if the client is not banned or over its rate limit, and its page may connect. A refused page can
+/// read the reason: if it supports only WebTransport, it cannot discover the reason in another way.
 fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOnce() -> String) -> Response {
     let (status, body) = match admit(app, connected, headers) {
         Ok(()) => (StatusCode::OK, body()),
@@ -228,8 +229,8 @@ const REQUEST: &str = "HTTP";
 /// Logged for clients that exceed the request limit.
 const TOO_MANY_REQUESTS: &str = "too many requests of one address or network";
 
-/// Checks whether a request may be answered; the error is the close reason a WebSocket would get. Requests without an
-/// origin come from programs, or from pages that the relay serves.
+/// Checks whether a request may be answered. The error is the close reason that a WebSocket would get. Requests without
+/// an origin come from programs, or from pages that the relay serves.
 fn admit(app: &App, connected: &Connected, headers: &HeaderMap) -> Result<(), CloseReason> {
     let client = app.admission.client_of(connected.peer(), headers);
     admit_client(app, client, false)?;
@@ -241,7 +242,7 @@ fn admit(app: &App, connected: &Connected, headers: &HeaderMap) -> Result<(), Cl
     Ok(())
 }
 
-/// Refuses a client that is banned or asks too often.
+/// Refuses a client that is banned or exceeds its rate.
 fn admit_client(app: &App, client: SocketAddr, is_file: bool) -> Result<(), CloseReason> {
     app.admission.admit_request(Now::read(), client.ip(), is_file).map_err(|refusal| match refusal {
         Refusal::Forbidden(Forbidden::Banned | Forbidden::Origin) => {
@@ -296,11 +297,11 @@ struct WebTransportEntry {
 #[derive(Serialize)]
 struct WebRtcEntry {
     port: u16,
-    /// As written in session descriptions.
+    /// The certificate's fingerprint in the format of session descriptions.
     fingerprint: String,
 }
 
-/// The port of transports over UDP, as pages reach it.
+/// The UDP port by which pages reach the relay.
 #[derive(Debug, Clone, Copy)]
 enum UdpPort {
     /// The port on which the relay listens.
@@ -349,7 +350,7 @@ const TYPES: [(&str, &str); 6] = [
     ("cts", "text/plain"),
 ];
 
-/// Serves the files of a directory at all paths that `router` does not have.
+/// Serves the files of a directory at all paths without another route.
 fn serve_files(router: Router, directory: &Path) -> Router {
     let root: Arc<Path> = directory.into();
     let files = Router::new()
@@ -360,8 +361,8 @@ fn serve_files(router: Router, directory: &Path) -> Router {
     router.fallback_service(files)
 }
 
-/// Headers of every file: browsers trust its type, other sites cannot embed it or load it, and its page loads no
-/// plugins.
+/// The headers of every file. Browsers do not guess its type, other sites can neither embed nor load it, and its page
+/// loads no plugins.
 const PROTECTION: [(HeaderName, HeaderValue); 3] = [
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (
@@ -387,9 +388,9 @@ async fn keep_inside(State(root): State<Arc<Path>>, request: axum::extract::Requ
     }
 }
 
-/// Returns true if the path leads to a servable file or to nothing at all.
+/// Returns true if the path leads to a file that may be served, or to nothing.
 fn is_served(root: &Path, path: &str) -> Option<bool> {
-    // It may be a link that points elsewhere after an update.
+    // The directory may be a link that is changed by an update.
     let root = root.canonicalize().ok()?;
     let relative = Path::new(path.trim_start_matches('/'));
     if !has_plain_names(relative) || !is_portable_path(path) {
@@ -399,7 +400,7 @@ fn is_served(root: &Path, path: &str) -> Option<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(true),
         found => found.ok()?,
     };
-    // A directory is answered with its index page.
+    // The response for a directory is its index page.
     let found = if found.is_dir() { resolved(found.join("index.html")) } else { found };
     let is_file = !found.exists() || found.is_file();
     Some(is_file && found.strip_prefix(root).is_ok_and(has_plain_names))

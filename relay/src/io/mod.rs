@@ -1,5 +1,5 @@
-//! IO: HTTP and the client transports on one side, UDP towards the servers on the other. Also decides which parts share
-//! a UDP port. The logic is in `flow`.
+//! Input and output: HTTP and the transports of clients on one side, UDP to the game servers on the other. This module
+//! also decides which parts share a UDP port. The logic of a flow is in `flow`.
 
 mod app;
 mod batch;
@@ -41,7 +41,7 @@ pub(crate) use serve::{AdminSocket, serve_admin_socket};
 pub(crate) use serve::{serve, serve_admin};
 pub(crate) use webtransport::WebTransport;
 
-/// The parts that listen on UDP.
+/// The bound parts that listen on UDP.
 pub(crate) struct Udp {
     /// The configured front, if any.
     pub(crate) front: Option<UdpFront<FrontAdmission>>,
@@ -49,8 +49,8 @@ pub(crate) struct Udp {
     pub(crate) webtransport: Option<WebTransport>,
 }
 
-/// Binds the parts that listen on UDP. WebTransport, data channels and a front with the same address share one port;
-/// the first one that exists receives for all.
+/// Binds the parts that listen on UDP. WebTransport, data channels and a front with the same address share one port, at
+/// which the first of them that exists receives for all.
 pub(crate) fn bind_udp(
     config: &Config,
     local_addr: SocketAddr,
@@ -76,7 +76,7 @@ pub(crate) fn bind_udp(
     Ok(Udp { front, data_channels, webtransport })
 }
 
-/// Binds the front, if configured. It uses the socket of the data channels if both share a port.
+/// Binds the front, if configured. If it shares the port of the data channels, it uses their socket.
 fn bind_front(
     config: &Config,
     app: &Arc<App>,
@@ -104,8 +104,8 @@ fn bind_front(
     front.map(Some).map_err(cannot_listen)
 }
 
-/// Binds the data channels, if enabled, to the address of WebTransport. If another program owns the UDP port, they are
-/// disabled.
+/// Binds the data channels, if enabled, to the address of WebTransport. If another program uses the UDP port, data
+/// channels are disabled.
 fn bind_data_channels(
     config: &Config,
     app: &App,

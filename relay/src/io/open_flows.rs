@@ -1,5 +1,5 @@
-//! The open flows, which an operator can list and end, and the handover of a returning client's connection to the task
-//! of its flow.
+//! The list of open flows, in which an operator can find and end flows. Also hands the connection of a returning client
+//! over to the task of its flow.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -20,11 +20,11 @@ use crate::flow::{FlowEnd, Forwarded};
 /// The maximum number of clients in one list.
 const LISTED_MAX: usize = 10_000;
 
-/// The open flows, which an operator can list and end.
+/// The list of open flows, in which an operator can find and end flows.
 #[derive(Debug, Default)]
 pub(crate) struct OpenFlows(Mutex<BTreeMap<u64, Arc<OpenFlow>>>);
 
-/// The listed facts about a flow, and the way to end it.
+/// The listed properties of a flow, and the means to end it.
 #[derive(Debug)]
 pub(crate) struct OpenFlow {
     number: u64,
@@ -36,7 +36,7 @@ pub(crate) struct OpenFlow {
     ender: Ender,
 }
 
-/// The current or last location of the client.
+/// The current or last address of the client, and its transport.
 #[derive(Debug)]
 struct Place {
     client: SocketAddr,
@@ -44,16 +44,16 @@ struct Place {
     is_away: bool,
 }
 
-/// Ends a flow from another task.
+/// The means to end a flow from another task.
 #[derive(Debug)]
 pub(crate) enum Ender {
     /// A flow of a page, which runs in its own task.
     Session(Arc<Handover<Box<Connection>>>),
-    /// A flow of the front, which polls this flag every second.
+    /// A flow of the front, which checks this flag every second.
     Front(AtomicBool),
 }
 
-/// Keeps a flow in the list until dropped.
+/// Keeps the entry of a flow in the list until it is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenFlowGuard {
     flows: Arc<OpenFlows>,
@@ -113,7 +113,7 @@ impl OpenFlows {
         flows.len()
     }
 
-    /// Requests all page flows to notify their clients of the drain.
+    /// Requests the flows of all pages to notify their clients of the drain.
     pub(crate) fn drain(&self) {
         self.lock().values().for_each(|flow| flow.drain());
     }
@@ -126,7 +126,7 @@ impl OpenFlows {
 impl OpenFlow {
     fn end(&self, end: FlowEnd) {
         match &self.ender {
-            // A connection in flight to the flow is closed when dropped.
+            // Dropping a connection that was about to be handed over closes it.
             Ender::Session(connections) => drop(connections.end(end)),
             Ender::Front(is_over) => is_over.store(true, Ordering::Relaxed),
         }
@@ -162,12 +162,12 @@ impl OpenFlow {
 }
 
 impl OpenFlowGuard {
-    /// The client has returned from this address.
+    /// Records that the client has returned, from this address.
     pub(super) fn set_place(&self, client: SocketAddr, transport: &'static str) {
         *self.flow.place() = Place { client, transport, is_away: false };
     }
 
-    /// The connection of the client is lost.
+    /// Records that the client's connection is lost.
     pub(super) fn set_away(&self) {
         self.flow.place().is_away = true;
     }
@@ -188,7 +188,7 @@ impl OpenFlowGuard {
         self.flow.drain();
     }
 
-    /// Returns true if a flow of the front was ended.
+    /// Returns true if a flow of the front was requested to end.
     pub(super) fn is_over(&self) -> bool {
         matches!(&self.flow.ender, Ender::Front(is_over) if is_over.load(Ordering::Relaxed))
     }
@@ -203,11 +203,11 @@ impl Drop for OpenFlowGuard {
 /// A request of another task to a flow.
 #[derive(Debug)]
 pub(crate) enum Request<C> {
-    /// Continue with this connection.
+    /// Continue with this connection of the client.
     Attach(C),
-    /// End if there is no connection: another client needs the slot.
+    /// End, because another client needs the slot. Ignored if the client is connected.
     Evict,
-    /// End by order of the operator.
+    /// End on the operator's behalf.
     End(FlowEnd),
     /// Notify the client that the relay drains.
     Drain,
@@ -249,8 +249,8 @@ impl<C> Handover<C> {
         }
     }
 
-    /// Hands over a connection, and returns the one that it replaces. If the flow has ended or is about to, the new
-    /// connection is returned as an error.
+    /// Hands a connection over to the flow, and returns a waiting one that it replaces. If the flow has ended or is
+    /// about to end, the new connection is returned as the error.
     pub(crate) fn attach(&self, connection: C) -> Result<Option<C>, C> {
         let mut state = self.lock();
         if matches!(*state, State::Closed | State::Waiting(Request::End(_))) {
@@ -262,7 +262,7 @@ impl<C> Handover<C> {
         Ok(former.into_connection())
     }
 
-    /// Requests a flow without a connection to end.
+    /// Requests a flow to end if its client is not connected.
     pub(crate) fn evict(&self) {
         let mut state = self.lock();
         if matches!(*state, State::Empty) {
@@ -272,7 +272,7 @@ impl<C> Handover<C> {
         self.waker.wake();
     }
 
-    /// Requests a flow to end, and returns a connection that was waiting for it.
+    /// Requests a flow to end. Returns a connection that was waiting for it.
     pub(crate) fn end(&self, end: FlowEnd) -> Option<C> {
         let mut state = self.lock();
         if matches!(*state, State::Closed) {
@@ -293,7 +293,7 @@ impl<C> Handover<C> {
     /// Returns the next request.
     pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<Request<C>> {
         self.waker.register(context.waker());
-        // Loaded before it is stored to, because this runs for each datagram.
+        // The flag is loaded before it is stored to, because this runs for each datagram.
         if self.is_draining.load(Ordering::Acquire) {
             self.is_draining.store(false, Ordering::Release);
             return Poll::Ready(Request::Drain);
@@ -309,7 +309,7 @@ impl<C> Handover<C> {
         }
     }
 
-    /// Marks the flow as ended. Returns a connection that came too late.
+    /// Marks the flow as ended. Returns a connection that was handed over too late.
     pub(crate) fn close(&self) -> Option<C> {
         mem::replace(&mut *self.lock(), State::Closed).into_connection()
     }

@@ -1,4 +1,4 @@
-//! Runs a prober for each configured RakNet target.
+//! Runs a prober for each address of each configured RakNet target.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,22 +23,23 @@ use crate::reload::FrontTarget;
 /// The poll interval for added and removed targets.
 pub(crate) const PROBES_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The first and the longest pause after a failed prober: the system may be out of sockets for a while.
+/// The first and the longest pause after a prober has failed, for example because the system is out of sockets.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// The probing state of all targets.
 #[derive(Debug)]
 pub(crate) struct Probes {
-    /// The relay's own GUID.
+    /// The GUID of the relay in pings.
     guid: u64,
     by_address: Mutex<BTreeMap<(TargetName, SocketAddr), Probe>>,
-    /// Observations of flows by address: addresses in use, and unprobed addresses of targets that have alternatives.
+    /// Observations of flows by address. They exist for addresses in use, and for unprobed addresses of targets with
+    /// alternatives.
     seen: Mutex<BTreeMap<SocketAddr, Seen>>,
     moves: Mutex<MoveLog>,
 }
 
-/// Observations of one address over all targets that use it, and the resulting judgement.
+/// Observations of one address by all targets that use it, and the judgement derived from them.
 #[derive(Debug, Default)]
 struct Seen {
     observations: Arc<Observations>,
@@ -54,7 +55,7 @@ struct Probe {
     is_in_use: Arc<AtomicBool>,
     begun: Instant,
     watch: TargetWatch,
-    /// The last known state of an address that is not probed: true if it is up.
+    /// The last known state of an unprobed address: true if it is up.
     is_up: bool,
 }
 
@@ -114,7 +115,7 @@ impl Probes {
         self.guid
     }
 
-    /// Returns the pongs of a target, from the address for its next clients.
+    /// Returns the pongs of a target's current address.
     pub(crate) fn pongs(&self, target: &ResolvedTarget) -> Arc<PongCache> {
         self.pongs_of(&target.name, target.address)
     }
@@ -128,14 +129,14 @@ impl Probes {
         )
     }
 
-    /// Returns the shared observations of an address. They may become useful later, when its target gets more
-    /// addresses.
+    /// Returns the shared observations of an address. They are recorded even for a target with a single address,
+    /// because a reload may add more.
     pub(crate) fn observations(&self, address: SocketAddr) -> Arc<Observations> {
         Arc::clone(&lock(&self.seen).entry(address).or_default().observations)
     }
 
-    /// Starts probing targets that are new or have moved, and forgets removed ones. A front keeps its initial protocol,
-    /// and answers pings with the pong of its target.
+    /// Starts probing targets that are new or have another address, and stops probing removed ones. A front keeps its
+    /// initial protocol, and answers pings with the pong of its target.
     pub(crate) fn follow(&self, targets: &Targets, front: Option<&FrontTarget>, counters: &Counters) {
         let front = front.filter(|front| front.protocol.kind() == ProtocolKind::RakNet);
         let raknet = |target: &&Arc<ResolvedTarget>| {
@@ -148,7 +149,7 @@ impl Probes {
             }
         }
         lock(&self.by_address).retain(|(name, address), probe| {
-            // A target with another protocol is no longer probed.
+            // A target whose protocol has changed is no longer probed.
             targets.find(name.as_str()).is_some_and(|target| {
                 target.addresses.contains(address) && (raknet(&target) || probe.task.is_none())
             })
@@ -174,11 +175,11 @@ impl Probes {
         (probe.task, probe.begun) = (Some(probing.abort_handle()), Instant::now());
     }
 
-    /// Evaluates the observations of these addresses, which several targets may share.
+    /// Updates the state of unprobed addresses from observations. Several targets may share an address.
     fn judge(&self, now: Instant, others: &[(&TargetName, SocketAddr)]) {
         let mut seen = lock(&self.seen);
         seen.retain(|address, seen| {
-            // A flow that began before a reload still reports its address afterwards.
+            // A flow that began before a reload still reports its address after the reload.
             Arc::strong_count(&seen.observations) > 1 || others.iter().any(|(_, other)| other == address)
         });
         for (_, address) in others {
@@ -195,7 +196,7 @@ impl Probes {
         }
     }
 
-    /// Logs that new clients of targets move to another address, at most once a minute for each target.
+    /// Logs that new clients of targets get another address, at most once a minute for each target.
     pub(crate) fn log_moves(&self, now: Instant, moved: &[[Arc<ResolvedTarget>; 2]]) {
         for [old, new] in moved {
             if let Some(left_out) = lock(&self.moves).note(now, &old.name) {
@@ -346,7 +347,7 @@ mod tests {
         probes.observations(first).answered();
         probes.follow(&targets, None, &Counters::default());
         assert!(probes.is_up(&name, first));
-        // The only address is used regardless of observations.
+        // The only address of a target is used regardless of observations.
         probes.follow(&self::targets(ProtocolKind::Raw), None, &Counters::default());
         assert!(lock(&probes.seen).is_empty());
     }
@@ -368,7 +369,7 @@ mod tests {
         probes.judge(start + Duration::from_secs(9), &others);
         probes.judge(start + Duration::from_secs(10), &others);
         assert!(probes.is_up(&name, first), "it answers");
-        // A reload that removes the address.
+        // A reload removes the address.
         let mut moved = targets(ProtocolKind::Raw);
         let settings = moved.find("game").unwrap().settings.clone();
         moved.insert(ResolvedTarget::new(name, settings, second));

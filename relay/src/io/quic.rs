@@ -1,6 +1,6 @@
-//! The UDP socket of QUIC, which also receives datagrams for data channels and the front.
+//! The UDP socket of QUIC, which also receives datagrams for data channels and the front at the same port.
 //!
-//! Limits the QUIC handshakes in progress: in total, and by network once a client has validated its address.
+//! Also limits the QUIC handshakes in progress: in total, and per network for clients with a validated address.
 
 use std::fmt;
 use std::io::{self, IoSliceMut};
@@ -50,7 +50,7 @@ impl SharedSocket {
         Self { socket, beside, app }
     }
 
-    /// Passes datagrams of one sender to the part that they belong to; returns false if that is QUIC.
+    /// Passes datagrams of one sender to the part that they belong to. Returns false if they belong to QUIC.
     fn pass_on(&self, from: SocketAddr, bytes: &[u8], stride: usize) -> bool {
         let Beside { channels, front } = &self.beside;
         if front.as_ref().is_some_and(|front| front.take(from, bytes, stride)) {
@@ -114,13 +114,14 @@ impl AsyncUdpSocket for SharedSocket {
 /// The maximum number of handshakes at a time.
 const TOTAL_MAX: usize = 256;
 
-/// Above this number a client must validate its address before memory is allocated for it, at the cost of a round trip.
+/// Number of handshakes above which a client must validate its address before memory is allocated for it, at the cost
+/// of a round trip.
 const UNPROVEN_MAX: usize = 32;
 
 /// The maximum number of handshakes of one address.
 const OF_ADDRESS_MAX: usize = 32;
 
-/// The QUIC handshakes in progress, limited in total, and by network once a client has validated its address. Clones
+/// The QUIC handshakes in progress, limited in total, and per network for clients with a validated address. Clones
 /// share the same slots.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handshakes(Arc<Mutex<Taken>>);
@@ -145,8 +146,8 @@ impl Handshakes {
         self.lock().taken >= UNPROVEN_MAX
     }
 
-    /// Takes a slot for a client, if there is one. Addresses that are not validated do not count by network, because a
-    /// forger could take the places of others.
+    /// Takes a slot for a client, or returns `None` if there is none. Addresses that are not validated do not count for
+    /// their network, because a forger could take the slots of others.
     pub(super) fn begin(&self, proven: Option<IpAddr>) -> Option<Handshake> {
         let proven = proven.map(|ip| ip.to_canonical());
         let mut places = self.lock();
@@ -198,7 +199,7 @@ mod tests {
 
         const ROUNDS: usize = 5_000;
 
-        /// A front that sends datagrams longer than QUIC's smallest packets.
+        /// A front that sends datagrams longer than the minimum QUIC packet.
         #[derive(Debug)]
         struct Sending(BatchSocket);
 
@@ -295,7 +296,7 @@ mod tests {
             assert_eq!(taken.len(), OF_ADDRESS_MAX);
             taken.extend((0..=255).filter_map(|last| handshakes.begin(ip(&format!("192.0.2.{last}")))));
             assert_eq!(taken.len(), 52);
-            // The mapped notation of the same address.
+            // The IPv4-mapped form of the same address.
             assert!(handshakes.begin(ip("::ffff:192.0.2.9")).is_none());
             assert!(handshakes.begin(ip("198.51.100.1")).is_some());
             taken.clear();

@@ -1,5 +1,5 @@
-//! Accepts TCP connections up to a limit, and serves HTTP on them with a deadline for each step of the client. Also
-//! serves the admin address and the admin socket.
+//! Accepts TCP connections up to a limit, and serves HTTP on them. Each step of a client has a deadline. Also serves
+//! the admin address and the admin socket.
 
 use std::error::Error as _;
 use std::fmt::Display;
@@ -41,10 +41,10 @@ const TCP: &str = "tcp";
 /// The text for clients refused at the connection limit.
 pub(super) const TOO_MANY_CONNECTIONS: &str = "this relay has too many open connections; try again later";
 
-/// How long a listener pauses when the system is out of resources such as file descriptors.
+/// Pause of a listener when the system is out of resources such as file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest request header, in bytes. Browsers also send their cookies for the site.
+/// The maximum length of a request header in bytes. Browsers also send their cookies for the site.
 const HEADER_MAX: usize = 16 * 1024;
 
 /// The length of the fixed part of a PROXY protocol header, which contains the length of the rest.
@@ -90,8 +90,8 @@ pub(super) fn admit(
     take_place(app, peer, permit).inspect_err(refused).ok()
 }
 
-/// Takes a slot for a connection of `peer` if its address may have another one. A few connections of banned addresses
-/// get a slot just long enough to be notified. Refusals are counted here and logged by the caller.
+/// Takes a connection slot for `peer`, if the limits of its address allow it. A few connections of banned addresses get
+/// a slot for just long enough to be notified. Refusals are counted here and logged by the caller.
 pub(super) fn take_place(
     app: &App,
     peer: SocketAddr,
@@ -114,7 +114,7 @@ pub(super) fn take_place(
     }
 }
 
-/// Serves a connection of a trusted proxy, after the proxy has named the client.
+/// Serves a connection of a trusted proxy, after the proxy has announced its client.
 async fn serve_proxy(
     app: Arc<App>,
     mut stream: TcpStream,
@@ -143,18 +143,18 @@ async fn serve_proxy(
     }
 }
 
-/// Returns true if the connection carries any byte. Health checks close theirs before the first one, which is not an
-/// error.
+/// Returns true once the first byte arrives, and false if the connection is closed before. Health checks close their
+/// connections without sending anything, which is not an error.
 async fn begins(stream: &TcpStream) -> bool {
     stream.peek(&mut [0]).await.is_ok_and(|length| length > 0)
 }
 
-/// Reads exactly the PROXY protocol header, and returns the client, or none if the proxy connects on its own behalf.
+/// Reads exactly the PROXY protocol header. Returns the client, or `None` if the proxy connects on its own behalf.
 async fn read_client(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
     let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let mut header = vec![0; PROXY_HEADER_FIXED];
     stream.read_exact(&mut header).await?;
-    // Rejects a malformed or oversized header before the rest is read.
+    // A malformed or oversized header is rejected before the rest is read.
     if let Some(parsed) = ProxyHeader::read(&header).map_err(invalid)? {
         return Ok(parsed.client);
     }
@@ -177,20 +177,20 @@ pub(super) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Returns true for errors of connections that ended before they were accepted.
+/// Returns true for errors about a connection that ended before it was accepted.
 const fn is_client_error(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(kind, ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// Logged for connections that do not begin with the required header.
+/// The reason logged for connections without the required header.
 const NO_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY protocol, version 2; have it send one, or turn admission.proxy_protocol off";
 const LATE_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY protocol within limits.header_timeout; have it send one, or turn admission.proxy_protocol off";
 const LATE_TLS: &str = "the client did not end its handshake by TLS within limits.header_timeout";
 const LARGE_HEADER: &str = "the header of a request is longer than the relay reads";
 const NO_HTTP: &str = "no request by HTTP came; TLS needs a certificate here, and the header of a proxy counts if admission.trusted_proxies has it";
 
-/// Returns why a TLS handshake failed, as one of few texts.
+/// Returns the reason why a TLS handshake failed, as one of a few fixed texts.
 fn handshake_reason(error: &io::Error) -> &'static str {
     use rustls::AlertDescription::{BadCertificate, CertificateExpired, CertificateUnknown, UnknownCA};
     match error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
@@ -205,7 +205,7 @@ fn handshake_reason(error: &io::Error) -> &'static str {
     }
 }
 
-/// Answers the requests of one connection until it ends or becomes a WebSocket.
+/// Answers the requests on one connection until it ends or becomes a WebSocket.
 async fn serve_connection(app: Arc<App>, stream: TcpStream, router: Router, connected: Connected) {
     let router = if connected.is_banned() { router_for_banned(Arc::clone(&app)) } else { router };
     let Some(tls) = &app.tls else {
@@ -236,7 +236,7 @@ where
     let stream = ReadAhead::new(WriteDeadline::new(stream, stall, connected.is_websocket()));
     match serve_http(stream, router, connected, app.limits.header_timeout, &app.drain).await {
         Err(error) if error.is_timeout() => {
-            // A browser's idle connection ends this way too, so a log line would name clients that did nothing wrong.
+            // A browser's idle connection also ends this way, so a log line would blame innocent clients.
             app.counters.headers_timed_out.increment();
             debug!("request header timed out");
         }
@@ -255,13 +255,13 @@ where
     }
 }
 
-/// Returns true if a connection was ended because its peer did not read.
+/// Returns true if a connection was closed because its peer did not read.
 fn is_stalled(error: &hyper::Error) -> bool {
     let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     source.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
-/// Answers the requests on a connection, each of which gets `extension`; `stop` ends it once a response is sent.
+/// Answers the requests on a connection, each with `extension`. `stop` closes it after the current response.
 pub(super) async fn serve_http<S, E>(
     stream: S,
     router: Router,
@@ -278,7 +278,8 @@ where
         request.extensions_mut().insert(extension.clone());
         router.call(request)
     });
-    // Not hyper-util's builder: it waits without a timeout for the first bytes, to detect the HTTP version.
+    // hyper-util's builder is not used, because it waits without a timeout for the first bytes, to detect the HTTP
+    // version.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_timeout)
@@ -296,24 +297,24 @@ where
     }
 }
 
-/// The maximum number of connections at a time, which is more than monitoring opens.
+/// The maximum number of concurrent connections, which exceeds the needs of monitoring.
 const CONNECTIONS_MAX: usize = 64;
 
-/// The deadline for a request header, and for reading a pending response.
+/// The deadline for receiving a request header, and for sending a pending response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The total lifetime of a connection to the admin socket, which carries one command and its answer.
+/// The maximum lifetime of a connection to the admin socket, which carries one command and its response.
 #[cfg(unix)]
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Serves the admin socket while polled.
+/// Serves the admin socket for as long as it is polled.
 #[cfg(unix)]
 pub(crate) async fn serve_admin_socket(socket: AdminSocket, router: Router) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let stop = CancellationToken::new();
     let _stop_on_drop = stop.clone().drop_guard();
     loop {
-        // Takes a slot first, so that connections wait in the system's backlog and not here.
+        // A slot is taken first, so that connections wait in the system's backlog and not in this process.
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         let stream = match socket.accept().await {
             Ok(stream) => stream,
@@ -337,7 +338,7 @@ pub(crate) async fn serve_admin_socket(socket: AdminSocket, router: Router) {
     }
 }
 
-/// Serves while polled, also while the relay drains.
+/// Serves the admin address for as long as it is polled, including while the relay drains.
 pub(crate) async fn serve_admin(listener: TcpListener, router: Router) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let stop = CancellationToken::new();
@@ -387,24 +388,24 @@ mod socket {
     #[derive(Debug)]
     struct SocketFile {
         path: PathBuf,
-        /// Device and inode, because another relay may have created a socket there meanwhile.
+        /// Device and inode of the socket file, because another relay may since have created a socket at the same path.
         identity: (u64, u64),
-        /// Closed, and thereby unlocked, once the socket is removed.
+        /// Closing this file, which releases the lock, comes after the removal of the socket.
         _lock: Flock<fs::File>,
     }
 
     impl AdminSocket {
         /// Listens on a socket with mode 0600 at `path`.
         ///
-        /// A stale socket of an earlier relay is removed. Anything else stays: a file, a link, or a socket on which
-        /// another program listens. Relays that start simultaneously are serialized by a lock on a file next to the
-        /// socket, which is kept.
+        /// A stale socket of an earlier relay is removed. A file, a link, or a socket on which another program listens
+        /// is not. Relays that start at the same time are serialized by a lock on a file next to the socket; this file
+        /// is never removed.
         pub(crate) fn bind(path: &Path) -> io::Result<Self> {
             let lock = lock(path)?;
             remove_stale(path)?;
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-            // Binding creates the file, or fails if the path exists by now, even as a link. Clients can connect only
-            // after `listen`.
+            // Binding creates the socket file. It fails if the path exists by then, even as a link. Clients can connect
+            // only after `listen`.
             socket.bind(&SockAddr::unix(path)?)?;
             fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
             let made = fs::symlink_metadata(path)?;
@@ -439,12 +440,12 @@ mod socket {
         }
     }
 
-    /// Locks the file next to a socket until it is closed. The file is never removed; otherwise two relays could lock
-    /// different files of the same name.
+    /// Locks the file next to a socket until the file is closed. The file is never removed, because two relays could
+    /// otherwise lock different files with the same name.
     fn lock(path: &Path) -> io::Result<Flock<fs::File>> {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
-        // Links are not followed, because another user could redirect the open to a file of this user.
+        // Links are not followed, because another user could redirect the call to a file of this user.
         let locked = Flock::lock(private_file::append(name)?, FlockArg::LockExclusiveNonblock);
         locked.map_err(|(_, error)| if error == Errno::EWOULDBLOCK { in_use() } else { error.into() })
     }
@@ -499,7 +500,7 @@ mod socket {
         async fn concurrent_starts_do_not_steal_the_socket() {
             let path = directory("race").join("admin.sock");
             drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-            // Another relay holds the lock, and does not listen on its socket yet.
+            // Another relay holds the lock, but does not listen on its socket yet.
             let other = lock(&path).unwrap();
             let refused = AdminSocket::bind(&path).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);

@@ -1,8 +1,8 @@
-//! TCP connections of clients: socket options, read-ahead, and a deadline for writes.
+//! TCP connections of clients: socket options, read-ahead, and a deadline for blocked writes.
 //!
-//! A WebSocket reads in small pieces, because its own read buffer exists as long as its client. Larger buffers below
-//! it, which all connections of a thread share, save most of the system calls, and an idle client holds none of them. A
-//! peer that stops reading in the middle of a response would keep a connection forever, so that writes have a deadline.
+//! A WebSocket reads in small pieces, because its read buffer exists for as long as its client. Larger buffers below it
+//! save most of the system calls. All connections of a thread share them, and an idle client holds none. A peer that
+//! stops reading in the middle of a response would hold a connection forever, so writes have a deadline.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,10 +17,10 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 use tracing::debug;
 
-/// The size of a shared buffer. Reads of a quarter of it or more bypass it.
+/// The size of a shared buffer in bytes. Reads of a quarter of it or more bypass it.
 const BUFFER: usize = 16 * 1024;
 
-/// The number of spare buffers per thread.
+/// The maximum number of spare buffers per thread.
 const SPARE_MAX: usize = 4;
 
 thread_local! {
@@ -34,7 +34,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct ReadAhead<S> {
     stream: S,
-    /// Data read ahead of its request; never empty.
+    /// Data that was read ahead; never empty.
     ahead: Option<Ahead>,
 }
 
@@ -45,7 +45,7 @@ struct Ahead {
     end: usize,
 }
 
-/// A buffer that returns to the pool of the thread that drops it.
+/// A buffer that is returned to the pool of the thread in which it is dropped.
 #[derive(Debug)]
 struct Buffer(Box<[u8]>);
 
@@ -59,7 +59,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.0);
-        // An exiting thread needs no more buffers.
+        // An exiting thread has no pool.
         let _ = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
             if spare.len() < SPARE_MAX {
@@ -70,7 +70,7 @@ impl Drop for Buffer {
 }
 
 impl Ahead {
-    /// Copies as much as fits; returns `None` if nothing is left.
+    /// Copies as many bytes as fit. Returns `None` once no data is left.
     fn copy(mut self, to: &mut ReadBuf<'_>) -> Option<Self> {
         let count = to.remaining().min(self.end - self.start);
         to.put_slice(&self.buffer.0[self.start..self.start + count]);
@@ -139,20 +139,20 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ReadAhead<S> {
     }
 }
 
-/// The minimum long-term reading rate of a client, in bytes per second. It is below that of the slowest mobile network.
+/// The minimum average reading rate of a client in bytes per second, below that of the slowest mobile network.
 const RATE_MIN: u64 = 2 * 1024;
 
 /// A connection that fails with [`io::ErrorKind::TimedOut`] if its peer does not read.
 ///
-/// The time that writes are blocked is counted. With HTTP, written bytes give back some of it, so that reading a few
-/// bytes now and then gains nothing. With a WebSocket, which drops datagrams for slow clients, any progress gives back
-/// all of it.
+/// The time during which writes are blocked is counted. With HTTP, each written byte gives back a part of it, so that a
+/// client gains nothing by reading a few bytes now and then. With a WebSocket, any progress gives back all of it,
+/// because a flow drops datagrams for slow clients.
 #[derive(Debug)]
 pub(crate) struct WriteDeadline<S> {
     stream: S,
-    /// The total time that writes may be blocked.
+    /// The total time for which writes may be blocked.
     max: Duration,
-    /// The remaining part of it.
+    /// The part of `max` that remains.
     left: Duration,
     waiting: Option<Waiting>,
     is_websocket: Arc<AtomicBool>,
@@ -182,7 +182,7 @@ impl<S> WriteDeadline<S> {
         self.left = self.left.saturating_add(gained).min(self.max);
     }
 
-    /// Registers a blocked write; returns an error if it has been blocked for too long.
+    /// Registers a blocked write. Returns an error once writes have been blocked for too long.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         let left = self.left;
         let waiting = self
@@ -253,19 +253,19 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
     }
 }
 
-/// The maximum number of unsent bytes that the system buffers for a client.
+/// The maximum number of unsent bytes in the system's buffer for a client.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const UNSENT_MAX: u32 = 32 * 1024;
 
-/// Sets the options of an accepted connection. Without them it is slower, but works.
+/// Sets the options of an accepted connection. If that fails, the connection is slower but works.
 pub(crate) fn tune(stream: &TcpStream) {
     if let Err(error) = stream.set_nodelay(true).and_then(|()| limit_unsent(stream)) {
         debug!(%error, "cannot set socket options");
     }
 }
 
-/// Limits the unsent bytes. Otherwise the system buffers megabytes of stale datagrams for a slow client, where they can
-/// no longer be dropped.
+/// Limits the unsent bytes in the system's buffer. Otherwise it holds megabytes of outdated datagrams for a slow
+/// client, which can no longer be dropped there.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn limit_unsent(stream: &TcpStream) -> io::Result<()> {
     socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_MAX)

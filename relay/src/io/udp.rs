@@ -1,6 +1,5 @@
-//! The UDP socket of one client, connected to its game server, with its own source address or port. It sends and
-//! receives several datagrams per call, and classifies errors: reported by the network, temporary, or fatal to the
-//! socket.
+//! The UDP socket of one client, connected to its game server. Each has its own source address or port. It sends and
+//! receives several datagrams per call, and classifies errors as reported by the network, temporary or permanent.
 
 use std::cell::RefCell;
 use std::future::pending;
@@ -22,7 +21,7 @@ use tracing::warn;
 use super::batch::{Received, send_datagram, try_receive};
 use crate::flow::{Batch, Flow, FromServer, Sending, Source, Unreachable};
 
-/// The minimum receive size for datagrams, which is more than either protocol sends.
+/// The minimum size of a receive buffer, above the length of any datagram of either protocol.
 const RECEIVE_MIN: usize = 2048;
 
 thread_local! {
@@ -33,10 +32,10 @@ thread_local! {
 /// The result of [`ServerSocket::try_send`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sent {
-    /// The number of datagrams handled.
+    /// The number of datagrams that were sent or dropped.
     pub(crate) count: usize,
     pub(crate) sending: Sending,
-    /// Why the game server is unreachable, if that was reported.
+    /// The reason why the game server is unreachable, if that was reported.
     pub(crate) unreachable: Option<Unreachable>,
 }
 
@@ -46,17 +45,17 @@ pub(crate) struct ServerSocket {
     socket: Arc<UdpSocket>,
     state: UdpSocketState,
     server: SocketAddr,
-    /// Completes with the next error reported by the network, while it is polled for.
+    /// Completes with the next error that the network reports. Exists only while errors are polled for.
     errors: Option<ReusableBoxFuture<'static, io::Error>>,
-    /// The longest datagram that is forwarded, in bytes.
+    /// The maximum length in bytes of a forwarded datagram.
     longest: usize,
-    /// The number of buffers for the next receive call.
+    /// The number of buffers to prepare for the next receive call.
     expected: usize,
 }
 
 impl ServerSocket {
-    /// Creates a socket on a free port, connected so that it receives only from `server`. Its source address is that of
-    /// the client's entry in the loopback pool.
+    /// Creates a socket on a free port, connected so that it receives only from `server`. With a loopback pool, its
+    /// source address is the client's address in the pool.
     pub(crate) async fn connect(
         server: SocketAddr,
         client: IpAddr,
@@ -67,7 +66,7 @@ impl ServerSocket {
         Self::over(socket, server, max_datagram).await
     }
 
-    /// Connects a socket. Datagrams that arrived before may have any sender.
+    /// Connects a socket. Datagrams that arrived earlier may have any sender.
     async fn over(socket: UdpSocket, server: SocketAddr, max_datagram: usize) -> io::Result<Self> {
         socket.connect(server).await?;
         let socket = socket.into_std()?;
@@ -89,8 +88,8 @@ impl ServerSocket {
         self.socket.poll_send_ready(context)
     }
 
-    /// Returns each report that the server is unreachable. Readiness to read or write would not show one before the
-    /// next datagram.
+    /// Returns the next report that the server is unreachable. Readiness to read or write would show a report only with
+    /// the next datagram.
     pub(crate) fn poll_unreachable(&mut self, context: &mut Context<'_>) -> Poll<Unreachable> {
         loop {
             let next = || next_error(Arc::clone(&self.socket));
@@ -108,7 +107,8 @@ impl ServerSocket {
         self.errors = None;
     }
 
-    /// Sends the next datagrams of a flow; pending while the socket is full, and `None` if the flow has none.
+    /// Sends the next datagrams of a flow. Returns `Poll::Pending` while the socket is full, and `None` if the flow has
+    /// no datagrams.
     pub(crate) fn try_send(&self, flow: &mut Flow, now: Instant) -> Option<Poll<Sent>> {
         let max_count = self.state.max_gso_segments();
         SEND_BUFFER.with_borrow_mut(|buffer| {
@@ -134,8 +134,8 @@ impl ServerSocket {
                     return Poll::Ready(Sent { count: batch.count, sending, unreachable: None });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-                // Some paths do not support batches. An ICMP error of an earlier datagram is reported only once; the
-                // single datagram shows any other error again.
+                // Some paths do not support segmentation. An ICMP error about an earlier datagram is reported only
+                // once; sending the single datagram reveals any other error.
                 Err(error) => reported = unreachable(&error),
             }
         }
@@ -154,7 +154,7 @@ impl ServerSocket {
         let mut result = send();
         let unreachable = result.as_ref().err().and_then(unreachable);
         if unreachable.is_some() {
-            // Usually this is an ICMP error of an earlier datagram. It has been reported now, so retry.
+            // This is usually an ICMP error about an earlier datagram. It has been reported now, so sending is retried.
             result = send();
         }
         let sending = match result {
@@ -169,7 +169,7 @@ impl ServerSocket {
         Poll::Ready(Sent { count: 1, sending, unreachable })
     }
 
-    /// Passes received datagrams or an error to `handle`; breaks if there are none.
+    /// Passes received datagrams, or an error, to `handle`. Returns `Break` if there are none.
     pub(crate) fn try_recv(&mut self, mut handle: impl FnMut(FromServer<'_>)) -> ControlFlow<()> {
         let Self { socket, state, server, longest, expected, .. } = self;
         let result = try_receive(socket, state, expected, |received| {
@@ -202,13 +202,13 @@ async fn next_error(socket: Arc<UdpSocket>) -> io::Error {
     let take = || socket.take_error()?.ok_or_else(|| io::ErrorKind::WouldBlock.into());
     match socket.async_io(Interest::ERROR, take).await {
         Ok(error) => error,
-        // The socket itself is broken, which the next send or receive reports.
+        // The socket itself has failed, which the next send or receive call reports.
         Err(_) => pending().await,
     }
 }
 
-/// Returns the datagrams of `sender`, and `None` for each datagram of another sender that arrived before the socket was
-/// connected.
+/// Returns the datagrams of `sender`, and `None` for each datagram of another sender, which arrived before the socket
+/// was connected.
 fn datagrams(received: Received<'_>, sender: SocketAddr) -> impl Iterator<Item = Option<&[u8]>> {
     received.iter().flat_map(move |(from, bytes, stride)| {
         // An empty datagram yields no chunk.
@@ -234,7 +234,7 @@ impl ServerSocket {
     }
 }
 
-/// Binds a non-blocking socket on a free port, for the datagrams from `client` to `server`.
+/// Binds a non-blocking socket on a free port, for datagrams from `client` to `server`.
 pub(super) fn bind_source(
     source: Source,
     client: IpAddr,
@@ -256,7 +256,7 @@ fn bind_to_any(server: SocketAddr) -> io::Result<std::net::UdpSocket> {
     std::net::UdpSocket::bind((any, 0))
 }
 
-/// Binds to an address of the loopback pool, or to any address on systems without it.
+/// Binds to an address of the loopback pool, or to any address on systems without the pool.
 fn bind_to_pool(address: Ipv4Addr) -> io::Result<std::net::UdpSocket> {
     static WARNED: AtomicBool = AtomicBool::new(false);
 
@@ -271,7 +271,7 @@ fn bind_to_pool(address: Ipv4Addr) -> io::Result<std::net::UdpSocket> {
     }
 }
 
-/// Returns why the game server is unreachable, if an error concerns the path or the peer and not the socket.
+/// Returns the reason why the game server is unreachable, or `None` if an error concerns the socket itself.
 pub(super) fn unreachable(error: &io::Error) -> Option<Unreachable> {
     use io::ErrorKind::{
         ConnectionRefused, ConnectionReset, HostUnreachable, NetworkDown, NetworkUnreachable,
@@ -291,8 +291,8 @@ pub(super) fn unreachable(error: &io::Error) -> Option<Unreachable> {
     }
 }
 
-/// Returns true if Linux derives this error from an ICMP message (`icmp_err_convert`, and parameter problems). Only for
-/// errors without their own `ErrorKind`.
+/// Returns true if Linux derives this error from an ICMP message (`icmp_err_convert`, and parameter problems). Checks
+/// only errors without a specific `ErrorKind`.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_icmp(error: &io::Error) -> bool {
     use rustix::io::Errno;
@@ -305,7 +305,7 @@ const fn is_icmp(_: &io::Error) -> bool {
     false
 }
 
-/// Returns true if the socket is still usable after an error. A datagram may have been too long for the path.
+/// Returns true if the socket is still usable after an error. For example, a datagram may have exceeded the path MTU.
 fn is_temporary(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, OutOfMemory};
     unreachable(error).is_some()

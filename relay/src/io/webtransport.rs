@@ -1,7 +1,7 @@
-//! Accepts WebTransport sessions up to a limit, with a deadline for each step of the client.
+//! Accepts WebTransport sessions up to a limit. Each step of a client has a deadline.
 //!
 //! The HTTP/3 settings and the session request follow the drafts of WebTransport over HTTP/3. Browsers and libraries
-//! implement different drafts, which use different names for the same things.
+//! implement different drafts, which have different names for the same settings and tokens.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -37,23 +37,23 @@ use crate::counters::TransportKind;
 use crate::flow::FLOW_PROTOCOL;
 use crate::tls::{QuicCertificate, TlsError, quic_config};
 
-/// Bytes of datagrams that wait in QUIC for congestion control, where they can no longer be dropped for their age.
+/// Maximum bytes of datagrams in QUIC's send buffer, where a flow can no longer drop them for their age.
 const SEND_BUFFER: usize = 32 * 1024;
 
-/// Bytes of datagrams that wait for the task of the flow. QUIC drops the oldest above this limit, and the oldest are
-/// the handshake. The limit exceeds the default system buffer of the socket, which QUIC reads at once.
+/// Maximum bytes of received datagrams that wait for the task of the flow. Beyond it QUIC drops the oldest ones, which
+/// would be the handshake. The limit exceeds the default system buffer of the socket, which QUIC reads at once.
 const RECEIVE_BUFFER: usize = 256 * 1024;
 
-/// Bytes that a client may send on streams, which carry only the request and the close.
+/// Maximum bytes that a client may send on streams, which carry only the request and the close.
 const STREAM_BUFFER: u32 = 32 * 1024;
 
-/// Bidirectional streams: the request. Unidirectional streams: the settings, and three others of HTTP/3.
+/// The maximum number of streams. Bidirectional: the request. Unidirectional: the settings, and three others of HTTP/3.
 const STREAMS_MAX: [u32; 2] = [1, 4];
 
 /// TLS alerts about certificates (RFC 8446 section 6.2), as QUIC error codes (RFC 9001 section 4.8).
 const CERTIFICATE_ALERTS: [u64; 6] = [0x12a, 0x12b, 0x12c, 0x12d, 0x12e, 0x130];
 
-/// Reasons of refusals before a session exists, in addition to those of all transports.
+/// Reasons for refusals before a session exists, in addition to those of all transports.
 const WRONG_CERTIFICATE: &str = "the client does not accept the certificate of WebTransport; its page needs the hash that /transports has now";
 const NO_DATAGRAMS: &str = "the client takes no datagrams by WebTransport";
 const NO_SESSION: &str = "the handshake of WebTransport ended before there was a session";
@@ -62,18 +62,18 @@ const OTHER_PATH: &str = "the client requested WebTransport at another path than
 
 const NO_PLACE: &str = "too many handshakes of WebTransport are under way, of all clients or of this network";
 
-/// Codes of clients that close an HTTP/3 connection on purpose: none, `H3_NO_ERROR`, and `H3_REQUEST_CANCELLED` (RFC
-/// 9114 section 8.1).
+/// The error codes with which clients close an HTTP/3 connection on purpose: none, `H3_NO_ERROR`, and
+/// `H3_REQUEST_CANCELLED` (RFC 9114 section 8.1).
 const LEAVING: [u64; 3] = [0, 0x100, 0x10c];
 
-/// The corresponding QUIC codes before the handshake completes: `NO_ERROR` and `APPLICATION_ERROR` (RFC 9000 section
+/// The corresponding QUIC codes before the handshake is complete: `NO_ERROR` and `APPLICATION_ERROR` (RFC 9000 section
 /// 20.1).
 const LEAVING_EARLY: [u64; 2] = [0, 0xc];
 
-/// How long a refused client has to receive the answer.
+/// Time limit for a refused client to receive the response.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Errors before a session exists.
+/// The reasons why a client gets no session.
 #[derive(Debug, Error)]
 enum HandshakeError {
     #[error("{0}")]
@@ -82,14 +82,14 @@ enum HandshakeError {
     Settings(#[from] SettingsError),
     #[error("the client takes no datagrams")]
     NoDatagrams,
-    // Without the whole error, which may repeat input of the client.
+    // The complete error is omitted, because it may repeat input of the client.
     #[error("no request for a session")]
     Request(#[from] ConnectError),
 }
 
 impl HandshakeError {
-    /// Returns the reason for the operator, if the connection has `ended` like this. None if the client has left on
-    /// purpose, like a page that continues on another transport.
+    /// Returns the reason for the operator, given the error with which the connection has `ended`. `None` if the client
+    /// has left on purpose, for example a page that continues on another transport.
     fn reason(&self, ended: Option<&ConnectionError>) -> Option<&'static str> {
         let ended = if let Self::Connection(error) = self { Some(error) } else { ended };
         match (self, ended) {
@@ -130,7 +130,7 @@ pub(crate) struct WebTransport {
     settings: ConnectionSettings,
     certificate: QuicCertificate,
     local_addr: SocketAddr,
-    /// True if it also receives for other parts.
+    /// True if the socket also receives for other parts.
     is_shared: bool,
 }
 
@@ -165,7 +165,7 @@ struct Requested {
 }
 
 impl WebTransport {
-    /// Receives on a socket, and passes on the datagrams of the other parts on its port.
+    /// Receives on a socket, and passes datagrams for the other parts at its port on to them.
     pub(crate) fn over(
         socket: UdpSocket,
         certificate: QuicCertificate,
@@ -182,8 +182,8 @@ impl WebTransport {
             socket = Arc::new(SharedSocket::new(socket, beside, Arc::clone(app)));
         }
         let mut endpoint = EndpointConfig::default();
-        // Datagrams of other protocols are recognized by their first bits (RFC 9443), which greasing would change (RFC
-        // 9287).
+        // Datagrams of other protocols are recognized by their first bits (RFC 9443), which QUIC-bit greasing would
+        // change (RFC 9287).
         endpoint.grease_quic_bit(!is_shared);
         let config = Some(ServerConfig::clone(&settings.config));
         let endpoint = Endpoint::new_with_abstract_socket(endpoint, config, socket, runtime)?;
@@ -208,7 +208,7 @@ impl WebTransport {
         }
         self.endpoint.set_server_config(None);
         if self.is_shared {
-            // Without its endpoint the socket would stop receiving for the other parts, which still have clients.
+            // The endpoint is kept, because its socket also receives for the other parts, which still have clients.
             std::future::pending().await
         }
     }
@@ -218,7 +218,7 @@ async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Ar
     let handshakes = Handshakes::default();
     while let Some(incoming) = endpoint.accept().await {
         if handshakes.must_validate() && incoming.may_retry() {
-            // Cannot fail: the address is not validated yet.
+            // This cannot fail, because the address is not validated yet.
             let _ = incoming.retry();
             continue;
         }
@@ -226,7 +226,7 @@ async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Ar
         let Some(handshake) = handshakes.begin(proven) else {
             app.counters.handshakes_refused.increment();
             log_refusal(app, incoming.remote_address(), proven.is_some(), NO_PLACE);
-            // The client retries, when there may be a slot.
+            // The client retries; a slot may be free by then.
             incoming.ignore();
             continue;
         };
@@ -244,7 +244,7 @@ async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Ar
 fn transport_config(limits: &Limits) -> TransportConfig {
     let mut config = TransportConfig::default();
     let [requests, others] = STREAMS_MAX;
-    // As many intervals as pings of a WebSocket may remain unanswered.
+    // The number of intervals equals the number of WebSocket pings that may remain unanswered.
     let silence = limits.ping_interval.saturating_mul(3);
     config
         .congestion_controller_factory(Arc::new(QuicCongestionConfig))
@@ -259,7 +259,8 @@ fn transport_config(limits: &Limits) -> TransportConfig {
     config
 }
 
-/// Handles a client up to its session, unless it is refused.
+/// Handles the handshake and the request of a client. Returns its connection and the request, or `None` if the client
+/// was refused.
 async fn open(
     app: &Arc<App>,
     incoming: Incoming,
@@ -270,21 +271,21 @@ async fn open(
     let newcomer =
         Newcomer { address: client, is_proven: incoming.remote_address_validated(), connection: None };
     let connection = within(app, newcomer, async { Ok(incoming.accept_with(config)?.await?) }).await?;
-    // The handshake has validated the address.
+    // The handshake has validated the client's address.
     let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
         app.counters.connections_refused.increment();
         app.log_refusal(client, TransportKind::WebTransport, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTIONS);
         return None;
     };
     let connected = admit(app, connection.remote_address(), permit, TransportKind::WebTransport)?;
-    // From here on it holds a connection slot.
+    // From here on, the client holds a connection slot.
     drop(handshake);
     let newcomer = Newcomer::connected(client, &connection);
     let requested = within(app, newcomer, request(&connection)).await?;
     decide(app, connection, connected, requested).await
 }
 
-/// Awaits a step of the client with the handshake timeout.
+/// Awaits a step of the client, with the handshake timeout.
 async fn within<T>(
     app: &App,
     newcomer: Newcomer<'_>,
@@ -308,7 +309,7 @@ async fn within<T>(
     None
 }
 
-/// Logs a refusal. An address that is not validated may be that of a victim, and is left out.
+/// Logs a refusal. An address that is not validated is omitted, because it may be that of a victim.
 fn log_refusal(app: &App, client: SocketAddr, is_proven: bool, reason: &'static str) {
     if is_proven {
         app.log_refusal(client, TransportKind::WebTransport, reason, reason);
@@ -351,8 +352,8 @@ async fn receive_settings(connection: &Connection) -> Result<(RecvStream, OtherS
     Ok((stream, streams))
 }
 
-/// Decides as for a WebSocket: a client is refused by a close code, because a page sees nothing else. Only a session at
-/// another path is rejected here.
+/// Decides on a request as for a WebSocket. A client is refused by a close code, because a page can read nothing else;
+/// only a session at another path is rejected with an HTTP status.
 async fn decide(
     app: &Arc<App>,
     connection: Connection,
@@ -404,11 +405,11 @@ async fn refuse<T>(connection: Connection, mut streams: Streams, status: StatusC
 const WT_MAX_SESSIONS: Setting = Setting(VarInt::from_u32(0x14e9_cd29));
 /// `SETTINGS_WT_ENABLED` of drafts 15 and 16.
 const WT_ENABLED: Setting = Setting(VarInt::from_u32(0x2c7c_f000));
-/// The longest request in bytes, which is also the library's limit after decoding.
+/// The maximum length of a request in bytes, which is also the library's limit after decoding.
 const LONGEST_REQUEST: u64 = 16 * 1024;
 
-/// The `:protocol` field name as a QPACK literal, without and with Huffman coding (RFC 9204 section 4.5.6). The first
-/// byte is left out, because one of its bits only forbids proxies to compress the field.
+/// The field name `:protocol` as a QPACK literal, without and with Huffman coding (RFC 9204 section 4.5.6). The first
+/// byte is omitted, because one of its bits only forbids proxies to compress the field.
 const NAMES: [(u8, &[u8]); 2] = [(0x27, b"\x02:protocol"), (0x2f, b"\x00\xb9\x5d\x87\x49\xc8\x7a\x3f")];
 const NEVER_COMPRESSED: u8 = 0x10;
 /// `webtransport-h3`, the token since draft 15, in both codings.
@@ -416,7 +417,8 @@ const TOKENS: [&[u8]; 2] = [b"\x0fwebtransport-h3", b"\x8b\xf0\x58\xd3\x60\xea\x
 /// `webtransport`, the earlier token, and the only one that the library supports.
 const OLDER_TOKEN: &[u8] = b"\x0cwebtransport";
 
-/// Returns the relay's settings: WebTransport as announced in every supported draft, with one session per connection.
+/// Returns the relay's settings: support for WebTransport in the form of every supported draft, with one session per
+/// connection.
 pub(super) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.enable_webtransport(1);
@@ -426,8 +428,8 @@ pub(super) fn settings() -> Settings {
     settings
 }
 
-/// Returns true if a client accepts HTTP/3 datagrams (RFC 9297 section 2.1.1). Its other settings do not matter: since
-/// draft 16 a client requests sessions without announcing support.
+/// Returns true if a client accepts HTTP/3 datagrams (RFC 9297 section 2.1.1). Its other settings are irrelevant: since
+/// draft 16, a client requests sessions without announcing support.
 fn takes_datagrams(settings: &Settings) -> bool {
     let one = VarInt::from_u32(1);
     [Setting::ENABLE_DATAGRAM, Setting::ENABLE_DATAGRAM_DEPRECATED]
@@ -435,19 +437,19 @@ fn takes_datagrams(settings: &Settings) -> bool {
         .any(|setting| settings.get(setting) == Some(&one))
 }
 
-/// Reads the settings of a client, if they are on this stream.
+/// Reads the settings of a client from a stream, if it is the control stream.
 ///
 /// Streams of other kinds are kept open: no HTTP/3 stream has to be read before the settings, and QPACK streams must
 /// not be closed (RFC 9204 section 4.2). A stream that ends before its kind is known is ignored (RFC 9114 section 6.2).
 async fn read_settings(mut stream: RecvStream) -> Result<(RecvStream, Settings), SettingsError> {
     let kind = VarInt::read(&mut stream).await.map(StreamUni);
     if kind.as_ref().is_ok_and(|kind| *kind == StreamUni::CONTROL) {
-        // The library reads the stream kind again.
+        // The library expects to read the stream kind again.
         let settings = Settings::read(&mut AsyncReadExt::chain(&b"\0"[..], &mut stream)).await?;
         return Ok((stream, settings));
     }
     if let Ok(kind @ StreamUni::PUSH) = kind {
-        // Only servers may open one (RFC 9114 section 6.2.2).
+        // Only servers may open a push stream (RFC 9114 section 6.2.2).
         return Err(SettingsError::UnexpectedStreamType(kind));
     }
     std::future::pending().await
@@ -546,7 +548,7 @@ mod tests {
             let error = read_all(&whole[..len]).await.unwrap_err();
             assert!(matches!(error, ConnectError::UnexpectedEnd), "{len}: {error}");
         }
-        // Announces a frame of 2^30 bytes, none of which has to arrive.
+        // The header announces a frame of 2^30 bytes, none of which have to arrive.
         let error = read_all(b"\x01\xc0\x00\x00\x00\x40\x00\x00\x00").await.unwrap_err();
         assert!(matches!(error, ConnectError::FrameTooLarge), "{error}");
     }

@@ -1,8 +1,8 @@
-//! The transports that carry a client's datagrams to the relay.
+//! The transports between a client and the relay.
 //!
-//! Flows treat all transports alike: input read from a [`Connection`] goes to
+//! Flows treat all transports alike. Input read from a [`Connection`] is passed to
 //! [`Flow::handle_client`](crate::flow::Flow::handle_client), and the connection writes the output of a [`Flow`]. A TCP
-//! connection also carries facts about its client, and holds a slot among the connections.
+//! connection also carries facts about its client, and holds a connection slot.
 
 mod webrtc;
 mod websocket;
@@ -47,15 +47,15 @@ impl Transport {
     }
 }
 
-/// The connection of one client, and the resources held with it.
+/// The connection of one client, and the resources that it holds.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// The address of the client, which may differ from the peer address of the connection.
+    /// The address of the client, which may differ from the connection's peer address.
     client: SocketAddr,
     transport: Transport,
     /// Input that was read before the flow existed.
     first: Option<FromClient>,
-    /// Datagrams that the transport had dropped by then.
+    /// Number of datagrams that the transport had dropped before the flow existed.
     dropped: u64,
     _open: OpenTransport,
     _tracked: TaskTrackerToken,
@@ -91,7 +91,7 @@ impl Connection {
     }
 
     /// Waits until the client sends the first input for its flow, which the next [`Connection::poll_read`] returns. The
-    /// error is input that ends the connection before.
+    /// error is input that ends the connection before that.
     pub(crate) async fn wait_for_first(&mut self) -> Result<(), FromClient> {
         loop {
             match poll_fn(|context| self.poll_transport(context)).await {
@@ -117,7 +117,7 @@ impl Connection {
         if let Some(first) = self.first.take() {
             return Poll::Ready(first);
         }
-        // The client has a flow only now, which counts the drops.
+        // The drops are reported now, because the client has only just got a flow that counts them.
         if self.dropped > 0 {
             return Poll::Ready(FromClient::Dropped { count: mem::take(&mut self.dropped) });
         }
@@ -155,7 +155,7 @@ impl Connection {
         }
     }
 
-    /// Like `poll_write`, but small output may stay in the buffer of the transport.
+    /// Writes the output of `flow` like `poll_write`, but may leave a small amount in the transport's buffer.
     pub(crate) fn poll_fill(
         &mut self,
         context: &mut Context<'_>,
@@ -180,7 +180,7 @@ impl Connection {
     }
 }
 
-/// An open connection. A WebSocket that takes it over keeps a clone.
+/// An open connection of a client, on any transport. A WebSocket that takes it over keeps a clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Connected {
     peer: SocketAddr,
@@ -213,7 +213,7 @@ impl Connected {
         self.has_proxy_header
     }
 
-    /// Marks the connection of a banned address, which exists only to notify it.
+    /// Marks the connection of a banned address, which is open only to notify the client.
     pub(super) fn banned(self) -> Self {
         Self { is_banned: true, ..self }
     }
@@ -223,8 +223,8 @@ impl Connected {
         self.is_banned
     }
 
-    /// Returns the peer: the client that a trusted proxy names in a PROXY protocol header, or the remote address of the
-    /// TCP connection.
+    /// Returns the client that a trusted proxy names in a PROXY protocol header, or else the remote address of the TCP
+    /// connection.
     pub(crate) const fn peer(&self) -> SocketAddr {
         self.peer
     }

@@ -1,4 +1,4 @@
-//! The data channel of one client: its session, and the link between session and port.
+//! The data channel transport of one client: its session, and the link between the session and the port.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,26 +20,26 @@ use crate::close::CloseReason;
 use crate::flow::{FLOW_REQUEST, Flow, FromClient, ToClient, TransportLimits};
 use crate::webrtc::{ACKNOWLEDGEMENT_TIMEOUT, Session, SessionEvent, close_message};
 
-/// The number of datagrams that may wait for the task of a session. More arrive only while other tasks occupy the
+/// The maximum number of datagrams that wait for the task of a session. More arrive only while other tasks occupy the
 /// processor.
 const INBOX: usize = 256;
 
-/// The longest message that is sent as one datagram (docs/webrtc.md#connecting).
+/// The maximum length of a message that is sent as one datagram (docs/webrtc.md#connecting).
 const UNFRAGMENTED: usize = 1_024;
 
-/// How long a client has to acknowledge a close.
+/// Time limit for a client to acknowledge a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The timer interval of an idle session.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// The minimum distance between two deadlines of a session.
+/// The minimum interval between two deadlines of a session.
 const TICK: Duration = Duration::from_millis(1);
 
 /// Input that the port has queued for a session.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Each with its source.
+    /// The datagrams, each with its source.
     datagrams: VecDeque<(SocketAddr, Bytes)>,
     /// True if the client has sent a connectivity check, which shows that it is alive.
     is_checked: bool,
@@ -57,7 +57,7 @@ impl PartialEq for Inbox {
 }
 
 impl Inbox {
-    /// Queues a datagram; returns false if the queue is full.
+    /// Queues a datagram. Returns false if the queue is full.
     pub(crate) fn push(&self, from: SocketAddr, datagram: &[u8]) -> bool {
         let has_room = {
             let mut waiting = self.lock();
@@ -77,7 +77,7 @@ impl Inbox {
         self.0.1.wake();
     }
 
-    /// Requests the session to end in favor of another one.
+    /// Requests the session to end, because another one replaces it.
     pub(crate) fn evict(&self) {
         self.lock().is_evicted = true;
         self.0.1.wake();
@@ -107,7 +107,7 @@ enum Arrival {
     Eviction,
 }
 
-/// The services that a port provides to a session.
+/// The services that a port provides to its sessions.
 pub(crate) trait Port: Send + Sync {
     /// Sends a datagram to a client.
     fn send(&self, to: SocketAddr, datagram: &[u8]);
@@ -115,8 +115,8 @@ pub(crate) trait Port: Send + Sync {
     /// Reports that the handshake of a client is complete.
     fn prove(&self, client: SocketAddr, inbox: &Inbox);
 
-    /// Moves the session to another port from which the client has sent encrypted data. Returns false if the session
-    /// stays where it is.
+    /// Moves the session to another port, from which the client has sent encrypted data. Returns false if the session
+    /// is not moved.
     fn follow(&self, client: SocketAddr, to: SocketAddr, inbox: &Inbox) -> bool;
 
     /// Reports that the session of a client has ended.
@@ -140,7 +140,7 @@ impl fmt::Debug for WebRtcTransport {
 }
 
 impl WebRtcTransport {
-    /// Longer messages are split by SCTP, which does not retransmit lost fragments.
+    /// SCTP splits longer messages, and does not retransmit lost fragments.
     pub(super) const LIMITS: TransportLimits = TransportLimits {
         max_datagram: None,
         max_unfragmented: Some(UNFRAGMENTED),
@@ -152,7 +152,7 @@ impl WebRtcTransport {
         Self { session, client, inbox, port, timer, catch_up: CatchUp::default() }
     }
 
-    /// Returns the next event of the session, or `None` once it has ended.
+    /// Returns the next event of the session, or `None` once the session has ended.
     pub(crate) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
         loop {
             if let Some(event) = self.session.poll_event() {
@@ -205,7 +205,7 @@ impl WebRtcTransport {
         })
     }
 
-    /// Sends the output of `flow` until SCTP has no room.
+    /// Sends the output of `flow` until SCTP's send buffer is full.
     pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
@@ -221,13 +221,13 @@ impl WebRtcTransport {
         filled
     }
 
-    /// Queues the output of `flow` until SCTP has no room, and turns it into datagrams. Acknowledgements, which are
-    /// read here, make room.
+    /// Queues the output of `flow` until SCTP's send buffer is full, and encodes it as datagrams. Acknowledgements,
+    /// which are read here, free space.
     pub(super) fn poll_fill(&mut self, flow: &mut Flow, now: Instant) -> Poll<Result<(), Broken>> {
         loop {
             let filled = self.fill(flow, now);
             self.session.flush(now);
-            // Sent datagrams have made room.
+            // Sent datagrams have freed space.
             if filled.is_ready() || !self.session.has_room() {
                 return filled;
             }
@@ -251,14 +251,14 @@ impl WebRtcTransport {
                     }
                 }
                 Some(ToClient::Control(text)) => self.session.send_control(&text),
-                // Unnecessary: the connectivity checks of the client show that it is alive.
+                // Pings are not needed: the client's connectivity checks show that it is alive.
                 Some(ToClient::Ping) => {}
                 None => return Poll::Ready(Ok(())),
             }
         }
     }
 
-    /// Closes with a reason, if there is one, and waits briefly for the acknowledgement.
+    /// Closes the session with a reason, unless the client has already left, and waits briefly for the acknowledgement.
     pub(super) async fn close(self, reason: &CloseReason) {
         match reason.kind().code() {
             Some(code) => self.close_with(code, &reason.text()).await,
@@ -266,7 +266,7 @@ impl WebRtcTransport {
         }
     }
 
-    /// Closes with a custom code and text.
+    /// Closes the session with a given code and text.
     pub(crate) async fn close_with(mut self, code: u16, text: &str) {
         self.session.send_control(&close_message(code, text));
         self.session.shut_down(Instant::now());
@@ -279,7 +279,7 @@ impl WebRtcTransport {
                 }
             }
         });
-        // The session ends here even if the client has not answered.
+        // The session ends here even if the client has not acknowledged the close.
         let _ = timeout(CLOSE_TIMEOUT, told).await;
     }
 
@@ -289,16 +289,17 @@ impl WebRtcTransport {
         }
     }
 
-    /// Returns when the session needs attention. A deadline that does not advance must not keep the thread busy.
+    /// Returns the time at which the session must be polled again. A deadline that does not advance must not keep the
+    /// thread busy.
     fn due(&self, now: Instant) -> tokio::time::Instant {
         let due = self.session.poll_timeout().unwrap_or(now + IDLE).max(now + TICK);
         self.catch_up.postponed(due).into()
     }
 
-    /// Returns `Poll::Ready` if a deadline has passed.
+    /// Returns `Poll::Ready` once a deadline has passed.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let at = self.due(Instant::now());
-        // An early timer just fires again. Moving it with each datagram would cost more.
+        // The timer is not moved with each datagram, which would be expensive. If it fires early, it is set again.
         if at < self.timer.deadline() {
             self.timer.as_mut().reset(at);
         }
@@ -342,7 +343,7 @@ mod tests {
         while let Poll::Ready(Arrival::Datagram(..)) = inbox.poll(&context) {
             count += 1;
         }
-        // The loop has consumed the check.
+        // The loop has taken the check.
         assert_eq!(count, INBOX);
         assert!(inbox.poll(&context).is_pending());
         inbox.push(from, &[0]);

@@ -15,22 +15,22 @@ use crate::close::{CloseKind, CloseReason};
 use crate::config::Limits;
 use crate::flow::{FLOW_REQUEST, Flow, FromClient, ToClient};
 
-/// The longest message that is read completely. A message between the datagram limit and this one is rejected with an
-/// orderly close; for a longer one only the frame header is read.
+/// The maximum length in bytes of a message that is read completely. A message between the datagram limit and this
+/// limit is rejected with an orderly close. Of a longer message, only the frame header is read.
 const MESSAGE_MAX: usize = 64 * 1024;
 
-/// The read buffer of each client, which exists even while it is idle. It grows with the messages of the client. The
-/// shared read-ahead below it saves most system calls.
+/// The initial read buffer of each client in bytes, which exists even while the client is idle. It grows with the
+/// client's messages. The shared read-ahead below it saves most system calls.
 const READ_BUFFER: usize = 512;
 
-/// The size at which buffered frames are written.
+/// The number of buffered bytes at which frames are written.
 const WRITE_BUFFER: usize = 16 * 1024;
 
-/// The first close code for applications (RFC 6455 section 7.4.2): pages can close only with these and with 1000.
+/// The first close code for applications (RFC 6455 section 7.4.2). Pages can close only with these codes and with 1000.
 const FIRST_APPLICATION_ID: CloseCode = 3_000;
 
-/// How long a client has to answer a close. Closing immediately with unread input would reset the connection, and the
-/// client could lose the close frame.
+/// Time limit for a client to answer a close. Closing the connection immediately with unread input would reset it, and
+/// the client might lose the close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Limits the buffers of one client.
@@ -41,7 +41,7 @@ pub(crate) fn configure(upgrade: WebSocketUpgrade, limits: &Limits) -> WebSocket
         .max_frame_size(message_max)
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
-        // Messages are added only while no write is blocked, so that one message and its header always fit.
+        // Messages are added only while no write is blocked, so there is always space for a message and its header.
         .max_write_buffer_size(WRITE_BUFFER + 2 * message_max)
 }
 
@@ -76,7 +76,7 @@ impl WebSocketTransport {
 
     /// Answers a close immediately (RFC 6455 section 5.5.1), because a flow that continues drops this connection.
     fn closed(&mut self, context: &mut Context<'_>, code: Option<CloseCode>) -> FromClient {
-        // If the answer does not fit, the connection ends without it.
+        // If the answer cannot be written, the connection ends without it.
         let _ = self.socket.poll_flush_unpin(context);
         if is_by_the_client(code, self.is_through_proxy) { FromClient::Closed } else { FromClient::Vanished }
     }
@@ -104,7 +104,7 @@ impl WebSocketTransport {
         now: Instant,
     ) -> Poll<Result<(), Broken>> {
         loop {
-            // A frame stays in the flow until the socket has room, because only the flow can drop it for its age.
+            // A frame stays in the flow until the socket has space, because only the flow can drop it for its age.
             ready!(self.socket.poll_ready_unpin(context)).map_err(|_| Broken)?;
             let message = match flow.poll_to_client(now) {
                 Some(ToClient::Datagram(datagram)) => {
@@ -120,7 +120,7 @@ impl WebSocketTransport {
         }
     }
 
-    /// Sends the close frame, if the client is still connected, and waits briefly for the answer.
+    /// Sends the close frame, unless the client has already left, and waits briefly for the answer.
     pub(super) async fn close(mut self, reason: &CloseReason) {
         let closing = async {
             match reason.kind().code() {
@@ -134,11 +134,12 @@ impl WebSocketTransport {
     }
 }
 
-/// Returns true if a client ends its flow with this code. Other codes come from proxies that restart, fail or have lost
-/// their connection, and from browsers that could not read a frame: the client treats them as a loss and returns.
+/// Returns true if a close with this code comes from the client and ends its flow. Other codes come from proxies that
+/// restart, fail or lose their connection, and from browsers that could not read a frame. The client treats them as a
+/// loss and returns.
 ///
-/// "Going away" is sent by browsers when a page is closed and by proxies that restart. Without a proxy it means that
-/// the player has left.
+/// Browsers send "going away" when a page is closed, and proxies send it when they restart. Without a proxy it means
+/// that the player has left.
 const fn is_by_the_client(code: Option<CloseCode>, is_through_proxy: bool) -> bool {
     match code {
         None => true,
@@ -174,14 +175,14 @@ async fn send_close(socket: &mut WebSocket, code: u16, reason: &CloseReason) {
             return;
         }
     }
-    // After a partially read message nothing more can be read. Ending the connection now would reset it, and some
-    // systems then discard received data, such as the close frame.
+    // After a partially read message, nothing more can be read. Closing the connection now would reset it, and some
+    // systems then discard data that was already received, such as the close frame.
     if reason.kind() == CloseKind::MessageTooBig {
         pending::<()>().await;
     }
 }
 
-/// The connection is no longer writable; reading returns the reason.
+/// The connection is no longer writable. Reading returns the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Broken;
 
@@ -241,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Connects a WebSocket over `stream`; returns the relay's end, and the messages that the client receives.
+    /// Connects a WebSocket over `stream`. Returns the relay's side, and the messages that the client receives.
     async fn connect(stream: Counted, client: DuplexStream) -> (WebSocket, mpsc::UnboundedReceiver<Bytes>) {
         let (opened, mut sockets) = mpsc::unbounded_channel();
         let upgrade = async move |upgrade: WebSocketUpgrade| {

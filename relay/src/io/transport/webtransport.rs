@@ -1,7 +1,7 @@
 //! The WebTransport session of one client: only datagrams and the close.
 //!
-//! A session is an HTTP/3 request with a stream that stays open (draft-ietf-webtrans-http3). Each QUIC datagram begins
-//! with the ID of that stream divided by four.
+//! A session is an HTTP/3 request whose stream stays open (draft-ietf-webtrans-http3). Each QUIC datagram begins with
+//! the ID of that stream divided by four.
 
 use std::fmt;
 use std::future::Future;
@@ -24,14 +24,14 @@ use super::websocket::Broken;
 use crate::close::CloseReason;
 use crate::flow::{CONTROL_PREFIX, FLOW_REQUEST, Flow, FromClient, ToClient, TransportLimits};
 
-/// The HTTP/3 code for closing without an error.
+/// The HTTP/3 error code for a close without an error.
 const H3_NO_ERROR: u32 = 0x100;
 
-/// The most bytes of capsules that a session reads. Browsers send one capsule, which closes the session. A reader
-/// buffers incomplete capsules.
+/// The maximum bytes of capsules that a session reads. Browsers send a single capsule, which closes the session.
+/// Incomplete capsules are buffered.
 const CAPSULES_MAX: u64 = 16 * 1024;
 
-/// How long a client has to acknowledge a close.
+/// Time limit for a client to acknowledge a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The streams of a session.
@@ -45,11 +45,11 @@ pub(crate) struct Streams {
     pub(crate) others: OtherStreams,
 }
 
-/// Client streams until their kinds are known; those without settings stay here.
+/// The client's streams whose kinds are unknown yet. Streams without settings stay here.
 pub(crate) type OtherStreams =
     FuturesUnordered<Pin<Box<dyn Future<Output = Result<(RecvStream, Settings), SettingsError>> + Send>>>;
 
-/// The result of handing a datagram to QUIC.
+/// The result of passing a datagram to QUIC.
 type Written = Result<(), SendDatagramError>;
 
 /// The session of one client.
@@ -61,17 +61,17 @@ pub(crate) struct WebTransportTransport {
     _settings: (SendStream, RecvStream),
     _others: OtherStreams,
     reading: ReusableBoxFuture<'static, Result<Bytes, ConnectionError>>,
-    /// Datagrams that were read, or counted as dropped.
+    /// Number of datagrams that were read, or counted as dropped.
     accounted: u64,
-    /// Completes with the length of the datagram, as in [`check`].
+    /// Completes with the result and the length of the datagram, as [`check`] expects them.
     writing: ReusableBoxFuture<'static, (Written, Option<usize>)>,
-    /// True if `writing` holds a datagram that QUIC had no room for.
+    /// True if `writing` holds a datagram for which QUIC had no space.
     is_writing: bool,
     /// Completes when the request stream ends the session.
     closing: Pin<Box<dyn Future<Output = FromClient> + Send>>,
     /// True if the client has closed the session; earlier datagrams may still have to be read.
     is_closed: bool,
-    /// True if a ping counts as answered: QUIC itself checks that the peer is alive.
+    /// True if pings need no answer, because QUIC itself checks that the peer is alive.
     is_ping_answered: bool,
 }
 
@@ -118,7 +118,8 @@ impl WebTransportTransport {
         }
         match self.poll_datagram(context) {
             Poll::Ready(read_before) => Poll::Ready(self.received(read_before)),
-            // In some protocols the last datagram announces that the player leaves.
+            // The client's last datagrams are read before the close: in some protocols, the last one announces that the
+            // player leaves.
             Poll::Pending if mem::take(&mut self.is_closed) => Poll::Ready(FromClient::Closed),
             Poll::Pending => self.poll_dropped(context),
         }
@@ -131,8 +132,8 @@ impl WebTransportTransport {
         Poll::Ready(read_before)
     }
 
-    /// Returns the datagrams that QUIC dropped. QUIC does not report them: they arrived, but were neither read nor are
-    /// they queued.
+    /// Returns the number of datagrams that QUIC dropped. QUIC does not report drops: such datagrams have arrived, but
+    /// are neither read nor queued.
     fn poll_dropped(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
         let arrived = self.connection.stats().frame_rx.datagram;
         if let Poll::Ready(read_since) = self.poll_datagram(context) {
@@ -157,7 +158,7 @@ impl WebTransportTransport {
     fn input(&self, datagram: Bytes) -> FromClient {
         let mut payload = datagram;
         if VarInt::decode(&mut payload).ok() != Some(self.session) {
-            // Belongs to no session, or to one that this connection does not have.
+            // The datagram belongs to no session, or to another one than that of this connection.
             return FromClient::ForeignSession;
         }
         match payload.strip_prefix(CONTROL_PREFIX) {
@@ -166,7 +167,7 @@ impl WebTransportTransport {
         }
     }
 
-    /// Hands the output of `flow` to QUIC until it has no room. QUIC writes it by itself.
+    /// Passes the output of `flow` to QUIC until QUIC's send buffer is full. QUIC writes it by itself.
     pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
@@ -190,7 +191,7 @@ impl WebTransportTransport {
                 }
                 None => return Poll::Ready(Ok(())),
             };
-            // Without room in QUIC the datagram waits here; QUIC would drop an older one instead.
+            // If QUIC has no space, the datagram waits here, because QUIC would drop an older one instead.
             if datagram.len() <= self.connection.datagram_send_buffer_space() {
                 check(self.connection.send_datagram(datagram), length, flow)?;
             } else {
@@ -213,7 +214,8 @@ impl WebTransportTransport {
         datagram.freeze()
     }
 
-    /// Closes the session, if the client is still connected, and waits briefly until the client closes the connection.
+    /// Closes the session, unless the client has already left, and waits briefly for the client to close the
+    /// connection.
     pub(super) async fn close(mut self, reason: &CloseReason) {
         if let Some(code) = reason.kind().code() {
             let closing = async {
@@ -237,8 +239,8 @@ async fn write(connection: Connection, datagram: Bytes, length: Option<usize>) -
     (connection.send_datagram_wait(datagram).await, length)
 }
 
-/// Reports the result of writing to the flow. `length` is that of a datagram; control messages have none. A datagram
-/// that the path no longer carries is dropped.
+/// Evaluates the result of sending, and reports it to the flow. `length` is the length of a datagram; `None` for a
+/// control message. A datagram that the path no longer carries is dropped.
 fn check(written: Written, length: Option<usize>, flow: &mut Flow) -> Result<(), Broken> {
     match written {
         Ok(()) => {
@@ -253,8 +255,7 @@ fn check(written: Written, length: Option<usize>, flow: &mut Flow) -> Result<(),
     }
 }
 
-/// Reads the request stream until it ends the session. The loss of a connection is reported by the datagram reader
-/// instead.
+/// Reads the request stream until it ends the session. The loss of a connection is reported by the reader of datagrams.
 async fn read_close(connection: Connection, stream: RecvStream) -> FromClient {
     let mut stream = stream.take(CAPSULES_MAX);
     let mut capsules = Http3CapsuleReader::new(&mut stream);
@@ -263,7 +264,7 @@ async fn read_close(connection: Connection, stream: RecvStream) -> FromClient {
             Ok(Some(Capsule::CloseWebTransportSession { .. }) | None) => break FromClient::Closed,
             Ok(Some(_)) => {}
             Err(_) if connection.close_reason().is_some() => std::future::pending().await,
-            // Ending without a close capsule, or inside one, closes the session nevertheless.
+            // A stream that ends without a close capsule, or inside one, also closes the session.
             Err(CapsuleError::UnexpectedEnd | CapsuleError::Io(_)) => break FromClient::Closed,
             Err(_) => break FromClient::Violation,
         }
@@ -308,7 +309,7 @@ mod tests {
         (client, server)
     }
 
-    /// Connects a client; returns its connection, the streams it keeps open, and its session.
+    /// Connects a client. Returns its connection, the streams that it keeps open, and its session.
     async fn session(
         client: &Endpoint,
         server: &Endpoint,
