@@ -1,11 +1,11 @@
 //! A relay between browsers and game servers.
 //!
-//! A browser cannot send UDP. It opens a WebSocket to the relay instead: every binary message becomes exactly one
-//! datagram to the game server, and every datagram of the server becomes one binary message. If the protocol of a
-//! target is configured, the relay inspects its handshakes and pings, and nothing else.
+//! A browser cannot send UDP. It opens a WebSocket to the relay instead. Every binary message becomes exactly one
+//! datagram to the game server, and every datagram of the server becomes one binary message. The relay inspects only
+//! handshakes and pings, and only for targets with a configured protocol.
 //!
-//! A client chooses its server by a configured [`TargetName`]. The relay never takes an address from a client. Each
-//! client has its own UDP socket, which only its server can answer.
+//! A client selects its server by a configured [`TargetName`]. The relay never accepts an address from a client. Each
+//! client has a separate UDP socket, which receives datagrams only from its server.
 //!
 //! ```
 //! use rakwire_relay::{Config, Relay};
@@ -40,13 +40,13 @@
 //! # }
 //! ```
 //!
-//! The logic of a client is in [`flow`], without IO; `io` contains the sockets.
+//! The logic of a client's flow is in [`flow`], without IO. `io` contains the sockets.
 
 #![forbid(unsafe_code)]
 // These macros panic if stdout or stderr is not writable.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-// Declared first for its counter macro, which the other modules use.
+// Declared first, because the other modules use its macro for counters.
 #[macro_use]
 pub mod flow;
 

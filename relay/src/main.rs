@@ -17,7 +17,7 @@ use clap::error::{ContextKind, ErrorKind};
 use crate::args::{Cli, Task};
 use crate::commands::Failure;
 
-/// The exit code for an invalid configuration, the same as clap's.
+/// The exit code for an invalid configuration, the same as clap's for invalid arguments.
 const MISCONFIGURED: u8 = 2;
 
 fn main() -> ExitCode {
@@ -55,12 +55,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a line to stderr. Failures are ignored.
+/// Prints a line to stderr, and ignores failures.
 fn report(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Prints one line for a usage error, and clap's full output for help.
+/// Prints one line about a usage error, or clap's complete output for help.
 fn reject_arguments(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         error.exit();
@@ -69,7 +69,7 @@ fn reject_arguments(error: &clap::Error) -> ExitCode {
     ExitCode::from(MISCONFIGURED)
 }
 
-/// Returns a one-line description of a usage error, with the probable correction.
+/// Returns a one-line description of a usage error, with a suggested correction.
 fn mistake(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());

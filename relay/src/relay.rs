@@ -35,7 +35,7 @@ use crate::reload::{Prepared, Reloadable, Reloader, SetCookieKeys, prepare};
 use crate::tls::Tls;
 use crate::webrtc::{Fingerprint, WebRtcCounters};
 
-/// How long the end of a shutdown waits for unresponsive connections.
+/// Time limit for unresponsive connections at the end of a shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The interval at which counters are logged.
@@ -61,7 +61,7 @@ pub struct Relay {
     config: Arc<Mutex<Config>>,
 }
 
-/// Discovers announced servers. A reload does not change it.
+/// Discovery of announced servers. A reload does not change it.
 #[derive(Debug)]
 struct Finding {
     watcher: Watcher,
@@ -76,7 +76,7 @@ struct Admin {
     router: Router,
 }
 
-/// Stops a relay immediately, regardless of what it waits for. Clones stop the same relay.
+/// Stops a relay immediately, without waiting for clients. Clones stop the same relay.
 #[derive(Debug, Clone)]
 pub struct Stopper(Arc<App>);
 
@@ -88,12 +88,12 @@ impl Stopper {
 }
 
 impl Relay {
-    /// Checks the configuration as a start or a reload does: reads all referenced files, including those of the
-    /// certificate, and resolves the targets. Does not listen.
+    /// Checks a configuration as a start or a reload does, without listening. Reads all files that it names, including
+    /// those of the certificate, and resolves the targets.
     ///
     /// # Errors
     ///
-    /// If the configuration is invalid; the error describes the necessary change.
+    /// If the configuration is invalid. The error says what to change.
     pub async fn check(config: &Config) -> Result<(), ConfigError> {
         prepare(config, &Targets::default(), None).await.map(drop)
     }
@@ -102,22 +102,22 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// If the configuration is invalid; the error describes the necessary change.
+    /// If the configuration is invalid. The error says what to change.
     pub async fn bind(config: Config) -> Result<Self, ConfigError> {
         Self::bind_on(config, None).await
     }
 
-    /// Like [`Relay::bind`], on a socket that already listens, such as one of a service manager, instead of
-    /// [`Config::listen`].
+    /// Binds like [`Relay::bind`], but listens on an existing socket instead of [`Config::listen`], such as one from a
+    /// service manager.
     ///
-    /// The address of that socket decides what other machines can reach. If they can reach the relay, the configuration
-    /// must say which pages may connect.
+    /// The address of that socket determines which machines can reach the relay. If other machines can, the
+    /// configuration must contain the allowed page origins.
     ///
     /// # Errors
     ///
-    /// If the configuration is invalid; the error describes the necessary change.
+    /// If the configuration is invalid. The error says what to change.
     pub async fn bind_on(config: Config, listener: Option<StdListener>) -> Result<Self, ConfigError> {
-        // Kept to report the differences at a reload.
+        // The written configuration is kept, so that a reload can report the differences.
         let written = config.clone();
         let mut config = config;
         let inherited = match listener {
@@ -131,7 +131,7 @@ impl Relay {
         };
         let Prepared { targets, listen: addresses } = prepare(&config, &Targets::default(), None).await?;
         let names = own_names(&config.listen, &addresses);
-        // The addresses of one name are all loopback addresses wherever this matters.
+        // If there are several addresses of one name, all are loopback addresses wherever this matters.
         if let Some(&address) = addresses.first() {
             config.listen = address.into();
         }
@@ -176,7 +176,7 @@ impl Relay {
         })
     }
 
-    /// Returns the addresses that the relay listens on: several if it listens on a name.
+    /// Returns the addresses that the relay listens on. There are several if it listens on a name.
     #[must_use]
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.local_addrs
@@ -237,7 +237,7 @@ impl Relay {
     }
 
     /// Returns a handle that reloads this relay with the configuration returned by `load`. From then on, `POST /reload`
-    /// on a loopback admin address does the same, with the first handle created.
+    /// on a loopback admin address also reloads it, with the first handle created.
     pub fn reloader(&self, load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static) -> Reloader {
         let reloader = Reloader::new(Reloadable {
             admission: Arc::clone(&self.app.admission),
@@ -257,13 +257,13 @@ impl Relay {
         reloader
     }
 
-    /// Returns an address that other machines can reach, if the relay listens on one.
+    /// Returns a listening address that other machines can reach, or else any listening address.
     fn most_open_addr(&self) -> SocketAddr {
         let open = self.local_addrs.iter().find(|address| !address.ip().to_canonical().is_loopback());
         open.copied().unwrap_or(self.local_addr)
     }
 
-    /// Returns the counters, which remain valid after the relay has ended.
+    /// Returns the counters, which remain valid after the relay has stopped.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.app.counters)
@@ -271,13 +271,13 @@ impl Relay {
 
     /// Serves until `shutdown` completes.
     ///
-    /// The relay then stops accepting clients, and connected ones may continue for [`Config::drain_timeout`]. At its
-    /// end each session is closed with code 1001. The relay waits for unresponsive clients for a few seconds at most.
-    /// [`Relay::stopper`] ends all waiting. Dropping the future closes the sessions too.
+    /// The relay then stops accepting clients. Connected clients may continue for [`Config::drain_timeout`], after
+    /// which each session is closed with code 1001. Unresponsive clients delay the end by a few seconds at most.
+    /// [`Relay::stopper`] ends all waiting. Dropping the future also closes the sessions.
     ///
     /// # Errors
     ///
-    /// Never at present: accepting is retried after errors.
+    /// Never at present: failed accept calls are retried.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let Self {
             listeners,
@@ -296,7 +296,7 @@ impl Relay {
         } = self;
         let stop = app.stop.clone();
         let _stop_on_drop = app.stop.clone().drop_guard();
-        // Aborted on drop.
+        // The tasks are aborted when this is dropped.
         let mut beside = JoinSet::new();
         start_beside(&mut beside, &app, admin);
         start_finding(&mut beside, &app, finding);
@@ -309,7 +309,7 @@ impl Relay {
         if let Some(channels) = data_channels {
             let AnnouncedWebRtc { local_addr, fingerprint } = channels.announced();
             info!(udp = %local_addr, %fingerprint, "listening for data channels");
-            // WebTransport receives for these parts, too.
+            // Otherwise WebTransport receives for these parts.
             if webtransport.is_none() {
                 beside.spawn(run_data_channels(channels, Arc::clone(&app)));
             }
@@ -369,8 +369,8 @@ async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, local_addr))
 }
 
-/// Listens on each of the addresses; if the port is 0, all share the one that is picked. Addresses of a name that this
-/// machine does not have are skipped, unless it has none of them.
+/// Listens on each of the addresses. If the port is 0, all use the port that the first one gets. Addresses of a name
+/// that this machine does not have are skipped, unless it has none of them.
 async fn listen_on_each(
     addresses: &[SocketAddr],
 ) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), ConfigError> {
@@ -400,7 +400,7 @@ async fn listen_on_each(
     Ok((listeners, local_addrs))
 }
 
-/// Returns true for errors about an existing address that this program may not use.
+/// Returns true for errors about an existing address that this program cannot use.
 const fn is_for_the_operator(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
@@ -431,7 +431,7 @@ fn own_names(listen: &ListenAddress, addresses: &[SocketAddr]) -> Vec<String> {
     names
 }
 
-/// Starts the background tasks.
+/// Starts the background tasks of the relay.
 fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) {
     beside.spawn(log_summaries(Arc::clone(&app.counters)));
     beside.spawn(resolve_again(Arc::clone(&app.admission)));
@@ -449,7 +449,7 @@ fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) 
     }
 }
 
-/// Starts to accept commands of the operator.
+/// Starts to accept commands on the admin socket.
 #[cfg(unix)]
 fn start_admin_socket(beside: &mut JoinSet<()>, app: &Arc<App>, socket: Option<AdminSocket>) {
     if let Some(socket) = socket {
@@ -490,7 +490,7 @@ fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Findi
     });
 }
 
-/// Runs the front. If it ends before the relay does, the relay becomes unready.
+/// Runs the front. If it fails while the relay runs, the relay becomes not ready.
 async fn run_front(front: UdpFront<FrontAdmission>, app: Arc<App>) {
     if let Err(error) = front.run(app.stop.clone()).await {
         error!(%error, "the UDP socket of the front failed");
@@ -498,7 +498,7 @@ async fn run_front(front: UdpFront<FrontAdmission>, app: Arc<App>) {
     }
 }
 
-/// Watches the background tasks. One that panics leaves the relay unready.
+/// Watches the background tasks. If a task panics, the relay becomes not ready.
 async fn watch(beside: &mut JoinSet<()>, app: &App) {
     while let Some(ended) = beside.join_next().await {
         if let Err(error) = ended {
@@ -509,7 +509,7 @@ async fn watch(beside: &mut JoinSet<()>, app: &App) {
     std::future::pending().await
 }
 
-/// Ends the relay after `shutdown`, once its clients have left or their time is over.
+/// Stops the relay after `shutdown`, once its clients have left or the drain time is over.
 async fn drain(app: &App, shutdown: impl Future<Output = ()>) {
     tokio::select! {
         () = shutdown => {}
@@ -532,7 +532,7 @@ async fn drain(app: &App, shutdown: impl Future<Output = ()>) {
     app.stop.cancel();
 }
 
-/// Completes some time after `stop`, so that idle HTTP connections cannot keep the relay running.
+/// Completes some time after `stop`, so that idle HTTP connections cannot keep the relay from ending.
 async fn shutdown_timeout(stop: &CancellationToken) {
     stop.cancelled().await;
     tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
@@ -546,7 +546,7 @@ async fn resolve_again(admission: Arc<Admission>) {
     }
 }
 
-/// Logs when the limit of all clients together drops datagrams.
+/// Logs drops by the total rate.
 async fn log_total_rate(app: Arc<App>) {
     let mut log = TotalLog::default();
     loop {
@@ -584,7 +584,7 @@ mod tests {
     use crate::discovery::Announcement;
     use crate::ops::{Health as _, Lines};
 
-    /// `localhost` as the target's name, with a different previous address.
+    /// The target's name is `localhost`, with another address before.
     #[tokio::test]
     async fn target_names_are_resolved_periodically() {
         let mut config = Config::new("127.0.0.1:0".parse().unwrap());

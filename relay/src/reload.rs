@@ -13,7 +13,7 @@ use crate::config::{Changes, Config, ConfigError, ExposedFile, LoadError, Loaded
 use crate::front::{CookieKeys, FrontProtocol};
 use crate::tls::{Tls, TlsError};
 
-/// Replaces the keys of a running front.
+/// Replaces the cookie keys of a running front.
 pub(crate) type SetCookieKeys = Arc<dyn Fn(CookieKeys) + Send + Sync>;
 
 pub(crate) type Load = dyn Fn() -> Result<Loaded, LoadError> + Send + Sync;
@@ -30,12 +30,12 @@ pub(crate) struct Reloadable {
     /// The target behind the running front.
     pub(crate) front: Option<FrontTarget>,
     pub(crate) set_cookie_keys: Option<SetCookieKeys>,
-    /// The address of a listening socket, which a reload cannot change: one that other machines can reach, if there is
+    /// A listening address, which a reload cannot change. If other machines can reach one of the addresses, it is that
     /// one.
     pub(crate) local_addr: SocketAddr,
     /// The addresses of all listening sockets.
     pub(crate) local_addrs: Vec<SocketAddr>,
-    /// The configuration in force. It is locked during a reload, so that reloads do not overlap.
+    /// The current configuration. It is locked during a reload, so that reloads do not overlap.
     pub(crate) current: Arc<Mutex<Config>>,
     pub(crate) load: Arc<Load>,
 }
@@ -47,10 +47,10 @@ pub(crate) struct Prepared {
     pub(crate) listen: Vec<SocketAddr>,
 }
 
-/// Checks everything in a configuration that can be checked before it is used, and resolves its targets.
+/// Checks everything in a configuration that can be checked before it is applied, and resolves its targets.
 ///
 /// Targets that existed `before` keep their addresses if their names cannot be resolved now. A name to listen on is
-/// checked with each of its addresses: those already `listening`, or else those that it resolves to.
+/// checked with the addresses already `listening`, or else with those that it resolves to.
 pub(crate) async fn prepare(
     config: &Config,
     before: &Targets,
@@ -83,19 +83,19 @@ pub(crate) async fn prepare(
     Ok(Prepared { targets, listen })
 }
 
-/// Returns the next keys of the front: those of the file, or random ones if the file was removed. `None` if the current
-/// random keys stay.
+/// Returns the next cookie keys of the front: those of the file, or random ones if the file was removed. Returns `None`
+/// if the current random keys stay in use.
 fn next_cookie_keys(current: &Config, next: &Config) -> Result<Option<CookieKeys>, ConfigError> {
     match next.cookie_keys()? {
         None if current.udp.cookie_keys.is_some() => {
-            // Without random numbers no front would have started.
+            // Without random numbers, no front would have started.
             Ok(CookieKeys::random().ok())
         }
         keys => Ok(keys),
     }
 }
 
-/// Describes the restart that is needed if the target behind the front now has another protocol than the front. The new
+/// Describes the restart that is needed if the target behind the front has changed its protocol. Until then, the new
 /// protocol applies only to clients of pages.
 fn kind_of_front(front: &FrontTarget, next: &Config, changes: &Changes) -> Option<String> {
     let kind = format!("targets.{}.kind", front.name);
@@ -115,11 +115,11 @@ impl Reloader {
     }
 
     /// Reads the configuration and the files that it names, and applies every change that a running relay supports.
-    /// Changes affect clients that connect from now on; existing flows continue unchanged.
+    /// Changes affect clients that connect afterwards; existing flows continue unchanged.
     ///
     /// # Errors
     ///
-    /// If the configuration is invalid; the old one then stays in force as a whole.
+    /// If the configuration is invalid. The current configuration then stays in force as a whole.
     pub async fn reload(&self) -> Result<Changes, LoadError> {
         let relay = &*self.0;
         let mut current = relay.current.lock().await;
@@ -139,7 +139,7 @@ impl Reloader {
         changes.defer(|key| certificate.is_none() && ["tls.certificate", "tls.key"].contains(&key));
         let kind = relay.front.as_ref().and_then(|front| kind_of_front(front, &loaded.config, &changes));
         changes.after_restart.extend(kind);
-        // Nothing fails from here on, so that a configuration applies as a whole.
+        // Nothing can fail from here on, so a configuration is applied as a whole.
         if let Some(certificate) = certificate {
             certificate.apply();
         }
@@ -152,7 +152,7 @@ impl Reloader {
     }
 }
 
-/// The target behind a running front. No reload changes it, nor the protocol of the front.
+/// The target behind a running front. A reload changes neither the target nor the protocol of the front.
 #[derive(Debug, Clone)]
 pub(crate) struct FrontTarget {
     pub(crate) name: TargetName,

@@ -32,11 +32,11 @@ where
     deserializer.deserialize_str(Text(PhantomData))
 }
 
-/// Parses an address and a port. A link-local address may name its interface, as in `[fe80::1%eth0]:8080`, whose index
-/// the system provides.
+/// Parses an address and a port. A link-local address may name its interface, as in `[fe80::1%eth0]:8080`; the system
+/// provides the interface's index.
 ///
 /// # Errors
-/// The error of the standard library for anything else, including an unknown interface.
+/// The standard library's error for any other text, including one with an unknown interface.
 pub fn socket_address(text: &str) -> Result<SocketAddr, AddrParseError> {
     text.parse().or_else(|error| zoned_address(text).ok_or(error))
 }
@@ -44,7 +44,7 @@ pub fn socket_address(text: &str) -> Result<SocketAddr, AddrParseError> {
 fn zoned_address(text: &str) -> Option<SocketAddr> {
     let host = rakwire::split_zoned_host(text)?;
     let (address, _) = host.0.split_once('%')?;
-    // Anything else is a name to the resolver.
+    // The resolver would treat any other text as a host name.
     address.parse::<Ipv6Addr>().ok()?;
     host.to_socket_addrs().ok()?.next()
 }
@@ -97,7 +97,7 @@ pub(crate) mod duration {
     ///
     /// # Errors
     ///
-    /// A sentence with the accepted values.
+    /// A sentence that names the accepted values.
     pub fn parse(text: &str) -> Result<Duration, &'static str> {
         match text.parse() {
             Ok(seconds) => Ok(Duration::from_secs(seconds)),

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A moment on both clocks.
+/// A moment, as shown by two clocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
     /// The monotonic time.
     pub(crate) at: Instant,
-    /// The wall clock time, which other machines share. It jumps when the clock is set.
+    /// The wall clock time, which is comparable between machines. It jumps when the clock is set.
     pub(crate) wall: SystemTime,
 }
 
@@ -17,21 +17,21 @@ impl Now {
         Self { at: Instant::now(), wall: SystemTime::now() }
     }
 
-    /// Returns the seconds since 1970, or zero before that.
+    /// Returns the seconds since 1970, or 0 for a time before 1970.
     pub(crate) fn unix_seconds(self) -> u64 {
         self.wall.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
     }
 }
 
-/// A token bucket, stored as the time at which it is full again (the generic cell rate algorithm). By default it is
-/// full.
+/// A token bucket, stored as the time at which it is full again (the generic cell rate algorithm). The default is a
+/// full bucket.
 ///
-/// Its size is the time that it takes to fill, and the cost of tokens is the time in which they are refilled.
+/// The size of a bucket is the time that it takes to fill. The cost of tokens is the time in which they are refilled.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Bucket(Option<Instant>);
 
 impl Bucket {
-    /// Creates a bucket that is full from `now` on.
+    /// Creates a bucket that becomes full at `now`.
     pub(crate) const fn full(now: Instant) -> Self {
         Self(Some(now))
     }
@@ -41,22 +41,23 @@ impl Bucket {
         self.0.map_or(Duration::ZERO, |full_at| full_at.saturating_duration_since(now))
     }
 
-    /// Returns true if it has tokens of this cost.
+    /// Returns true if the bucket has tokens of this cost.
     pub(crate) fn has(self, now: Instant, cost: Duration, size: Duration) -> bool {
         self.missing(now).saturating_add(cost) <= size
     }
 
-    /// Like `has`, but a full bucket has tokens of any cost: otherwise a low rate would never pass a long datagram.
+    /// Returns true if the bucket has tokens of this cost or is full. Otherwise a low rate would never pass a long
+    /// datagram.
     pub(crate) fn has_or_is_full(self, now: Instant, cost: Duration, size: Duration) -> bool {
         self.missing(now).is_zero() || self.has(now, cost, size)
     }
 
-    /// Takes tokens, even if the bucket does not have them.
+    /// Takes tokens, even if the bucket does not have enough.
     pub(crate) fn spend(&mut self, now: Instant, cost: Duration) {
         self.0 = Some(self.0.map_or(now, |full_at| full_at.max(now)) + cost);
     }
 
-    /// Takes tokens if it has them; returns true if it had.
+    /// Takes tokens if the bucket has enough. Returns false if it does not.
     pub(crate) fn take(&mut self, now: Instant, cost: Duration, size: Duration) -> bool {
         let has_them = self.has(now, cost, size);
         if has_them {
@@ -65,7 +66,7 @@ impl Bucket {
         has_them
     }
 
-    /// Fills the bucket so that no more than `missing` remains to be filled.
+    /// Fills the bucket until it lacks at most `missing`.
     pub(crate) fn fill_to(&mut self, now: Instant, missing: Duration) {
         self.0 = self.0.map(|full_at| full_at.min(now + missing));
     }

@@ -1,8 +1,8 @@
 //! Signed tokens that admit clients, and the keys that sign and verify them.
 //!
-//! A token is a JSON Web Token (RFC 7519, in the compact form of RFC 7515) signed with Ed25519 (`EdDSA`, RFC 8037) or
-//! HMAC-SHA256 (`HS256`), so that any JWT library can create one. The keys of the relay determine the algorithm; the
-//! header of the token has to agree.
+//! A token is a JSON Web Token (RFC 7519, in the compact form of RFC 7515), so any JWT library can create one. It is
+//! signed with Ed25519 (`EdDSA`, RFC 8037) or HMAC-SHA256 (`HS256`). The keys of the relay determine the algorithm, and
+//! the header of the token must agree with it.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -36,27 +36,27 @@ pub struct Claims {
     /// Start of validity, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<u64>,
-    /// The id, of 1 to 128 bytes.
+    /// The id of the token, 1 to 128 bytes.
     pub jti: String,
-    /// The target that the token admits to.
+    /// The name of the target that the token admits to.
     pub target: String,
     /// The address or network of the client; any if absent.
     #[serde(default, deserialize_with = "network", skip_serializing_if = "Option::is_none")]
     pub addr: Option<IpNet>,
-    /// The origin of the page that the token was issued to; any if absent. Data channels do not reveal the origin of a
-    /// page, so they require this claim if the relay has a list of allowed origins.
+    /// The origin of the page for which the token was issued; any if absent. Data channels do not reveal the origin of
+    /// a page. They therefore require this claim if the relay has a list of allowed origins.
     #[serde(default, with = "page", skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }
 
-/// Why claims cannot become a token.
+/// The reason why claims cannot become a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ClaimsError {
-    /// The name is not valid for a target.
+    /// The name is not a valid target name.
     #[error("no target can have this name: give one of 1 to 64 bytes without '='")]
     Target,
-    /// The id is empty or too long.
+    /// The id is empty or longer than 128 bytes.
     #[error("give an id of 1 to 128 bytes")]
     Id,
     /// The expiry is before 1970.
@@ -72,7 +72,7 @@ impl Claims {
     ///
     /// # Errors
     ///
-    /// If the name is not valid for a target, or the expiry is out of range.
+    /// If the name is not a valid target name, or the expiry is out of range.
     pub fn new(target: &str, expires: SystemTime) -> Result<Self, ClaimsError> {
         let target: TargetName = target.parse().map_err(|_| ClaimsError::Target)?;
         let exp = expires.duration_since(UNIX_EPOCH).map_err(|_| ClaimsError::Time)?.as_secs();
@@ -126,36 +126,36 @@ mod page {
     }
 }
 
-/// The maximum length of a token in bytes; longer ones are rejected unread.
+/// The maximum length of a token in bytes. Longer ones are rejected unread.
 const TOKEN_MAX: usize = 2048;
 
-/// The length of generated secrets, and the minimum for others: as many bits as the hash has (RFC 7518 section 3.2).
+/// The length of generated secrets in bytes, and the minimum for others: as long as the hash (RFC 7518 section 3.2).
 const SECRET_LEN: usize = 32;
 const SECRET_PREFIX: &str = "hmac-sha256:";
 const PRIVATE_LABEL: &str = "-----BEGIN PRIVATE KEY-----";
 const PUBLIC_LABEL: &str = "-----BEGIN PUBLIC KEY-----";
 
-/// Why a text is not a valid key.
+/// The reason why a text is not a valid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// It has none of the known forms.
+    /// The text has none of the known forms.
     #[error("this is not a key: make one with 'rakwire-relay keygen'")]
     Form,
-    /// It is PEM, but not an Ed25519 key.
+    /// The text is PEM, but contains no Ed25519 key.
     #[error("this is not an Ed25519 key in PEM: make one with 'rakwire-relay keygen'")]
     Ed25519,
-    /// The secret is not base64url, or too short.
+    /// The secret is not base64url, or is shorter than 32 bytes.
     #[error(
         "the secret must be at least 32 bytes in base64url: make one with 'rakwire-relay keygen --algorithm hmac-sha256'"
     )]
     Secret,
-    /// A private key in place of a public one.
+    /// The text is a private key, where a public key is expected.
     #[error(
         "this is the private key, which belongs to the issuer of tokens: give the relay the public one, FILE.pub"
     )]
     Private,
-    /// A public key in place of a private one.
+    /// The text is a public key, where a private key is expected.
     #[error("this is the public key, which cannot sign: use the private one")]
     Public,
     /// The system has no random numbers.
@@ -163,7 +163,7 @@ pub enum KeyError {
     Random,
 }
 
-/// A key that signs tokens. `Debug` does not show it.
+/// A key that signs tokens. `Debug` does not show the key.
 pub struct SigningKey(Signing);
 
 enum Signing {
@@ -221,7 +221,7 @@ impl SigningKey {
     pub fn to_text(&self) -> String {
         match &self.0 {
             Signing::Ed25519(key) => {
-                // Without the public key, which some PKCS #8 parsers do not accept.
+                // The public key is omitted, because some PKCS #8 parsers do not accept it.
                 let pair = KeypairBytes { secret_key: key.to_bytes(), public_key: None };
                 pair.to_pkcs8_pem(LineEnding::LF).map(|pem| pem.to_string()).unwrap_or_default()
             }
@@ -229,7 +229,7 @@ impl SigningKey {
         }
     }
 
-    /// Returns the public key in PEM; `None` for a secret.
+    /// Returns the public key in PEM, or `None` for a secret.
     #[must_use]
     pub fn public_text(&self) -> Option<String> {
         match &self.0 {
@@ -242,7 +242,7 @@ impl SigningKey {
     ///
     /// # Errors
     ///
-    /// If the id is empty or too long.
+    /// If the id is empty or longer than 128 bytes.
     pub fn sign(&self, claims: &Claims) -> Result<String, ClaimsError> {
         claims.check()?;
         let alg = match &self.0 {
@@ -262,7 +262,7 @@ impl SigningKey {
     }
 }
 
-/// A key that verifies tokens. `Debug` does not show it.
+/// A key that verifies tokens. `Debug` does not show the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VerifyingKey(Verifying);
 
@@ -273,7 +273,7 @@ enum Verifying {
 }
 
 impl VerifyingKey {
-    /// Returns true if the key can also sign tokens, so that it must stay secret.
+    /// Returns true if the key can also sign tokens, and must therefore stay secret.
     pub(crate) const fn is_secret(&self) -> bool {
         matches!(self.0, Verifying::Hmac(_))
     }
@@ -285,7 +285,7 @@ impl fmt::Debug for VerifyingKey {
     }
 }
 
-/// The algorithms of RFC 7518 and RFC 8037 that a token may use. `none` is not among them.
+/// The algorithms of RFC 7518 and RFC 8037 that the relay accepts. `none` is not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Algorithm {
     #[serde(rename = "EdDSA")]
@@ -294,8 +294,8 @@ enum Algorithm {
     Hs256,
 }
 
-/// The header of a token. Unknown fields could change the meaning of the token (RFC 7515 section 4.1), so a token that
-/// has any is refused.
+/// The header of a token. A token with unknown fields is refused, because they could change its meaning (RFC 7515
+/// section 4.1).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -324,11 +324,11 @@ impl VerifyingKey {
             return Err(KeyError::Form);
         }
         let key = ed25519_dalek::VerifyingKey::from_public_key_pem(text).map_err(|_| KeyError::Ed25519)?;
-        // A weak key has signatures that match any message.
+        // A weak public key has signatures that match any message.
         if key.is_weak() { Err(KeyError::Ed25519) } else { Ok(Self(Verifying::Ed25519(key))) }
     }
 
-    /// Returns the claims of a token that this key signed. Their validity at this time and relay is not checked.
+    /// Returns the claims of a token that was signed with this key. The claims themselves are not checked.
     #[must_use]
     pub fn verify(&self, token: &str) -> Option<Claims> {
         if token.len() > TOKEN_MAX {

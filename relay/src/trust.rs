@@ -10,7 +10,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 
-/// Why certificates cannot be verified; the text is one line with the necessary change.
+/// The reason why certificates cannot be verified. The text is one line that says what to change.
 #[derive(Debug, Error)]
 pub(crate) enum TrustError {
     /// A file cannot be read.
@@ -32,15 +32,15 @@ pub(crate) enum TrustError {
         /// The description of the damage.
         reason: String,
     },
-    /// This machine trusts no certificate authority, and therefore no server.
+    /// This machine trusts no certificate authority, so no server can be verified.
     #[error("this machine trusts no certificate authority ({0}): install the package ca-certificates")]
     NoRoots(String),
-    /// The TLS library rejects its configuration.
+    /// The TLS library rejects the settings.
     #[error("cannot set up TLS ({0})")]
     Library(rustls::Error),
 }
 
-/// Builds a client configuration that trusts the authorities in a PEM file, or those of the system.
+/// Creates a client configuration that trusts the authorities in a PEM file, or those of the system.
 pub(crate) fn client_config(ca: Option<&Path>) -> Result<ClientConfig, TrustError> {
     let roots = match ca {
         Some(path) => roots_of(path)?,

@@ -1,8 +1,7 @@
-//! The log: text or JSON on stderr, with a maximum number of lines per second, and client addresses in plain or hashed
-//! form.
+//! The log: text or JSON on stderr, with a maximum rate of lines, and client addresses in plain or hashed form.
 //!
-//! Refused clients have at most one line per minute for each reason and network, and a limited total per day. Dropped
-//! datagrams have at most one line per minute. Refusals thus neither fill the log nor stay invisible.
+//! Refused clients have at most one line per minute for each reason and network, and a limited number of lines per day.
+//! Dropped datagrams have at most one line per minute. Refusals therefore appear in the log without filling it.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -28,22 +27,22 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::config::{LogConfig, LogFormat, parse_levels};
 use crate::time::Bucket;
 
-/// The target of lines about missing lines, which are themselves neither suppressed nor counted.
+/// The target of lines about suppressed lines. They are themselves neither suppressed nor counted.
 const LIMITS: &str = "rakwire_relay::log_limit";
 
-/// The interval at which missing lines are reported.
+/// The interval at which suppressed and lost lines are reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Suppressed lines, in the order of [`Class`].
+/// Numbers of suppressed lines, in the order of [`Class`].
 static SUPPRESSED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// Lines that could not be written, for example to a full disk.
+/// Number of lines that could not be written, for example because the disk is full.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// True if the last line was written.
 static IS_WRITABLE: AtomicBool = AtomicBool::new(true);
 
-/// Why the log cannot be started.
+/// The reason why the log cannot be started.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LogError {
@@ -64,7 +63,7 @@ pub fn start_logging(config: &LogConfig) -> Result<(), LogError> {
     let levels = parse_levels(&config.level).ok_or_else(|| LogError::Level(config.level.clone()))?;
     let per_second = NonZeroU32::new(config.lines_per_second).unwrap_or(NonZeroU32::MIN);
     let filter = levels.and(LineLimit::new(per_second));
-    // An internal error would be printed to the same failing output, by a panic.
+    // An internal error would cause a panic, whose message goes to the same failing output.
     let lines = fmt::layer().with_writer(Output(io::stderr)).log_internal_errors(false);
     let started = match config.format {
         LogFormat::Text => {
@@ -109,7 +108,7 @@ impl<W: Write> Write for Line<W> {
         self.to.flush()
     }
 
-    /// Writes a line, which arrives here as a whole.
+    /// Writes a line, which arrives here in one call.
     fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
         let written = self.to.write_all(line);
         if written.is_err() && self.is_counted {
@@ -120,7 +119,7 @@ impl<W: Write> Write for Line<W> {
     }
 }
 
-/// Classes of lines, limited separately so that many of one class do not hide the other.
+/// Classes of lines with separate limits, so that many lines of one class do not hide the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     /// Errors and warnings.
@@ -165,17 +164,17 @@ impl<S: Subscriber> Filter<S> for LineLimit {
     }
 }
 
-/// Returns how many lines this process has suppressed.
+/// Returns the number of lines that this process has suppressed.
 pub(super) fn suppressed() -> u64 {
     SUPPRESSED.iter().map(|count| count.load(Ordering::Relaxed)).sum()
 }
 
-/// Returns how many lines of this process could not be written.
+/// Returns the number of lines of this process that could not be written.
 pub(super) fn lost() -> u64 {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Logs how many lines were suppressed, and how many could not be written once writing works again.
+/// Periodically logs the number of suppressed lines, and the number of lost lines once writing works again.
 pub(crate) async fn report_missing() {
     let mut reported = (suppressed(), lost());
     loop {
@@ -196,19 +195,19 @@ pub(crate) async fn report_missing() {
     }
 }
 
-/// The format of client addresses in the log.
+/// The form of client addresses in the log.
 #[derive(Clone)]
 pub(crate) enum AddressLog {
     Plain,
     Hashed([u8; 16]),
-    /// Left out: the system provided no random key.
+    /// Addresses are omitted, because the system provided no random key.
     Hidden,
 }
 
 impl AddressLog {
-    /// With `hashed`, an address is logged as a number that stays the same until the relay ends, so that the lines of
-    /// one client can be found. Without the key, which is never shown, the address cannot be found by trying all of
-    /// them.
+    /// Creates the format. With `hashed`, an address is logged as a number that stays the same until the relay ends, so
+    /// that the lines of one client can be found. The address cannot be recovered by trying all addresses without the
+    /// key, which is never shown.
     pub(crate) fn new(hashed: bool) -> Self {
         if !hashed {
             return Self::Plain;
@@ -221,7 +220,7 @@ impl AddressLog {
     pub(crate) fn show_network(&self, network: IpNet) -> String {
         match self {
             Self::Plain => network.to_string(),
-            // The hash of a network could be found by trying all of them.
+            // The hash of a network could be recovered by trying all networks.
             Self::Hashed(_) | Self::Hidden => "hidden".to_owned(),
         }
     }
@@ -236,7 +235,7 @@ impl std::fmt::Debug for AddressLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Plain => "Plain",
-            // Without the key.
+            // The key is omitted.
             Self::Hashed(_) => "Hashed",
             Self::Hidden => "Hidden",
         })
@@ -265,24 +264,24 @@ impl std::fmt::Display for Shown<'_> {
     }
 }
 
-/// The time for which one line represents all refusals of its reason and network.
+/// The interval in which one line represents all refusals with the same reason and network.
 const REFUSAL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The burst of lines over all reasons and networks.
+/// The burst of refusal lines over all reasons and networks.
 const BURST: u32 = 100;
 const EACH: Duration = Duration::from_secs(20);
 
-/// The interval at which each reason may have a line that others cannot use up.
+/// The interval at which each reason gets a reserved line, which other reasons cannot use up.
 const RESERVED: Duration = Duration::from_secs(30 * 60);
 
-/// The number of remembered lines at which expired ones are forgotten.
+/// The number of stored lines that triggers the removal of expired ones.
 const KEPT: usize = 256;
 
-/// The number of reasons named in the line about other refusals.
+/// The maximum number of reasons in the line about other refusals.
 const NAMED_MAX: usize = 5;
 
-/// Limits lines about refused clients: at most one per minute for each reason and network, and a limited total per day,
-/// so that many refusals neither fill the log nor stay invisible.
+/// Limits lines about refused clients: at most one per minute for each reason and network, and a limited number per
+/// day. Many refusals therefore appear in the log without filling it.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalLog(Mutex<Seen>);
 
@@ -292,14 +291,14 @@ struct Seen {
     lines: BTreeMap<(&'static str, IpNet), Instant>,
     /// The time of the last reserved line for each reason.
     reserved: BTreeMap<&'static str, Instant>,
-    /// The shared limit of lines for all reasons.
+    /// The limit of lines that all reasons share.
     lines_of_all: Bucket,
-    /// Refusals without a line since the last report, by reason.
+    /// The number of refusals without a line since the last report, by reason.
     left_out: BTreeMap<&'static str, u64>,
 }
 
 impl RefusalLog {
-    /// Records a refusal, and returns true if it gets a line.
+    /// Records a refusal. Returns true if it is to be logged.
     pub(crate) fn note(&self, now: Instant, reason: &'static str, client: IpAddr) -> bool {
         let mut seen = self.lock();
         let since = |at: &Instant| now.saturating_duration_since(*at);
@@ -317,8 +316,8 @@ impl RefusalLog {
         has_line
     }
 
-    /// Records the refusal of a client with a possibly forged address, and returns true if it gets a line. It uses only
-    /// the reserved lines of the reason, never those shared by all reasons.
+    /// Records the refusal of a client whose address may be forged. Returns true if it is to be logged. It uses only
+    /// the reserved lines of the reason, never those that all reasons share.
     pub(crate) fn note_unproven(&self, now: Instant, reason: &'static str) -> bool {
         let mut seen = self.lock();
         let has_line = seen.takes_reserved(now, reason);
@@ -328,12 +327,12 @@ impl RefusalLog {
         has_line
     }
 
-    /// Returns and resets the refusals without a line, by reason.
+    /// Returns the number of refusals without a line, by reason, and resets it.
     fn take_left_out(&self) -> BTreeMap<&'static str, u64> {
         std::mem::take(&mut self.lock().left_out)
     }
 
-    /// Logs every minute how many refusals had no line.
+    /// Logs the number of refusals without a line every minute.
     pub(crate) async fn report(&self) {
         loop {
             sleep(REFUSAL_INTERVAL).await;
@@ -351,12 +350,12 @@ impl RefusalLog {
 }
 
 impl Seen {
-    /// Takes a line from the limit for this reason; returns true if there is one left.
+    /// Takes a line from the limits for this reason. Returns false if no line is left.
     fn takes_line(&mut self, now: Instant, reason: &'static str) -> bool {
         self.takes_reserved(now, reason) || self.lines_of_all.take(now, EACH, EACH * BURST)
     }
 
-    /// Takes the reserved line of this reason; returns true if it has not been used recently.
+    /// Takes the reserved line of this reason. Returns false if it was used recently.
     fn takes_reserved(&mut self, now: Instant, reason: &'static str) -> bool {
         let last = self.reserved.get(reason);
         let is_free = last.is_none_or(|at| now.saturating_duration_since(*at) >= RESERVED);
@@ -367,7 +366,7 @@ impl Seen {
     }
 }
 
-/// Formats the number of refusals by reason, the most frequent first.
+/// Formats the numbers of refusals by reason, the most frequent reason first.
 fn summary(left_out: &BTreeMap<&'static str, u64>) -> String {
     let mut reasons: Vec<_> = left_out.iter().map(|(reason, clients)| (*clients, *reason)).collect();
     reasons.sort_unstable_by(|one, other| other.cmp(one));
@@ -380,20 +379,20 @@ fn summary(left_out: &BTreeMap<&'static str, u64>) -> String {
     text
 }
 
-/// Returns the network of an address: 24 bits of IPv4, 48 of IPv6.
+/// Returns the network of an address: an IPv4 /24, or an IPv6 /48.
 fn network(address: IpAddr) -> IpNet {
     let address = address.to_canonical();
     let bits = if address.is_ipv4() { 24 } else { 48 };
     IpNet::new(address, bits).map_or_else(|_| address.into(), |network| network.trunc())
 }
 
-/// The interval at which the counts are examined.
+/// The interval at which the number of drops is examined.
 pub(crate) const TOTAL_LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The minimum time between two lines.
+/// The minimum interval between two lines.
 const TOTAL_LINE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Limits lines about datagrams dropped by the rate of all clients together: at most one per minute.
+/// Limits lines about datagrams dropped by the total rate to one per minute.
 #[derive(Debug, Default)]
 pub(crate) struct TotalLog {
     reported: u64,
@@ -401,7 +400,7 @@ pub(crate) struct TotalLog {
 }
 
 impl TotalLog {
-    /// Returns the number of datagrams to report now, given the total dropped since the start.
+    /// Returns the number of drops to report now, given the number of drops since the start.
     pub(crate) fn poll(&mut self, now: Instant, dropped: u64) -> Option<u64> {
         let is_due = self.last.is_none_or(|last| now.saturating_duration_since(last) >= TOTAL_LINE_INTERVAL);
         let more = dropped.saturating_sub(self.reported);
@@ -441,7 +440,7 @@ pub(crate) mod written {
         }
     }
 
-    /// Captures the log lines of this thread while it exists.
+    /// Captures the log lines of the current thread while it exists.
     pub(crate) struct Lines {
         written: Written,
         _log: DefaultGuard,
@@ -459,7 +458,7 @@ pub(crate) mod written {
             self.written.text()
         }
 
-        /// Returns the lines with this text, at least one.
+        /// Returns the lines that contain this text, at least one.
         pub(crate) fn with(&self, text: &str) -> Vec<String> {
             let all = self.written.text();
             let found: Vec<String> =
@@ -621,7 +620,7 @@ mod tests {
             assert_eq!(proven, BURST as usize);
         }
 
-        /// The integration test of a day's log derives its bytes from this number.
+        /// The integration test of a day's log derives its number of bytes from this limit.
         #[test]
         fn a_day_of_floods_for_all_reasons_has_at_most_7_000_lines() {
             const REASONS: usize = 50;

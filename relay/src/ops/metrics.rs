@@ -1,6 +1,6 @@
 //! The counters as Prometheus metrics.
 //!
-//! Nothing is recorded while datagrams pass: the counters are read on request.
+//! Metrics cost nothing while datagrams pass: the counters are read on request.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use crate::flow::{Direction, DropReason, Unreachable};
 use crate::front::{FrontDropReason, FrontSnapshot};
 use crate::webrtc::{WebRtcDropReason, WebRtcSnapshot};
 
-/// Current values that are not counters.
+/// Values that change in both directions, unlike counters.
 #[derive(Debug, Clone)]
 pub(crate) struct Gauges {
     pub(crate) max_clients: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Gauges {
     pub(crate) max_connections: usize,
     pub(crate) is_ready: bool,
     pub(crate) is_draining: bool,
-    /// When the certificate in use expires.
+    /// The expiry of the certificate in use.
     pub(crate) certificate_expires: Option<SystemTime>,
     /// The health of the targets.
     pub(crate) targets: Vec<TargetHealth>,
@@ -38,16 +38,16 @@ pub(crate) struct Gauges {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TargetHealth {
     pub(crate) name: TargetName,
-    /// True if it has answered within three seconds; none if it is not probed.
+    /// True if the target has answered within three seconds; `None` if it is not probed.
     pub(crate) is_up: Option<bool>,
-    /// The latency of its last answer.
+    /// The latency of the target's last answer.
     pub(crate) latency: Option<Duration>,
-    /// The state of each address, if there are several.
+    /// The state of each address of a target with several: true if it is up.
     pub(crate) addresses: Vec<(SocketAddr, bool)>,
 }
 
-/// Formats all metrics in the Prometheus text format. They are registered anew each time, so that removed targets
-/// disappear.
+/// Formats all metrics in the Prometheus text format. All metrics are registered anew on each call, so that those of
+/// removed targets disappear.
 pub(crate) fn render(
     snapshot: &Snapshot,
     front: &FrontSnapshot,

@@ -1,5 +1,5 @@
 //! Operation of a relay: metrics, logs, the service manager, and two separate interfaces. The admin address serves
-//! health and metrics; the admin socket accepts commands that list, end and ban clients.
+//! health and metrics. The admin socket accepts commands that list, end and ban clients.
 
 mod log;
 mod metrics;
@@ -29,13 +29,14 @@ use crate::syntax;
 
 /// The information that the admin address serves.
 pub(crate) trait Health: Send + Sync + 'static {
-    /// Returns why the relay accepts no new clients, if it does not.
+    /// Returns the reason why the relay accepts no new clients, or `None` if it accepts them.
     fn unready(&self) -> Option<&'static str>;
 
     /// Returns all metrics in the Prometheus text format.
     fn metrics(&self) -> String;
 
-    /// Reloads the configuration, if this relay supports it; returns a line about the changes or the error.
+    /// Reloads the configuration, and returns a line about the changes or the error. Returns `None` if this relay does
+    /// not support reloads.
     fn reload(&self) -> Option<Reloading<'_>>;
 }
 
@@ -45,14 +46,14 @@ pub(crate) type Reloading<'a> = Pin<Box<dyn Future<Output = Result<String, Strin
 /// Builds the routes of the admin address.
 pub(crate) fn admin_router(health: Arc<dyn Health>, listen: SocketAddr) -> Router {
     let router = Router::new()
-        // Succeeds while this process answers requests.
+        // This route responds as long as the process answers requests.
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics));
     if !listen.ip().to_canonical().is_loopback() {
         return router.with_state(health);
     }
-    // There is no password, so that only this machine may request a reload.
+    // There is no password, so only this machine may request a reload.
     router.route("/reload", post(reload)).layer(from_fn(only_local_names)).with_state(health)
 }
 
@@ -69,7 +70,7 @@ async fn metrics(State(health): State<Arc<dyn Health>>) -> Response {
 }
 
 async fn reload(State(health): State<Arc<dyn Health>>, headers: HeaderMap) -> Response {
-    // Every browser sends it with a POST, and pages must not use this interface.
+    // Browsers send this header with every POST request, and pages must not use this interface.
     if headers.contains_key(header::ORIGIN) {
         return (StatusCode::FORBIDDEN, "not for pages\n").into_response();
     }
@@ -82,8 +83,8 @@ async fn reload(State(health): State<Arc<dyn Health>>, headers: HeaderMap) -> Re
     }
 }
 
-/// Rejects other host names. Otherwise a page in a browser on this machine could read the responses, by a name of its
-/// own that resolves to loopback.
+/// Rejects requests with other host names. Otherwise a page in a browser on this machine could read the responses, by
+/// means of a name that resolves to the loopback address.
 async fn only_local_names(request: Request, next: Next) -> Response {
     if is_local_name(request.headers()) {
         return next.run(request).await;
@@ -101,24 +102,24 @@ fn is_local_name(headers: &HeaderMap) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// The maximum bytes of a command.
+/// The maximum length of a command in bytes.
 const ORDER_MAX: usize = 1_024;
 
 /// The commands of an operator.
 pub(crate) trait Control: Send + Sync + 'static {
-    /// Returns the clients with a flow, in a network or all.
+    /// Returns the clients with a flow: those in a network, or all.
     fn clients(&self, network: Option<IpNet>) -> ClientList;
 
-    /// Ends a flow, and returns the number of ended flows.
+    /// Ends a flow. Returns the number of ended flows, 0 or 1.
     fn kick_flow(&self, flow: u64) -> usize;
 
-    /// Ends the flows of a network, and returns their number.
+    /// Ends the flows of a network. Returns the number of ended flows.
     fn kick_network(&self, network: IpNet) -> usize;
 
-    /// Bans a network, for a time or until the relay stops, and returns how many flows that ended.
+    /// Bans a network for `duration`, or until the relay stops. Returns the number of flows that the ban has ended.
     fn ban(&self, network: IpNet, duration: Option<Duration>) -> Result<usize, String>;
 
-    /// Lifts a ban; returns false if there is none for this network.
+    /// Lifts a ban. Returns false if there is none for exactly this network.
     fn unban(&self, network: IpNet) -> bool;
 
     /// Returns the bans imposed while the relay runs.
@@ -139,7 +140,7 @@ enum KickOrder {
 struct BanOrder {
     #[serde(deserialize_with = "network")]
     network: IpNet,
-    /// Until the relay stops if absent.
+    /// The duration of the ban; absent for a ban until the relay stops.
     #[serde(default)]
     seconds: Option<u64>,
 }
@@ -227,7 +228,7 @@ fn network<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<IpNet, D
     syntax::network(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }
 
-/// The service manager: inherited sockets, and notifications. Without a service manager all functions do nothing.
+/// The service manager: inherited sockets, and notifications. All functions have no effect without a service manager.
 pub mod systemd {
     use std::io;
     use std::net::TcpListener;
@@ -281,7 +282,7 @@ pub mod systemd {
         Ok(())
     }
 
-    /// Notifies the service manager periodically that the relay still runs, if requested (`WATCHDOG_USEC`).
+    /// Notifies the service manager periodically that the relay is alive, if it requests that (`WATCHDOG_USEC`).
     #[cfg(unix)]
     pub(crate) async fn feed_watchdog() {
         let Some(limit) = sd_notify::watchdog_enabled() else { return std::future::pending().await };

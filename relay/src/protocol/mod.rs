@@ -1,8 +1,8 @@
-//! The relay's inspector of a target's protocol, without IO: which datagrams pass, how they are changed, and which are
-//! answered on behalf of the server.
+//! Inspection of a target's protocol, without IO: which datagrams pass, how they are changed, and which are answered on
+//! behalf of the server.
 //!
-//! Each flow of a target has one [`FlowInspector`]. Every datagram of the client goes through
-//! [`FlowInspector::handle_client`] and every datagram of the server through [`FlowInspector::handle_server`]:
+//! Each flow to a target has one [`FlowInspector`]. Every datagram of the client passes through
+//! [`FlowInspector::handle_client`], and every datagram of the server through [`FlowInspector::handle_server`]:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -37,7 +37,7 @@ pub use verdict::{
     Change, Handshake, LARGEST_PAYLOAD, ProtocolKind, ProtocolKindSyntaxError, Refusal, Verdict,
 };
 
-/// Decides about the datagrams of one flow.
+/// Decides on the datagrams of one flow.
 #[derive(Debug)]
 pub struct FlowInspector(Flow);
 
@@ -49,7 +49,8 @@ enum Flow {
 }
 
 impl FlowInspector {
-    /// Creates the state of a flow without an answer of the server. `pongs` are those of its target.
+    /// Creates the inspector of a flow whose server has not answered yet. `pongs` are shared by all flows to the
+    /// target.
     #[must_use]
     pub fn new(kind: ProtocolKind, handshake: Handshake, pongs: Arc<PongCache>, now: Instant) -> Self {
         Self(match kind {
@@ -59,7 +60,7 @@ impl FlowInspector {
         })
     }
 
-    /// Decides about a datagram of the client.
+    /// Decides on a datagram of the client.
     pub fn handle_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict {
         match &mut self.0 {
             Flow::RakNet(flow) => flow.handle_client(now, datagram),
@@ -68,7 +69,7 @@ impl FlowInspector {
         }
     }
 
-    /// Returns the change to a datagram of the server, which always passes.
+    /// Returns the change to a datagram of the server. Every datagram of the server passes.
     pub fn handle_server(&mut self, now: Instant, datagram: &[u8]) -> Change {
         match &mut self.0 {
             Flow::RakNet(flow) => flow.handle_server(now, datagram),
@@ -80,8 +81,8 @@ impl FlowInspector {
         }
     }
 
-    /// Returns true if a datagram of the client begins a connection. Unknown in the Game Protocol: its handshake words
-    /// look alike.
+    /// Returns true if a datagram of the client begins a connection. Always false for other protocols than RakNet; the
+    /// handshake words of the Game Protocol look alike.
     #[must_use]
     pub fn begins_connection(&self, datagram: &[u8]) -> bool {
         match &self.0 {
@@ -90,7 +91,7 @@ impl FlowInspector {
         }
     }
 
-    /// Returns the datagram that notifies the server of the client's departure, if the server has a connection with it.
+    /// Returns the datagram that notifies the server of the client's departure, or `None` without an open connection.
     #[must_use]
     pub fn disconnect_datagram(&self) -> Option<Vec<u8>> {
         match &self.0 {
@@ -100,15 +101,15 @@ impl FlowInspector {
         }
     }
 
-    /// Sets the longest datagram that the client's transport carries in one piece from now on; `None` is unlimited.
+    /// Sets the maximum length of a datagram that the client's transport carries unfragmented; `None` is unlimited.
     pub const fn set_max_datagram(&mut self, longest: Option<u16>) {
         if let Flow::RakNet(flow) = &mut self.0 {
             flow.set_max_datagram(longest);
         }
     }
 
-    /// Returns true if the server has answered a handshake of this flow. Always true for [`ProtocolKind::Raw`], of
-    /// which nothing is known.
+    /// Returns true if the server has answered a handshake of this flow. Always true for [`ProtocolKind::Raw`], whose
+    /// handshakes are unknown.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         match &self.0 {
@@ -119,10 +120,10 @@ impl FlowInspector {
     }
 }
 
-/// Bytes of a salt, a pepper or a seasoning, as many as of a header.
+/// The length in bytes of a salt, a pepper or a seasoning, the same as that of a packet header.
 const HANDSHAKE_WORD: usize = HEADER;
 
-/// A flow of the Game Protocol. Its handshake consists of datagrams of four bytes without a header.
+/// A flow of the Game Protocol, whose handshake consists of datagrams of four bytes without a header.
 #[derive(Debug)]
 struct GameProtocolFlow {
     budget: Budget,
@@ -158,14 +159,14 @@ impl GameProtocolFlow {
         }
     }
 
-    /// Handles a datagram of the server. Its first answer is the pepper, and the client sends its first packet right
-    /// after its own response to that.
+    /// Handles a datagram of the server. Its first datagram is the pepper. The client sends its first packet
+    /// immediately after its response to the pepper.
     fn handle_server(&mut self, datagram: &[u8]) {
         self.is_open |= datagram.len() >= HANDSHAKE_WORD;
     }
 }
 
-/// Returns why a datagram that is not a salt is dropped. RakNet clients begin with request 1.
+/// Returns the reason for dropping a datagram that is not a salt. RakNet clients begin with request 1.
 fn refusal(datagram: &[u8]) -> Refusal {
     match Offline::read(&mut Reader::new(datagram)) {
         Ok(Offline::Request1 { .. }) => Refusal::OtherProtocol(ProtocolKind::GameProtocol),

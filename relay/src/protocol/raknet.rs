@@ -1,4 +1,4 @@
-//! A flow of RakNet, and the cached pong of a server, which answers pings on its behalf for a short time.
+//! A RakNet flow, and the cache of a server's pong, which answers pings on the server's behalf for a short time.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,22 +16,22 @@ use super::verdict::{Budget, Change, Handshake, ProtocolKind, Refusal, Verdict, 
 /// Set in the first byte of every connection datagram.
 const VALID: u8 = 0x80;
 
-/// More bytes than a datagram with a disconnection notification has.
+/// An upper limit for the length of a datagram with a disconnection notification, in bytes.
 const PARTING_MAX: usize = 32;
 
 /// A flow of RakNet.
 #[derive(Debug)]
 pub(super) struct RakNetFlow {
     payload_max: u16,
-    /// The longest datagram that the client's transport carries, if limited.
+    /// The maximum length of a datagram that the client's transport carries unfragmented; `None` is unlimited.
     max_datagram: Option<u16>,
     budget: Budget,
     pongs: Arc<PongCache>,
-    /// True if the server has accepted a connection, by reply 2.
+    /// True if the server has accepted a connection with reply 2.
     is_open: bool,
     /// The last forwarded ping: its time and its scope.
     pinged: Option<(u64, PingScope)>,
-    /// The number of the client's newest datagram with messages, and its hints.
+    /// The number of the client's newest data datagram, and its flags.
     last_data: Option<(U24, u8)>,
 }
 
@@ -74,13 +74,14 @@ impl RakNetFlow {
                 self.follow(datagram);
                 Verdict::Pass(Change::None)
             }
-            // A salt of the Game Protocol, with which its clients begin; no handshake message of RakNet is this short.
+            // This is a salt of the Game Protocol, with which its clients begin. No handshake message of RakNet is this
+            // short.
             None if datagram.len() == HEADER => Verdict::Drop(Refusal::OtherProtocol(ProtocolKind::RakNet)),
             Some(_) | None => Verdict::Drop(Refusal::NoHandshake),
         }
     }
 
-    /// Tracks the datagram numbers of the client.
+    /// Tracks the datagram numbers of the client's connection.
     fn follow(&mut self, datagram: &[u8]) {
         let Ok(DatagramHeader::Data { number, hints }) = DatagramHeader::read(&mut Reader::new(datagram))
         else {
@@ -93,8 +94,7 @@ impl RakNetFlow {
     }
 
     /// Returns the datagram that notifies the server of the client's departure: an unreliable disconnection
-    /// notification with the client's next datagram number. A secure connection does not accept it, because it is not
-    /// sealed.
+    /// notification with the client's next datagram number. A secure connection rejects it, because it is not sealed.
     pub(super) fn disconnect_datagram(&self) -> Option<Vec<u8>> {
         let (number, hints) = self.last_data.filter(|_| self.is_open)?;
         let mut buffer = [0; PARTING_MAX];
@@ -114,7 +114,7 @@ impl RakNetFlow {
         verdict
     }
 
-    /// Passes a part of a handshake, if the budget allows it or no longer applies.
+    /// Passes a handshake message, if the budget allows it or no longer applies.
     fn pass(&mut self, now: Instant, length: usize, change: Change) -> Verdict {
         let length = if let Change::Cut(length) = change { length } else { length };
         if self.is_open || self.budget.take(now, length) {
@@ -131,14 +131,14 @@ impl RakNetFlow {
         }
         if matches!(message, Offline::Reply2 { .. }) {
             self.is_open = true;
-            // Another connection counts from zero.
+            // A new connection counts datagrams from zero.
             self.last_data = None;
         }
         self.clamp(&message, datagram)
     }
 
-    /// Caches a pong. If its time differs from that of the last ping, it answers an earlier ping, or its server writes
-    /// its own clock.
+    /// Caches a pong. If its time differs from that of the last ping, the pong answers an earlier ping, or the server
+    /// writes its own time into pongs.
     fn learn(&mut self, now: Instant, time: u64, guid: u64, data: &[u8]) {
         let asked = self.pinged.take_if(|(sent, _)| *sent == time);
         let scope = asked.map_or(PingScope::Any, |(_, scope)| scope);
@@ -167,13 +167,13 @@ pub(super) fn is_request_1(datagram: &[u8]) -> bool {
     matches!(offline(datagram), Some(Offline::Request1 { .. }))
 }
 
-/// Parses a datagram as an offline message, if it is one. The first byte already excludes most datagrams.
+/// Parses a datagram as an offline message. The first byte already excludes most datagrams.
 fn offline(datagram: &[u8]) -> Option<Offline<'_>> {
     let is_connected = datagram.first().is_none_or(|first| first & VALID != 0);
     if is_connected { None } else { Offline::read(&mut Reader::new(datagram)).ok() }
 }
 
-/// How long a pong answers pings: 3 s.
+/// The time for which a pong answers pings: 3 s.
 pub const PONG_LIFETIME: Duration = Duration::from_secs(3);
 
 /// Bytes of a pong without its data.
@@ -186,9 +186,9 @@ pub struct Pong {
     pub guid: u64,
     /// The server's description of itself, at most 399 bytes.
     pub data: Vec<u8>,
-    /// When it arrived.
+    /// The arrival time of the pong.
     pub at: Instant,
-    /// The round-trip time, if the ping was the relay's own.
+    /// The round-trip time, if the pong answers a ping of the relay itself.
     pub latency: Option<Duration>,
 }
 
@@ -198,7 +198,7 @@ impl Pong {
     }
 }
 
-/// The last pongs of a target, shared by all its flows.
+/// The last pongs of a target, which all of its flows share.
 #[derive(Debug, Default)]
 pub struct PongCache(Mutex<Pongs>);
 
@@ -206,7 +206,7 @@ pub struct PongCache(Mutex<Pongs>);
 struct Pongs {
     /// The last pong.
     any: Option<Pong>,
-    /// The time of the last pong that answers pings which require a free slot.
+    /// The arrival time of the last pong to a ping that requires a free slot.
     open_at: Option<Instant>,
 }
 
@@ -217,7 +217,7 @@ impl fmt::Debug for Pongs {
 }
 
 impl PongCache {
-    /// Caches a pong. `scope` is that of the ping it answers: a full server answers only [`PingScope::Any`].
+    /// Caches a pong. `scope` is that of the ping that it answers: a full server answers only [`PingScope::Any`].
     pub fn learn(&self, scope: PingScope, pong: Pong) {
         if pong.data.len() > MAX_PONG_DATA {
             return;
@@ -236,13 +236,13 @@ impl PongCache {
         self.lock().any.as_ref().filter(|pong| pong.is_fresh(now)).cloned()
     }
 
-    /// Returns the GUID of the server, if it was ever received.
+    /// Returns the GUID of the server, or `None` before the first pong.
     #[must_use]
     pub fn guid(&self) -> Option<u64> {
         self.lock().any.as_ref().map(|pong| pong.guid)
     }
 
-    /// Returns the response to a ping, if a fresh pong is cached. `time` is the time in the ping.
+    /// Returns the response to a ping, if a recent pong is cached. `time` is the time in the ping.
     #[must_use]
     pub fn answer(&self, now: Instant, scope: PingScope, time: u64) -> Option<Vec<u8>> {
         let pongs = self.lock();
@@ -259,7 +259,7 @@ impl PongCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, Pongs> {
-        // No holder of the lock can leave a pong half written.
+        // The lock cannot be poisoned in the middle of a change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -366,7 +366,7 @@ mod tests {
             assert_eq!(sent, [pass.clone(), pass.clone(), drop.clone(), drop.clone()]);
             let pings = (0..9).filter(|_| flow.handle_client(now, &ping(PingScope::Any, 1)) == pass).count();
             assert_eq!(pings, 3);
-            // A budget is refilled, and an open flow has none.
+            // The budget is refilled by then, and an open flow has none.
             assert_eq!(flow.handle_client(now + Duration::from_secs(8), &request_1(1_492)), pass);
             let _ = flow.handle_server(now, &reply_2());
             assert!((0..99).all(|_| flow.handle_client(now, &request_1(1_492)) == pass));
@@ -438,7 +438,7 @@ mod tests {
                 "the client has sent nothing that the server could follow"
             );
             flow.handle_client(now, &[0x84, 0xFF, 0xFF, 0x00, 0, 0, 8, 0xFE]);
-            // An acknowledgement has no number.
+            // Acknowledgements have no datagram number.
             flow.handle_client(now, &[0xC0, 0, 1, 1, 7, 0, 0]);
             assert_eq!(flow.disconnect_datagram().unwrap(), [0x84, 0, 0, 1, 0, 0, 8, 0x15]);
         }
@@ -451,7 +451,7 @@ mod tests {
             assert_eq!(flow.disconnect_datagram(), None);
         }
 
-        /// Data channels and WebTransport reorder, and a server drops a number that it has already received.
+        /// Data channels and WebTransport reorder datagrams, and a server drops a number that it has already received.
         #[test]
         fn the_disconnect_has_a_fresh_number_after_reordering() {
             let (mut flow, now) = flow(Handshake::default());
@@ -517,7 +517,7 @@ mod tests {
             assert_eq!(cache.answer(now, PingScope::OpenConnections, 5), None);
             cache.learn(PingScope::OpenConnections, pong(now));
             assert!(cache.answer(now, PingScope::OpenConnections, 5).is_some());
-            // The server has become full since: only pings with any scope keep the cache fresh.
+            // The server has become full. Only pings with the scope `Any` refresh the cache.
             let later = now + PONG_LIFETIME;
             cache.learn(PingScope::Any, pong(later));
             assert_eq!(cache.answer(later, PingScope::OpenConnections, 5), None);

@@ -1,11 +1,12 @@
-//! Decisions about datagrams, and the protocols that the relay knows.
+//! Decisions on datagrams, and the protocols that the relay supports.
 //!
-//! The handshakes of a flow are bounded in two ways. Two token buckets, of datagrams and of bytes, limit what a client
-//! may send before its server has answered. The MTU in RakNet's handshake is clamped to what a path carries.
+//! The handshakes of a flow are bounded in two ways. Two token buckets, of datagrams and of bytes, limit the traffic of
+//! a client before its server has answered. The MTU in RakNet's handshake is clamped to the MTU of the path to the
+//! client.
 //!
-//! The length of request 1 names the MTU: the client pads the request, and the length that arrives is what the path
-//! carries. A request that is longer than the path to the client allows is therefore cut, and the server proposes no
-//! more than that. The other three messages of the handshake contain the MTU in a field.
+//! The length of request 1 encodes the MTU: the client pads the request, and the length that arrives is what the path
+//! carries. A request that is longer than the path to the client permits is therefore cut, and the server proposes no
+//! larger MTU. The other three messages of the handshake contain the MTU in a field.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,27 +19,27 @@ use thiserror::Error;
 
 use crate::time::{Bucket, cost};
 
-/// The decision about a datagram of a client.
+/// The decision on a datagram of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes to the server with this change.
+    /// The datagram is forwarded to the server with this change.
     Pass(Change),
-    /// It does not go to the server; this answer goes to the client.
+    /// The datagram is not forwarded; this reply is sent to the client.
     Answer(Vec<u8>),
-    /// It is dropped.
+    /// The datagram is dropped.
     Drop(Refusal),
 }
 
-/// The change to a datagram that passes.
+/// The change to a datagram that is forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// No change.
     None,
-    /// Only this many bytes pass, fewer than it has.
+    /// Only this many bytes are forwarded, fewer than the datagram has.
     Cut(usize),
     /// The MTU at a position, a big-endian `u16`, is replaced.
     Mtu {
-        /// The position of its first byte.
+        /// The offset of the field's first byte.
         at: usize,
         /// The new MTU.
         mtu: u16,
@@ -46,7 +47,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Applies the change to a copy of its datagram, and returns the part that passes.
+    /// Applies the change to a copy of its datagram, and returns the part to forward.
     ///
     /// ```
     /// use rakwire_relay::protocol::Change;
@@ -71,7 +72,7 @@ impl Change {
         }
     }
 
-    /// Returns a copy of the part of the datagram that passes, changed.
+    /// Returns a changed copy of the part of the datagram to forward.
     #[must_use]
     pub(crate) fn copy(self, datagram: &[u8]) -> Vec<u8> {
         let mut copy = datagram.to_vec();
@@ -81,14 +82,14 @@ impl Change {
     }
 }
 
-/// Why a datagram of a client is dropped.
+/// The reason why a datagram of a client is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is not part of a handshake, and the server has not answered one.
+    /// The datagram is not part of a handshake, and the server has not answered one.
     NoHandshake,
     /// The client has exceeded its handshake budget.
     HandshakeBudget,
-    /// It begins a handshake of another protocol than that of the target, given here.
+    /// The datagram begins a handshake of another protocol than that of the target; the field is the target's protocol.
     OtherProtocol(ProtocolKind),
 }
 
@@ -120,7 +121,7 @@ impl ProtocolKind {
     /// All protocols.
     pub const ALL: [Self; 3] = [Self::RakNet, Self::GameProtocol, Self::Raw];
 
-    /// Their names in a configuration, the default first.
+    /// The names of all protocols in a configuration, the default first.
     pub(crate) const NAMES: &[&str] =
         &[Self::Raw.as_str(), Self::RakNet.as_str(), Self::GameProtocol.as_str()];
 
@@ -149,27 +150,28 @@ impl FromStr for ProtocolKind {
     }
 }
 
-/// The text is not the name of a protocol.
+/// The error for a text that is not the name of a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("write raknet, game-protocol or raw")]
 pub struct ProtocolKindSyntaxError;
 
-/// The limits of a flow's handshakes.
+/// The limits for the handshakes of a flow.
 ///
-/// The budgets apply until the server has answered. Each is the amount that may be sent at once, and is refilled evenly
-/// within [`refill`](Self::refill).
+/// The budgets apply until the server has answered. Each is the amount that may be sent in a burst, and is refilled
+/// evenly within [`refill`](Self::refill).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Handshake {
-    /// The longest datagram that the path to the client carries, in bytes without IP and UDP headers. RakNet's first
-    /// requests are cut to it, and every MTU in a handshake is at most 28 more. Default: 1,464, which is RakNet's own
-    /// limit.
+    /// The maximum length in bytes of a datagram that the path to the client carries, without IP and UDP headers.
+    /// RakNet's first requests are cut to it, and every MTU in a handshake is at most 28 more. Default: 1,464, which is
+    /// RakNet's own limit.
     pub payload_max: u16,
-    /// Datagrams that may be sent at once. Default: 64.
+    /// Maximum number of datagrams in a burst. Default: 64.
     pub datagrams: u32,
-    /// Bytes that may be sent at once. Default: 65,536, the requests of three attempts of the original RakNet.
+    /// Maximum bytes in a burst. Default: 65,536, the requests of three connection attempts of the original RakNet.
     pub bytes: u32,
-    /// The time in which an empty budget is refilled. Default: 8 s, a bit more than an attempt of the original RakNet.
+    /// The time within which an empty budget is refilled. Default: 8 s, slightly longer than a connection attempt of
+    /// the original RakNet.
     pub refill: Duration,
 }
 
@@ -179,7 +181,7 @@ impl Default for Handshake {
     }
 }
 
-/// The budget of one flow.
+/// The handshake budget of one flow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     handshake: Handshake,
@@ -192,17 +194,17 @@ impl Budget {
         Self { handshake: *handshake, datagrams: Bucket::full(now), bytes: Bucket::full(now) }
     }
 
-    /// Returns true if nothing of it is used.
+    /// Returns true if no part of the budget is used.
     pub(crate) fn is_full(&self, now: Instant) -> bool {
         [self.datagrams, self.bytes].into_iter().all(|bucket| bucket.missing(now).is_zero())
     }
 
-    /// Returns true if a datagram of `length` bytes may be sent, and charges it.
+    /// Returns true if the budget allows a datagram of `length` bytes, and charges it.
     pub(crate) fn take(&mut self, now: Instant, length: usize) -> bool {
         let Handshake { datagrams, bytes, refill, .. } = self.handshake;
         let of_datagram = cost(1, datagrams as usize, refill);
         let of_bytes = cost(length, bytes as usize, refill);
-        // A budget that refills at once costs nothing, and still has its size.
+        // A budget that refills immediately is never used up, but still has a size.
         let fits = datagrams > 0 && length <= bytes as usize;
         let has_both =
             fits && self.datagrams.has(now, of_datagram, refill) && self.bytes.has(now, of_bytes, refill);
@@ -214,16 +216,15 @@ impl Budget {
     }
 }
 
-/// The longest RakNet datagram in bytes, without IP and UDP headers: 1,464.
+/// The maximum length of a RakNet datagram in bytes, without IP and UDP headers: 1,464.
 pub const LARGEST_PAYLOAD: u16 = MAX_DATAGRAM as u16;
 
-/// Returns the longest RakNet datagram that may follow `header` bytes towards the server: both together are at most
-/// [`LARGEST_PAYLOAD`].
+/// Returns the maximum length of a RakNet datagram after `header` bytes: both together are at most [`LARGEST_PAYLOAD`].
 pub(crate) fn largest_behind(header: usize) -> u16 {
     LARGEST_PAYLOAD.saturating_sub(u16::try_from(header).unwrap_or(u16::MAX))
 }
 
-/// Bytes of the id and the magic, with which all four messages begin.
+/// The length of the id and the magic, with which all four messages begin.
 const HEAD: usize = 1 + MAGIC.len();
 const GUID: usize = 8;
 const SECURITY_FLAG: usize = 1;
@@ -231,7 +232,7 @@ const COOKIE: usize = 4;
 const ADDRESS_V4: usize = 7;
 const ADDRESS_V6: usize = 29;
 
-/// Returns the change to `datagram`, which contains `message`, so that its MTU fits a path for `payload_max` bytes.
+/// Returns the change that clamps the MTU in `datagram`, which encodes `message`, to a path for `payload_max` bytes.
 pub(super) fn clamp(message: &Offline<'_>, datagram: &[u8], payload_max: u16) -> Change {
     let limit = payload_max.min(LARGEST_PAYLOAD).saturating_add(IP_UDP_OVERHEAD).max(MIN_MTU);
     match *message {
@@ -277,7 +278,7 @@ const fn client_security(security: ClientSecurity<'_>) -> usize {
     }
 }
 
-/// Returns the length of the address at a position; as in the original, any version but 4 counts as 6.
+/// Returns the length of the address at an offset. As in the original, any version other than 4 counts as 6.
 fn address_at(datagram: &[u8], at: usize) -> usize {
     if datagram.get(at) == Some(&4) { ADDRESS_V4 } else { ADDRESS_V6 }
 }

@@ -1,5 +1,5 @@
-//! A certificate from an ACME authority, by `rustls-acme`, and its cache. The library does not report when certificates
-//! expire, so the expiry is read from the cached data here.
+//! A certificate from an ACME authority, obtained by `rustls-acme`, and its cache. The library does not report the
+//! expiry of certificates, so it is read from the cached data.
 
 use std::fmt;
 use std::fs;
@@ -64,12 +64,12 @@ impl Acme {
         self.is_ready.load(Ordering::Relaxed)
     }
 
-    /// Returns when the certificate in use expires, once there is one.
+    /// Returns the expiry of the certificate in use, once there is one.
     pub(super) fn expires(&self) -> Option<SystemTime> {
         self.expiry.get().filter(|_| self.is_ready())
     }
 
-    /// Requests a certificate, and renews it before it expires. Failures are retried with growing pauses.
+    /// Requests a certificate, and renews it before it expires. Failed requests are retried with growing pauses.
     pub(super) async fn run(&self) {
         let mut state = self.state.lock().await;
         while let Some(event) = state.next().await {
@@ -88,7 +88,7 @@ impl Acme {
     }
 }
 
-/// Explains an error to the operator. The library formats some of its errors with Rust's `Debug`.
+/// Formats an error for the operator. The library formats some of its errors with `Debug`.
 fn explain(error: &EventError<io::Error, io::Error>) -> String {
     let said = |problem: Option<&Problem>| {
         let detail = problem.and_then(|problem| problem.detail.clone());
@@ -143,7 +143,7 @@ impl Expiry {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the expiry from a PEM chain with its key. Unreadable certificates are not used either.
+    /// Reads the expiry from a PEM chain with its key. Unreadable certificates are ignored, as they are by the library.
     fn read(&self, pem: &[u8]) {
         let chain: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(pem).flatten().collect();
         if let Ok(expires) = expiry(chain.iter().map(AsRef::as_ref)) {
@@ -152,7 +152,7 @@ impl Expiry {
     }
 }
 
-/// The cache of the account and the certificates: a directory or nothing.
+/// The cache of the account and the certificates: a directory, or none.
 struct WatchedCache {
     folder: Option<PathBuf>,
     expiry: Arc<Expiry>,
@@ -163,13 +163,13 @@ impl WatchedCache {
         Self { folder, expiry }
     }
 
-    /// Returns the reader of the directory.
+    /// Returns a reader of the directory.
     fn reader(&self) -> Option<DirCache<&PathBuf>> {
         self.folder.as_ref().map(DirCache::new)
     }
 
-    /// Rewrites a cached file that every user of this machine can read, as created by other programs and older
-    /// versions.
+    /// Restricts a cached file that every user of this machine can read. Other programs and older versions create such
+    /// files.
     async fn keep_private(&self, kind: &str, names: &[String], directory: &str, found: Option<&Vec<u8>>) {
         let path = self.folder.as_ref().map(|folder| folder.join(file_name(kind, names, directory)));
         let Some((path, contents)) = path.filter(|path| private_file::is_exposed(path)).zip(found) else {
@@ -180,7 +180,7 @@ impl WatchedCache {
         }
     }
 
-    /// Writes a file in the format of [`DirCache`], which would make it readable by others.
+    /// Writes a file in the format of [`DirCache`], which itself would make it readable by others.
     async fn store(&self, kind: &str, names: &[String], directory: &str, contents: &[u8]) -> io::Result<()> {
         let Some(folder) = self.folder.clone() else { return Ok(()) };
         let (name, contents) = (file_name(kind, names, directory), contents.to_owned());
@@ -192,7 +192,7 @@ impl WatchedCache {
     }
 }
 
-/// Returns the file name that [`DirCache`] uses.
+/// Returns the name that [`DirCache`] gives to a file.
 fn file_name(kind: &str, names: &[String], directory: &str) -> String {
     let mut digest = Sha256::new();
     for name in names {

@@ -1,5 +1,5 @@
-//! The certificate in use, which can be replaced while connections use it: one from files, which are reloaded when they
-//! change, or a self-signed one; and the possible errors.
+//! The certificate in use, which can be replaced while connections use it. It comes from files, which are reloaded when
+//! they change, or is self-signed.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader};
@@ -38,12 +38,12 @@ impl Certificate {
         Self(RwLock::new(loaded))
     }
 
-    /// Uses this certificate for further connections.
+    /// Uses this certificate for new connections.
     pub(super) fn replace(&self, loaded: Loaded) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = loaded;
     }
 
-    /// Returns the certificate for further connections.
+    /// Returns the certificate for new connections.
     pub(super) fn key(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).key)
     }
@@ -54,13 +54,13 @@ impl Certificate {
 }
 
 impl ResolvesServerCert for Certificate {
-    /// Returns the same certificate for every name: clients that connect by address send none.
+    /// Returns the same certificate for every name, because clients that connect by address send no name.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.key())
     }
 }
 
-/// Returns the earliest expiry of some certificates, or an error if one is malformed.
+/// Returns the earliest expiry in a chain of certificates, or an error if one is malformed.
 pub(super) fn expiry<'c>(chain: impl IntoIterator<Item = &'c [u8]>) -> Result<SystemTime, String> {
     let ends = chain.into_iter().map(|der| {
         let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
@@ -70,11 +70,11 @@ pub(super) fn expiry<'c>(chain: impl IntoIterator<Item = &'c [u8]>) -> Result<Sy
     ends.collect::<Result<Vec<_>, String>>()?.into_iter().min().ok_or_else(|| "there is none".to_owned())
 }
 
-/// The validity of a development certificate, which allows for slow clocks on other machines.
+/// The validity of a development certificate. It begins in the past, for clients with slow clocks.
 const DEVELOPMENT: Validity =
     Validity { before: Duration::from_secs(24 * 60 * 60), after: Duration::from_secs(13 * 24 * 60 * 60) };
 
-/// The validity of a certificate before and after its creation.
+/// The validity of a certificate, as times before and after its creation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Validity {
     pub(super) before: Duration,
@@ -106,7 +106,7 @@ pub(super) fn make(names: &[String], validity: Validity) -> Result<Loaded, TlsEr
     Ok(Loaded { key: Arc::new(key), expires })
 }
 
-/// A problem with a certificate; the text is one line with the necessary change.
+/// A problem with a certificate. The text is one line that says what to change.
 #[derive(Debug, Error)]
 pub(crate) enum TlsError {
     /// A file cannot be read.
@@ -150,7 +150,7 @@ pub(crate) enum TlsError {
     #[cfg(not(feature = "acme"))]
     #[error("this relay was built without ACME: build it with the feature `acme`, or give files")]
     NoAcme,
-    /// The TLS library rejects its configuration.
+    /// The TLS library rejects the settings.
     #[error("cannot set up TLS ({0})")]
     Library(rustls::Error),
 }
@@ -169,7 +169,7 @@ impl TlsError {
         }
     }
 
-    /// Converts this into an error of the configuration.
+    /// Converts this error into an error of the configuration.
     pub(crate) fn of(&self, config: &TlsConfig) -> ConfigError {
         let path = self.path();
         let key = match () {
@@ -186,7 +186,7 @@ impl TlsError {
 /// including the links of certbot and Kubernetes.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A certificate that follows its files.
+/// A certificate that is reloaded when its files change.
 #[derive(Debug)]
 pub(super) struct Watch {
     current: Arc<Certificate>,
@@ -198,14 +198,14 @@ pub(super) struct Watch {
 struct State {
     certificate: PathBuf,
     key: PathBuf,
-    /// The files in use.
+    /// The version of the files in use.
     used: Stamp,
-    /// The files that could not be used, so that each failure is logged once.
+    /// The version of the files that could not be used, so that each failure is logged once.
     failed: Option<Stamp>,
     reported: Option<Stamp>,
 }
 
-/// Identifies a version of the files: for each the modification time, length and inode.
+/// Identifies a version of both files by modification time, length and inode.
 type Stamp = [Option<(SystemTime, u64, u64)>; 2];
 
 impl Watch {
@@ -223,15 +223,15 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads these files now.
+    /// Reads these files.
     pub(super) fn read(&self, certificate: &Path, key: &Path) -> Result<NewCertificate<'_>, TlsError> {
-        // Before the files are read: the next comparison detects a change in between.
+        // The state is recorded before the files are read, so that the next comparison detects a change in between.
         let state = State::new(certificate, key);
         Ok(NewCertificate { watch: self, loaded: read(certificate, key)?, state })
     }
 
     /// Reloads the files if they have changed. An error is returned once, and only if it occurs twice in a row, because
-    /// two files are replaced one after the other.
+    /// the two files are replaced one after the other.
     fn poll(&self) -> Result<(), TlsError> {
         let (certificate, key, used) = {
             let state = self.state();
@@ -278,7 +278,7 @@ impl Watch {
     }
 }
 
-/// A certificate that has been read and is not in use yet.
+/// A certificate that was read and is not in use yet.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct NewCertificate<'a> {
@@ -288,7 +288,7 @@ pub(crate) struct NewCertificate<'a> {
 }
 
 impl NewCertificate<'_> {
-    /// Uses the certificate for new connections, and follows its files from now on.
+    /// Uses the certificate for new connections, and watches its files from then on.
     pub(crate) fn apply(self) {
         let Self { watch, loaded, state } = self;
         info!(certificate = %state.certificate.display(), "certificate read");
@@ -330,13 +330,13 @@ fn read(certificate: &Path, key: &Path) -> Result<Loaded, TlsError> {
     let expires = expiry(chain.iter().map(AsRef::as_ref)).map_err(unusable)?;
     let secret = read_pem::<PrivateKeyDer<'static>>(key)?.into_iter().next();
     let secret = secret.ok_or_else(|| TlsError::NoKey(key.to_owned()))?;
-    // Fails if the key does not belong to the certificate.
+    // This fails if the key does not belong to the certificate.
     let key = CertifiedKey::from_der(chain, secret, &ring::default_provider())
         .map_err(|error| unusable(error.to_string()))?;
     Ok(Loaded { key: Arc::new(key), expires })
 }
 
-/// Reads the sections of one kind from a PEM file; others are skipped.
+/// Reads the sections of one kind from a PEM file. Other sections are skipped.
 fn read_pem<T: PemObject>(path: &Path) -> Result<Vec<T>, TlsError> {
     let unreadable = |source: io::Error| TlsError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;

@@ -1,8 +1,8 @@
-//! TLS on the relay's own listener and as a client, by rustls; and TLS for QUIC, with the relay's certificate or one
-//! that pages pin by its hash.
+//! TLS on the relay's listener and as a client, by rustls. Also TLS for QUIC, with the relay's certificate or one that
+//! pages pin by its hash.
 //!
-//! The certificate comes from files, which are reloaded when they change, from an ACME authority, or is generated at
-//! the start for development. New connections use a new certificate; open ones keep theirs.
+//! The certificate comes from files, which are reloaded when they change, or from an ACME authority, or is generated at
+//! startup for development. New connections use a new certificate; open connections keep theirs.
 
 #[cfg(feature = "acme")]
 mod acme;
@@ -29,16 +29,17 @@ pub(crate) use self::certificate::TlsError;
 use self::certificate::{Certificate, NewCertificate, Validity, Watch};
 use crate::config::TlsConfig;
 
-/// The only protocol offered. HTTP/2 is left out: a WebSocket over it needs an extension that axum lacks.
+/// The only protocol offered. HTTP/2 is omitted, because a WebSocket over it needs an extension that axum does not
+/// support.
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// Offered by a certificate authority that validates a domain (RFC 8737).
+/// The protocol that an ACME authority offers when it validates a domain (RFC 8737).
 const ACME_CHALLENGE: &[u8] = b"acme-tls/1";
 
-/// TLS on the relay's own listener and as a client, by rustls.
+/// TLS on the relay's listener and as a client, by rustls.
 ///
-/// The certificate comes from files, which are reloaded when they change, from an ACME authority, or is generated at
-/// the start for development. New connections use a new certificate; open ones keep theirs.
+/// The certificate comes from files, which are reloaded when they change, or from an ACME authority, or is generated at
+/// startup for development. New connections use a new certificate; open connections keep theirs.
 #[derive(Debug)]
 pub(crate) struct Tls {
     config: Arc<ServerConfig>,
@@ -46,7 +47,7 @@ pub(crate) struct Tls {
     source: Source,
 }
 
-/// The source of certificates while the relay runs.
+/// The source of the certificate.
 #[derive(Debug)]
 enum Source {
     Files(Watch),
@@ -57,7 +58,7 @@ enum Source {
 
 impl Tls {
     /// Reads or creates the certificate, if TLS is configured. An ACME certificate is requested once [`Tls::renew`]
-    /// runs. `names` are those of a development certificate.
+    /// runs. `names` are the names of a development certificate.
     pub(crate) fn new(config: &TlsConfig, names: &[String]) -> Result<Option<Self>, TlsError> {
         if let (Some(certificate), Some(key)) = (&config.certificate, &config.key) {
             let watch = Watch::new(certificate, key)?;
@@ -75,7 +76,7 @@ impl Tls {
         Self::with_acme(config).map(Some)
     }
 
-    /// Reads the files of the certificate, if it comes from files, and otherwise checks that this relay can obtain one.
+    /// Reads the certificate from its files. For other sources, checks that this relay can obtain a certificate.
     pub(crate) fn check(config: &TlsConfig) -> Result<(), TlsError> {
         match (&config.certificate, &config.key) {
             (Some(certificate), Some(key)) => Watch::new(certificate, key).map(drop),
@@ -108,7 +109,8 @@ impl Tls {
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(&resolver));
         config.alpn_protocols = protocols;
-        // Otherwise a returning client needs a full handshake once others have filled the small session cache.
+        // Without tickets, a returning client would need a full handshake once other clients have filled the small
+        // session cache.
         config.ticketer = ring::Ticketer::new().map_err(TlsError::Library)?;
         Ok(Self { config: Arc::new(config), resolver, source })
     }
@@ -123,7 +125,7 @@ impl Tls {
         }
     }
 
-    /// Returns true if clients can connect: obtaining the first ACME certificate takes a while.
+    /// Returns true if clients can connect. It takes a while to obtain the first ACME certificate.
     pub(crate) fn is_ready(&self) -> bool {
         match &self.source {
             Source::Files(_) | Source::SelfSigned(_) => true,
@@ -142,8 +144,8 @@ impl Tls {
         }
     }
 
-    /// Reads the files of the certificate again, or other files, if it comes from files. The old one stays in use until
-    /// the new one is applied.
+    /// Reads a certificate from its files again, or from other files. The current certificate stays in use until the
+    /// new one is applied. Returns `None` for other sources.
     pub(crate) fn read_again(&self, config: &TlsConfig) -> Result<Option<NewCertificate<'_>>, TlsError> {
         match (&self.source, &config.certificate, &config.key) {
             (Source::Files(watch), Some(certificate), Some(key)) => watch.read(certificate, key).map(Some),
@@ -151,7 +153,7 @@ impl Tls {
         }
     }
 
-    /// Keeps the certificate up to date while polled.
+    /// Keeps the certificate up to date for as long as it is polled.
     pub(crate) async fn renew(&self) {
         match &self.source {
             Source::Files(watch) => watch.run().await,
@@ -161,7 +163,7 @@ impl Tls {
         }
     }
 
-    /// Performs the handshake with a client. Returns `None` for a certificate authority, which needs nothing more.
+    /// Performs the handshake with a client. Returns `None` for an ACME authority, which needs only the handshake.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<Option<TlsStream<TcpStream>>> {
         let mut stream = TlsAcceptor::from(Arc::clone(&self.config)).accept(stream).await?;
         if stream.get_ref().1.alpn_protocol() != Some(ACME_CHALLENGE) {
@@ -173,7 +175,7 @@ impl Tls {
     }
 }
 
-/// HTTP/3, which WebTransport is part of.
+/// HTTP/3, the protocol below WebTransport.
 const HTTP_3: &[u8] = b"h3";
 
 /// The source of the QUIC certificate.
@@ -186,7 +188,8 @@ pub(crate) enum QuicCertificate {
 }
 
 impl QuicCertificate {
-    /// Creates the certificate: one that browsers trust, or else a new one for these names.
+    /// Creates the source of the QUIC certificate: the relay's own certificate if browsers trust it, or else a
+    /// generated one for these names.
     pub(crate) fn new(
         authorized: Option<Arc<dyn ResolvesServerCert>>,
         names: &[String],
@@ -197,7 +200,7 @@ impl QuicCertificate {
         }
     }
 
-    /// Returns the SHA-256 hashes that pages must pin; none for a certificate signed by an authority.
+    /// Returns the SHA-256 hashes that pages must pin; empty for a certificate signed by an authority.
     pub(crate) fn hashes(&self) -> Vec<[u8; 32]> {
         match self {
             Self::Authorized(_) => Vec::new(),
@@ -205,7 +208,7 @@ impl QuicCertificate {
         }
     }
 
-    /// Keeps the certificate valid while polled.
+    /// Keeps the certificate valid for as long as it is polled.
     pub(crate) async fn renew(&self) {
         match self {
             Self::Authorized(_) => std::future::pending().await,
@@ -229,14 +232,16 @@ pub(crate) fn quic_config(certificate: &QuicCertificate) -> Result<QuicServerCon
     config.try_into().map_err(|_| TlsError::Library(rustls::Error::General("no cipher for QUIC".to_owned())))
 }
 
-/// Less than the 14 days that browsers accept, because their clocks may be wrong.
+/// The validity is shorter than the 14 days that browsers accept, because their clocks may be wrong.
 const VALIDITY: Validity =
     Validity { before: Duration::from_secs(24 * 60 * 60), after: Duration::from_secs(12 * 24 * 60 * 60) };
 
-/// How long before its expiry a certificate is replaced. A relay that is suspended meanwhile has time to wake up.
+/// The time before its expiry at which a certificate is replaced. It allows for a relay that is suspended in the
+/// meantime.
 const RENEWED_BEFORE: Duration = Duration::from_secs(6 * 24 * 60 * 60);
 
-/// The interval at which the expiry is checked. Short, because the machine may be suspended or its clock may be set.
+/// The interval at which the expiry is checked. It is short, because the machine may be suspended or its clock may be
+/// set.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A certificate that pages pin by its hash instead of trusting an authority. Browsers require ECDSA and a validity of
@@ -271,7 +276,7 @@ impl Pinned {
         }
     }
 
-    /// Creates a new certificate if the current one is about to expire.
+    /// Replaces the certificate if it is about to expire.
     fn renew_at(&self, now: SystemTime) {
         let left = self.certificate.expires().duration_since(now).unwrap_or_default();
         if left > RENEWED_BEFORE {

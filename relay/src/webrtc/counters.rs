@@ -5,33 +5,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::stun::Unanswered;
 
 counted! {
-    /// Why a datagram for the data channels was dropped.
+    /// The reason why a datagram for the data channels was dropped.
     pub enum WebRtcDropReason {
-        /// It is neither a connectivity check nor a DTLS record, or it is damaged.
+        /// The datagram is damaged, or is neither a connectivity check nor a DTLS record.
         Unreadable,
-        /// A check without the fingerprint of the relay.
+        /// A check was created without the relay's fingerprint.
         WrongPassword,
-        /// The reply would be longer than the check, and the source may be forged.
+        /// The reply would be longer than the check, whose source may be forged.
         WouldAmplify,
-        /// The limit of challenges per second was reached, for its site (a /24 of IPv4, a /48 of IPv6) or in total.
+        /// The limit of challenges per second was reached, for the source's site (an IPv4 /24 or an IPv6 /48) or in
+        /// total.
         CheckRation,
-        /// It answers a check that was not sent to its source, or too long ago.
+        /// The datagram answers a check that was not sent to its source, or was sent too long ago.
         UnknownAnswer,
-        /// Its source has no session, and it begins none.
+        /// The source has no session, and the datagram begins none.
         UnknownSource,
-        /// It would begin a session, but its source has not answered a check and may be forged.
+        /// The datagram would begin a session, but its source has not answered a check and may be forged.
         UnvalidatedSource,
-        /// The limit of new sessions per second or of half-open ones was reached, for its network or in total.
+        /// The limit of new sessions per second or of half-open sessions was reached, for the source's network or in
+        /// total.
         SessionRation,
-        /// Its session was the oldest half-open one when a new session needed its slot.
+        /// The datagram's session was the oldest half-open one, and was evicted for a new session.
         HalfOpenFull,
-        /// Its session has not processed earlier datagrams yet.
+        /// The session has not processed earlier datagrams yet.
         SessionBusy,
-        /// Its client has not requested a flow yet.
+        /// The client has not requested a flow yet.
         BeforeRequest,
-        /// It would begin a session while the relay shuts down.
+        /// The datagram would begin a session while the relay shuts down.
         ShuttingDown,
-        /// The system refused to send it.
+        /// The system refused to send the datagram.
         SendRefused,
     }
 }
@@ -59,7 +61,7 @@ pub struct WebRtcCounters {
 }
 
 impl WebRtcCounters {
-    /// Returns the current counts. Each is exact, but they are not read atomically together.
+    /// Returns the current counts. Each count is exact, but they are not read atomically together.
     #[must_use]
     pub fn snapshot(&self) -> WebRtcSnapshot {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -117,7 +119,7 @@ pub struct WebRtcSnapshot {
     pub secured: u64,
     /// Sessions in which the client has requested a flow.
     pub connected: u64,
-    /// Sessions that ended before that.
+    /// Sessions that ended before the client had requested a flow.
     pub failed: u64,
     drops: [u64; WebRtcDropReason::ALL.len()],
 }

@@ -1,9 +1,9 @@
-//! Dispatches datagrams to sessions by their source, and decides which ones begin a session. No state is kept for a
-//! source before it has answered a check of the relay, and only briefly afterwards.
+//! Dispatches datagrams to sessions by their source address, and decides which datagrams begin a session. No state is
+//! kept for a source before it has answered a check of the relay, and only briefly afterwards.
 //!
-//! A NAT may assign another port to a page. Its checks then come from that port. Once the page has answered a check
-//! there, datagrams from that port are offered to its session, too. The session moves to the port once it decrypts one
-//! of them.
+//! A NAT may assign another port to a page, whose checks then come from that port. Once the page has answered a check
+//! there, datagrams from that port are also offered to its session. The session moves to the port once it has decrypted
+//! one of them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -15,31 +15,31 @@ use super::stun::{DatagramKind, Fingerprint, Password, RECEIVE_MAX, Stun, is_cli
 use super::validated::{ChallengeKey, IceSession, Validated};
 use crate::front::{FREE_SHARE, Places, Rates, Rations, site};
 
-/// Challenges per second. A browser may send a few checks before it has answered one.
+/// The maximum number of challenges per second. A browser may send a few checks before it has answered a challenge.
 const CHECKS: Rates = Rates { all: 20_000, network: 2_000 };
 
-/// New sessions per second. Each costs memory, and the time of a signature.
+/// The maximum number of new sessions per second. Each session costs memory, and the time of a signature.
 const SESSIONS: Rates = Rates { all: 500, network: 64 };
 
-/// Half-open sessions: in total, and by site (a /24 of IPv4, a /48 of IPv6). A site also gets at most a quarter of the
-/// free slots.
+/// The maximum number of half-open sessions: in total, and by site (an IPv4 /24 or an IPv6 /48). A site also gets at
+/// most a quarter of the free slots.
 const HALF_OPEN: usize = 1_024;
 const HALF_OPEN_OF_SITE: usize = 128;
 
 /// The outcome of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DatagramEvent<S> {
-    /// Send this answer; no state is kept.
+    /// Send this reply. No state is kept.
     Answer(Vec<u8>),
-    /// Send the check, then the answer. The response to the check validates the source; no state is kept until then.
+    /// Send the check, then the answer. The response to the check validates the source. No state is kept until then.
     Challenge { check: Vec<u8>, answer: Vec<u8> },
-    /// The source has proved that it receives datagrams.
+    /// The source has proved that it receives datagrams sent to it.
     Validated,
-    /// Pass it to these sessions of its source: the established one, and a half-open one.
+    /// Pass the datagram to these sessions of its source: the established session, and a half-open one.
     Sessions([Option<S>; 2]),
     /// Begin a session, and register it with [`Endpoint::open`].
     Begin,
-    /// Dropped and counted.
+    /// The datagram was dropped and counted.
     Dropped,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Endpoint<S> {
     counters: Arc<WebRtcCounters>,
 }
 
-/// The sessions of a source. A reloaded page may reuse the port of its predecessor.
+/// The sessions of one source address. A reloaded page may reuse the port of its predecessor.
 #[derive(Debug)]
 struct Entry<S> {
     /// The established session.
@@ -97,7 +97,8 @@ impl<S> Default for Entry<S> {
 }
 
 impl<S: Clone + PartialEq> Endpoint<S> {
-    /// Returns `None` if the HMAC library rejects the key, which cannot happen with its length.
+    /// Creates an endpoint. Returns `None` if the HMAC library rejects the key, which cannot happen with a key of this
+    /// length.
     pub(crate) fn new(
         fingerprint: &Fingerprint,
         key: &ChallengeKey,
@@ -132,7 +133,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         })
     }
 
-    /// Returns the established session of a source.
+    /// Returns the established session of a source address.
     pub(crate) fn session(&self, of: SocketAddr) -> Option<&S> {
         self.sessions.get(&of)?.proved.as_ref().map(|(session, _)| session)
     }
@@ -151,8 +152,8 @@ impl<S: Clone + PartialEq> Endpoint<S> {
                     self.note_port(from, ice);
                     return Ok(DatagramEvent::Answer(answer));
                 }
-                // Answered immediately: a page whose answer waited for its validation would have to wait for its next
-                // check, too.
+                // The check is answered immediately. If the answer waited for the validation, the page would have to
+                // wait until its next check.
                 let check = check.challenge(&self.validated.transaction(now, from, ice))?;
                 self.counters.answered();
                 self.counters.challenged();
@@ -166,19 +167,19 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         }
     }
 
-    /// Returns true if the page of a check has answered recently, or its session shows that it is alive. A reloaded
-    /// page has different user names.
+    /// Returns true if the page of a check has answered a challenge recently, or has a live session. A reloaded page
+    /// has different user names.
     fn is_validated(&mut self, now: Instant, from: SocketAddr, ice: IceSession) -> bool {
         let proved = self.sessions.get(&from).and_then(|entry| entry.proved.as_ref());
         self.validated.note(now, from, ice) || proved.is_some_and(|(_, own)| *own == Some(ice))
     }
 
-    /// Records the location of a session's page. If its session is at another port of this address, it may follow.
+    /// Records the location of a page. If its session is at another port of the same address, the session may follow.
     fn note_port(&mut self, from: SocketAddr, ice: IceSession) {
         if self.sessions.contains_key(&from) {
             return;
         }
-        // Limits and bans apply by address.
+        // Limits and bans apply by address, so a session never moves to another one.
         let Some(place) = self.places.get_mut(&ice).filter(|place| place.at.ip() == from.ip()) else {
             return;
         };
@@ -197,7 +198,8 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         self.session(self.places.get(self.others.get(&page)?)?.at)
     }
 
-    /// Moves a session to another port from which it has decrypted a datagram. Returns false if it stays where it is.
+    /// Moves a session to another port from which it has decrypted a datagram. Returns false if the session is not
+    /// moved.
     pub(crate) fn follow(&mut self, from: SocketAddr, to: SocketAddr, session: &S) -> bool {
         self.try_follow(from, to, session).is_some()
     }
@@ -224,7 +226,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         }
         let is_hello = is_client_hello(datagram);
         match self.sessions.get(&from) {
-            // The hello of a page that reuses the port of an earlier one, or of a forger.
+            // The hello comes from a page that reuses the port of an earlier one, or from a forger.
             Some(Entry { half_open: None, .. }) if is_hello => {}
             Some(Entry { proved, half_open }) => {
                 let proved = proved.as_ref().map(|(session, _)| session.clone());
@@ -250,7 +252,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         Ok(DatagramEvent::Begin)
     }
 
-    /// Registers a new session. Returns the one that makes room for it.
+    /// Registers a new session. Returns the session that was evicted for it, if any.
     pub(crate) fn open(&mut self, from: SocketAddr, session: S) -> Option<S> {
         let evicted = (self.half_open.len() >= HALF_OPEN).then(|| self.evict()).flatten();
         let number = self.next_number;
@@ -262,7 +264,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         evicted
     }
 
-    /// Marks the handshake of a session as complete. Returns the earlier session of its client.
+    /// Marks the handshake of a session as complete. Returns the earlier session of its source address.
     pub(crate) fn prove(&mut self, from: SocketAddr, session: &S) -> Option<S> {
         let entry = self.sessions.get_mut(&from)?;
         let proved = entry.half_open.take_if(|half_open| half_open.session == *session)?;
@@ -272,13 +274,13 @@ impl<S: Clone + PartialEq> Endpoint<S> {
             self.forget_place(from, ice);
         }
         if let Some(ice) = proved.ice {
-            // A page that copies the user names of another one does not take its place.
+            // A page that copies the user names of another page does not take its place.
             self.places.entry(ice).or_insert(Place { at: from, other: None });
         }
         former.map(|(session, _)| session)
     }
 
-    /// Removes an ended session.
+    /// Removes a session that has ended.
     pub(crate) fn close(&mut self, from: SocketAddr, session: &S) {
         let Some(entry) = self.sessions.get_mut(&from) else { return };
         let proved = entry.proved.take_if(|(proved, _)| proved == session);
@@ -294,7 +296,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         }
     }
 
-    /// Removes the location of an ended session.
+    /// Removes the location of a session that has ended.
     fn forget_place(&mut self, at: SocketAddr, ice: IceSession) {
         if self.places.get(&ice).is_some_and(|place| place.at == at) {
             let place = self.places.remove(&ice);
@@ -302,7 +304,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         }
     }
 
-    /// Removes the oldest half-open session.
+    /// Removes the oldest half-open session, and returns it.
     fn evict(&mut self) -> Option<S> {
         let (&number, &from) = self.half_open.first_key_value()?;
         let evicted = self.sessions.get_mut(&from)?.half_open.take()?.session;
@@ -341,12 +343,12 @@ mod tests {
         [&[22, 0xfe, 0xfd][..], &[0; 8], &[0, 40], &[1], &[0; 39]].concat()
     }
 
-    /// Returns a check of a page that knows the fingerprint.
+    /// Returns a check of a page that knows the relay's fingerprint.
     fn page_check(name: &str) -> Vec<u8> {
         check(&Password::new(&fingerprint(7)).unwrap(), &username(name), 16)
     }
 
-    /// Returns true if no state is left for any source.
+    /// Returns true if no state is kept for any source.
     fn keeps_nothing(endpoint: &Endpoint<u32>) -> bool {
         let Endpoint { sessions, places, others, validated, half_open, half_open_of, .. } = endpoint;
         sessions.is_empty()
@@ -357,8 +359,8 @@ mod tests {
             && half_open_of.taken() == 0
     }
 
-    /// Returns the challenge sent in response to a check, asserting that challenge and answer are at most twice as
-    /// long.
+    /// Returns the challenge sent in response to a check. Asserts that challenge and answer are at most twice as long
+    /// as the check.
     fn challenge(
         endpoint: &mut Endpoint<u32>,
         now: Instant,
@@ -371,7 +373,7 @@ mod tests {
         Some(check)
     }
 
-    /// Performs the steps of a page before its client hello: sends a check, and answers the relay's check.
+    /// Performs the steps of a page before its client hello: it sends a check, and answers the relay's challenge.
     fn validate(endpoint: &mut Endpoint<u32>, now: Instant, from: SocketAddr, name: &str) {
         let check = page_check(name);
         let challenge = challenge(endpoint, now, from, &check).expect("a challenge");
@@ -422,7 +424,7 @@ mod tests {
         assert_eq!(counters.snapshot().drops(WebRtcDropReason::UnvalidatedSource), 1);
         assert_eq!(endpoint.handle(now, from, &page_answer(&check)), DatagramEvent::Validated);
         assert_eq!(endpoint.handle(now, from, &client_hello()), DatagramEvent::Begin);
-        // The same answer as before.
+        // The answer is the same as before.
         assert_eq!(endpoint.handle(now, from, &first), DatagramEvent::Answer(answer));
     }
 
@@ -447,7 +449,7 @@ mod tests {
     fn a_duplicate_user_name_takes_over_no_session() {
         let (mut endpoint, _, now) = endpoint();
         let [first, second, port] = [1, 2, 3].map(|port| source(1, port));
-        // Equal hashes appear as equal user names.
+        // A collision of hashes looks like equal user names.
         for (from, session) in [(first, 7), (second, 8)] {
             validate(&mut endpoint, now, from, "7");
             assert_eq!(endpoint.handle(now, from, &client_hello()), DatagramEvent::Begin);
@@ -461,8 +463,8 @@ mod tests {
                 DatagramEvent::Sessions([Some(session), None])
             );
         }
-        // Datagrams of the second page from another port are offered to the session of the first, which cannot decrypt
-        // them.
+        // Datagrams of the second page from another port are offered to the session of the first page, which cannot
+        // decrypt them.
         validate(&mut endpoint, now, port, "7");
         assert_eq!(endpoint.handle(now, port, &encrypted), DatagramEvent::Sessions([Some(7), None]));
         assert!(!endpoint.follow(second, port, &8));
@@ -533,10 +535,10 @@ mod tests {
         connect(&mut endpoint, now, from, 1);
         endpoint.prove(from, &1);
         let now = now + Duration::from_secs(60);
-        // The hello of a forger begins nothing.
+        // A forger's hello begins no session.
         assert_eq!(endpoint.handle(now, from, &hello), DatagramEvent::Dropped);
         assert_eq!(counters.snapshot().drops(WebRtcDropReason::UnvalidatedSource), 1);
-        // Checks of the page are answered; those of a page loaded after it are challenged.
+        // Checks of this page are answered. Checks of a page loaded later are challenged.
         assert!(matches!(endpoint.handle(now, from, &page_check("1")), DatagramEvent::Answer(_)));
         connect(&mut endpoint, now, from, 2);
         let both = DatagramEvent::Sessions([Some(1), Some(2)]);
@@ -552,7 +554,7 @@ mod tests {
         endpoint.close(from, &1);
         assert_eq!(endpoint.session(from), Some(&3));
         endpoint.close(from, &3);
-        // Its source counts as validated for a while.
+        // The source counts as validated for a while.
         assert!(
             !keeps_nothing(&endpoint) && !endpoint.validated.contains(now + Duration::from_secs(60), from)
         );
@@ -567,7 +569,8 @@ mod tests {
         connect(&mut endpoint, now, home, 7);
         assert_eq!(endpoint.prove(home, &7), None);
 
-        // A check alone proves nothing. One with other user names or from another address belongs to another page.
+        // A check alone is not sufficient. A check with other user names, or from another address, belongs to another
+        // page.
         assert_eq!(endpoint.handle(now, port, &encrypted), DatagramEvent::Dropped);
         assert!(challenge(&mut endpoint, now, port, &page_check("7")).is_some());
         assert_eq!(endpoint.handle(now, port, &encrypted), DatagramEvent::Dropped);
@@ -589,7 +592,7 @@ mod tests {
         assert_eq!((endpoint.session(home), endpoint.session(port)), (None, Some(&7)));
         assert_eq!(endpoint.handle(now, home, &encrypted), DatagramEvent::Dropped);
 
-        // The latest port counts, and the port of another session is not taken.
+        // The latest port counts, and the port of another session is not taken over.
         for from in [home, third] {
             validate(&mut endpoint, now + Duration::from_secs(20), from, "7");
         }

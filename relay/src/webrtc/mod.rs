@@ -1,12 +1,11 @@
 //! WebRTC data channels without signalling and without IO (`docs/webrtc.md`).
 //!
-//! A page that knows the relay's certificate fingerprint, address and port knows everything that a session description
-//! contains, and creates both descriptions itself. `Endpoint` answers its connectivity checks, keeps no state until the
-//! page has answered one of the relay's checks, and dispatches datagrams to each `Session`.
+//! A page that knows the relay's certificate fingerprint, address and port can create both session descriptions itself.
+//! `Endpoint` answers the page's connectivity checks, keeps no state until the page has answered one of the relay's
+//! checks, and dispatches datagrams to each `Session`.
 //!
-//! A session is DTLS with SCTP inside, which carries two data channels: one for control messages and one for datagrams.
-//! The certificate is self-signed. The client's request and the reason for a close are messages on the control channel,
-//! in addition to the control messages that all flows share.
+//! A session is SCTP over DTLS with two data channels, one for control messages and one for datagrams. The certificate
+//! is self-signed. The client's request, and the reason for a close, are additional messages on the control channel.
 
 mod counters;
 mod endpoint;
@@ -47,7 +46,7 @@ pub(crate) struct Certificate {
     pem: String,
 }
 
-/// Why a certificate is unusable.
+/// The reason why a certificate is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum CertificateError {
     #[error("it is not a PEM file with one private key (PKCS #8) and one certificate")]
@@ -95,7 +94,7 @@ impl FromStr for Certificate {
     }
 }
 
-/// The maximum length of a client's first message in bytes. A token takes a few hundred.
+/// The maximum length of a client's first message in bytes. A token takes a few hundred bytes.
 const LONGEST: usize = 8 * 1024;
 
 /// The request in a client's first message, `{"type":"open","target":"game"}`.
@@ -109,9 +108,9 @@ pub(crate) struct OpenRequest {
     pub(crate) token: Option<SecretText>,
     /// The secret of an earlier flow.
     pub(crate) resume: Option<SecretText>,
-    /// If present, the flow opens with the first datagram.
+    /// If present, the flow opens with the client's first datagram.
     pub(crate) defer: Option<String>,
-    /// The action if the game server is unreachable.
+    /// The client's choice for the case that the game server is unreachable.
     pub(crate) unreachable: Option<String>,
 }
 
@@ -126,7 +125,7 @@ impl std::fmt::Debug for SecretText {
     }
 }
 
-/// The first message of a client is not a request for a flow.
+/// The error for a first message that is not a request for a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the first control message has to be a JSON object with the type 'open'")]
 pub(crate) struct NoRequest;
@@ -142,7 +141,7 @@ impl OpenRequest {
     }
 }
 
-/// Formats the last message to a client, with the close code and text of a WebSocket.
+/// Formats the last message to a client, with a WebSocket's close code and text.
 pub(crate) fn close_message(code: u16, reason: &str) -> String {
     json!({ "type": "close", "code": code, "reason": reason }).to_string()
 }

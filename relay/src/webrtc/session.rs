@@ -1,4 +1,4 @@
-//! The session of one client without IO: DTLS with SCTP inside, which carries two data channels.
+//! The session of one client, without IO: SCTP over DTLS, with two data channels.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,31 +18,31 @@ use sctp_proto::{
 use super::Certificate;
 use super::stun::RECEIVE_MAX;
 
-/// The data channel for control messages, reliable and ordered. Both sides know its number, so that no message opens
-/// it.
+/// The number of the data channel for control messages, which is reliable and ordered. Both sides know it, so no
+/// message opens the channel.
 pub(super) const CONTROL: u16 = 0;
 
-/// The data channel for datagrams, unreliable and unordered.
+/// The number of the data channel for datagrams, which is unreliable and unordered.
 pub(super) const DATAGRAMS: u16 = 1;
 
-/// The longest message that is accepted from a client. A message above the relay's datagram limit ends the flow with a
-/// reason; one above this limit is not delivered.
+/// The maximum length in bytes of a message from a client. A message above the relay's datagram limit ends the flow
+/// with a reason; a message above this limit is not delivered.
 const MESSAGE_MAX: u32 = 16 * 1024;
 
-/// Bytes of incomplete messages that a client can make the relay buffer.
+/// The maximum bytes of incomplete messages that are buffered for a client.
 const RECEIVE_BUFFER: u32 = 64 * 1024;
 
-/// The maximum payload of an SCTP packet, so that it fits a path of 1,200 bytes with the overhead of DTLS.
+/// The maximum length of an SCTP packet, so that with the overhead of DTLS it fits a path of 1,200 bytes.
 const SCTP_PAYLOAD: u32 = 1_120;
 
-/// Bytes that may wait in SCTP to be sent. Data that waits in front of SCTP can still be dropped for its age.
+/// The maximum bytes in SCTP's queue of unsent data. Data that waits before SCTP can still be dropped for its age.
 const SEND_BUFFER: usize = 16 * 1024;
 
-/// Additional bytes that may be in flight, as far as congestion control permits. SCTP keeps them until they are
+/// The maximum bytes of additional data in flight, if congestion control permits it. SCTP keeps the data until it is
 /// acknowledged.
 const UNACKNOWLEDGED_MAX: usize = 256 * 1024;
 
-/// Bytes of control messages that may be in flight. They are few and short, and SCTP keeps each until it is
+/// The maximum bytes of control messages in flight. They are few and short, and SCTP keeps each until it is
 /// acknowledged.
 const CONTROL_MAX: usize = 4 * 1024;
 
@@ -54,22 +54,23 @@ const DATA_HEADER: usize = 16;
 /// The type of a data chunk.
 const CHUNK_DATA: u8 = 0;
 
-/// The number of datagrams that a client may send ahead of its handshake.
+/// The maximum number of datagrams that a client may send before its handshake is complete.
 const EARLY_DATAGRAMS: usize = 16;
 
-/// The time limit of a handshake, from the first datagram of a client until its channels are open.
+/// Time limit for a handshake, from the client's first datagram until its channels are open.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client may leave data unacknowledged. SCTP itself would retransmit forever as long as anything else
-/// arrives from the client.
+/// Time limit for a client to acknowledge data. SCTP itself would retransmit forever while anything else arrives from
+/// the client.
 pub(crate) const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// SCTP's default timeouts suit unreachable hosts; players notice a second.
+/// SCTP retransmission timeouts in milliseconds. The defaults suit unreachable hosts, but players notice a delay of a
+/// second.
 const RTO_INITIAL: u64 = 500;
 const RTO_MIN: u64 = 200;
 const RTO_MAX: u64 = 5_000;
 
-/// SCTP inside DTLS has no addresses, but the crate requires one.
+/// The address of the peer that the SCTP library requires. SCTP over DTLS does not use it.
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 5000);
 
 /// Settings shared by all sessions of a relay.
@@ -94,9 +95,9 @@ impl SessionSettings {
     /// If the DTLS library lacks a required feature.
     pub(crate) fn new(certificate: &Certificate) -> Result<Self, dimpl::Error> {
         let dtls = DtlsConfig::builder()
-            // A certificate that a browser generated for this session proves nothing.
+            // A certificate that a browser generated for this session would prove nothing.
             .require_client_certificate(false)
-            // A session begins only for a validated source.
+            // A session begins only for a source that is already validated.
             .use_server_cookie(false)
             .max_queue_rx(EARLY_DATAGRAMS)
             .handshake_timeout(HANDSHAKE_TIMEOUT)
@@ -128,7 +129,7 @@ fn transport() -> TransportConfig {
 /// An event of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionEvent {
-    /// The DTLS handshake is complete: the following data is confidential.
+    /// The DTLS handshake is complete. Data received from now on is confidential.
     Secured,
     /// Both channels are open.
     Connected,
@@ -140,14 +141,14 @@ pub(crate) enum SessionEvent {
     Datagram(Bytes),
     /// A text on the datagram channel.
     Text,
-    /// The client violated the protocol. The session has ended.
+    /// The client has violated the protocol, which has ended the session.
     Violation,
-    /// The client has closed. The session has ended.
+    /// The client has closed the session.
     Closed,
-    /// The client has acknowledged nothing for [`ACKNOWLEDGEMENT_TIMEOUT`]. The session continues until its owner ends
+    /// The client has acknowledged no data for [`ACKNOWLEDGEMENT_TIMEOUT`]. The session continues until its owner ends
     /// it.
     Unacknowledged,
-    /// The session cannot continue: its handshake failed, or it timed out.
+    /// The session has failed in its handshake or by a timeout.
     Failed,
 }
 
@@ -162,11 +163,11 @@ pub(crate) struct Session {
     is_connected: bool,
     is_shutting_down: bool,
     is_ended: bool,
-    /// True if encrypted data of the client arrived since the last query.
+    /// True if encrypted data from the client has arrived since the last query.
     has_received: bool,
-    /// Bytes of datagrams that SCTP has not sent.
+    /// Bytes of datagrams in SCTP's queue that were not sent yet.
     unsent: usize,
-    /// Since when the client has acknowledged none of the outstanding data.
+    /// The time since which the client has acknowledged none of the outstanding data.
     unacknowledged_since: Option<Instant>,
     events: VecDeque<SessionEvent>,
     transmits: VecDeque<Bytes>,
@@ -180,8 +181,7 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Creates the session of a client from which a first client hello arrived, which must be the first datagram to
-    /// handle.
+    /// Creates the session of a client. The first datagram to handle must be the client hello that began the session.
     pub(crate) fn new(settings: &SessionSettings, now: Instant) -> Self {
         let dtls = Dtls::new_auto(Arc::clone(&settings.dtls), settings.certificate.clone(), now);
         let endpoint = Endpoint::new(Arc::clone(&settings.endpoint), Some(Arc::clone(&settings.server)));
@@ -206,7 +206,7 @@ impl Session {
         }
     }
 
-    /// Handles a datagram of the client. Datagrams that are too long or not authentic change nothing.
+    /// Handles a datagram of the client. Datagrams that are too long or not authentic are ignored.
     pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
         if self.is_ended || datagram.len() > RECEIVE_MAX {
             return;
@@ -223,13 +223,13 @@ impl Session {
         self.check_acknowledgement(now);
     }
 
-    /// Returns true if data encrypted by the client has arrived since the last call, excluding forged and replayed
-    /// datagrams.
+    /// Returns true if data encrypted by the client has arrived since the last call. Forged and replayed datagrams do
+    /// not count.
     pub(crate) const fn take_received(&mut self) -> bool {
         mem::replace(&mut self.has_received, false)
     }
 
-    /// Handles timeouts; to be called at [`Session::poll_timeout`]. At any other time it does nothing.
+    /// Handles expired timers. Call this at [`Session::poll_timeout`]; at any other time it has no effect.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.is_ended {
             return;
@@ -248,7 +248,7 @@ impl Session {
         [CONTROL, DATAGRAMS].into_iter().filter_map(|channel| self.buffered(channel)).sum()
     }
 
-    /// Emits an event if the client has acknowledged nothing for too long.
+    /// Emits an event if the client has acknowledged no data for too long.
     fn check_acknowledgement(&mut self, now: Instant) {
         if self.unacknowledged() == 0 {
             self.unacknowledged_since = None;
@@ -261,7 +261,7 @@ impl Session {
         }
     }
 
-    /// Returns when [`Session::handle_timeout`] is due.
+    /// Returns the time at which [`Session::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let association = self.association.as_ref().and_then(|(_, association)| association.poll_timeout());
         let acknowledgement = self.unacknowledged_since.map(|since| since + ACKNOWLEDGEMENT_TIMEOUT);
@@ -282,29 +282,29 @@ impl Session {
         self.events.pop_front()
     }
 
-    /// Returns true if a message can be sent without a long wait in SCTP. For a client that acknowledges no control
+    /// Returns true if a message can be queued without waiting long in SCTP. For a client that acknowledges no control
     /// messages, only a few of them are kept.
     pub(crate) fn has_room(&mut self) -> bool {
         let (Some(control), Some(kept)) = (self.buffered(CONTROL), self.buffered(DATAGRAMS)) else {
             return false;
         };
-        // SCTP may have abandoned fragments that were never sent.
+        // SCTP may have abandoned fragments before sending them.
         self.unsent = self.unsent.min(kept);
         control < CONTROL_MAX && self.unsent < SEND_BUFFER && kept < UNACKNOWLEDGED_MAX
     }
 
-    /// Returns the number of bytes of a channel that SCTP keeps until they are acknowledged, or `None` if the channel
-    /// cannot send.
+    /// Returns the number of bytes of a channel that SCTP keeps until they are acknowledged. Returns `None` if the
+    /// channel cannot send.
     fn buffered(&mut self, channel: u16) -> Option<usize> {
         let (_, association) = self.association.as_mut().filter(|_| self.is_connected)?;
         association.stream(channel).and_then(|stream| stream.buffered_amount()).ok()
     }
 
-    /// Queues a datagram for the client, which the next [`Session::flush`] sends. Returns false if SCTP does not accept
+    /// Queues a datagram for the client; the next [`Session::flush`] sends it. Returns false if SCTP does not accept
     /// it.
     #[must_use]
     pub(crate) fn send_datagram(&mut self, datagram: &[u8]) -> bool {
-        // SCTP has no empty messages (RFC 8831 section 6.6).
+        // SCTP supports no empty messages (RFC 8831 section 6.6).
         let (contents, kind) = if datagram.is_empty() {
             (&[0][..], Contents::BinaryEmpty)
         } else {
@@ -315,9 +315,9 @@ impl Session {
         is_taken
     }
 
-    /// Queues a control message for the client, which the next [`Session::flush`] sends.
+    /// Queues a control message for the client; the next [`Session::flush`] sends it.
     pub(crate) fn send_control(&mut self, text: &str) {
-        // A channel that the client has closed accepts nothing. The session ends with it.
+        // A channel that the client has closed accepts no messages. The session ends with it.
         let _ = self.send(CONTROL, text.as_bytes(), Contents::String);
     }
 
@@ -328,7 +328,7 @@ impl Session {
         association.stream(channel).and_then(|mut stream| stream.write_with_ppi(contents, kind)).is_ok()
     }
 
-    /// Ends the session once the client has acknowledged the control messages. Until then it has to be driven.
+    /// Ends the session once the client has acknowledged the control messages. The session must be driven until then.
     pub(crate) fn shut_down(&mut self, now: Instant) {
         self.is_shutting_down = true;
         self.flush(now);
@@ -343,7 +343,7 @@ impl Session {
         self.is_ended
     }
 
-    /// Turns queued messages into datagrams.
+    /// Encodes queued messages as datagrams.
     pub(crate) fn flush(&mut self, now: Instant) {
         self.take_all(now);
         self.check_acknowledgement(now);
@@ -351,7 +351,8 @@ impl Session {
 
     /// Processes the output of both protocols.
     fn take_all(&mut self, now: Instant) {
-        // Each round processes the consequences of the one before; they are bounded by the length of a datagram.
+        // Each round processes the output of the previous one. The number of rounds is bounded by the length of a
+        // datagram.
         while !self.is_ended && (self.flush_dtls(now) | self.flush_sctp(now)) {}
     }
 
@@ -376,7 +377,7 @@ impl Session {
                     self.dtls_timeout = Some(at);
                     return is_changed;
                 }
-                // A datagram that fits the buffer produces no longer output.
+                // The output for a datagram that fits the buffer is no longer than the buffer.
                 Output::BufferTooSmall { .. } => {
                     self.fail(now);
                     return true;
@@ -482,7 +483,7 @@ impl Session {
     fn open_channels(&mut self, now: Instant) {
         let Some((_, association)) = &mut self.association else { return };
         let mut open = |channel, unordered, reliability| {
-            // The client may have used it before.
+            // The client may already have opened the channel.
             let _ = association.open_stream(channel, Contents::Binary);
             association.stream(channel)?.set_reliability_params(unordered, reliability, 0)
         };
@@ -494,7 +495,7 @@ impl Session {
         self.events.push_back(SessionEvent::Connected);
     }
 
-    /// Reads all messages of a channel.
+    /// Reads all available messages of a channel.
     fn read(&mut self, now: Instant, channel: u16) {
         loop {
             let Some((_, association)) = &mut self.association else { return };
@@ -535,7 +536,7 @@ impl Session {
     }
 }
 
-/// Returns the bytes of datagrams in an SCTP packet (RFC 9260 section 3).
+/// Returns the number of bytes of datagrams in an SCTP packet (RFC 9260 section 3).
 fn datagram_bytes(packet: &[u8]) -> usize {
     let mut rest = packet.get(SCTP_HEADER..).unwrap_or_default();
     let mut bytes = 0;

@@ -1,4 +1,4 @@
-//! Sessions with clients built from the same libraries, over an in-memory network.
+//! Sessions with clients that use the same libraries, over an in-memory network.
 
 use super::super::counters::{WebRtcCounters, WebRtcDropReason};
 use super::super::endpoint::{DatagramEvent as Arrival, Endpoint as Sources};
@@ -11,7 +11,7 @@ struct Network {
     server: Session,
     client: Session,
     now: Instant,
-    /// Loses every n-th datagram, counted over both directions.
+    /// Drops every n-th datagram, counted over both directions.
     loss: Option<usize>,
     sent: usize,
     to_client: usize,
@@ -27,7 +27,7 @@ pub(crate) enum Version {
     Either,
 }
 
-/// Creates a client that has not begun.
+/// Creates a client that has not sent anything yet.
 pub(crate) fn client(version: Version, now: Instant) -> Session {
     let settings = SessionSettings::new(&Certificate::make().unwrap()).unwrap();
     let SessionSettings { dtls, certificate, endpoint, .. } = settings;
@@ -38,7 +38,7 @@ pub(crate) fn client(version: Version, now: Instant) -> Session {
     };
     dtls.set_active(true);
     let mut session = Session::with(dtls, Endpoint::new(endpoint, None), now);
-    // Browsers have no such small limits.
+    // Browsers have no such low limits.
     let transport = TransportConfig::default().with_rto_initial_ms(RTO_INITIAL).with_rto_min_ms(RTO_MIN);
     let mut config = sctp_proto::ClientConfig::default();
     config.transport = Arc::new(transport);
@@ -98,7 +98,7 @@ impl Network {
         self.server.handle_timeout(self.now);
     }
 
-    /// Runs until `done`, or until `limit` has passed; returns true if done.
+    /// Runs until `done` returns true or `limit` has passed. Returns true if done.
     fn run(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) -> bool {
         let end = self.now + limit;
         self.client.handle_timeout(self.now);
@@ -146,7 +146,7 @@ fn messages_pass_both_ways_with_each_dtls_version() {
             |text: &'static str| SessionEvent::Control(text.into()),
             |bytes: Vec<u8>| SessionEvent::Datagram(bytes.into()),
         );
-        // The order between the channels is unspecified.
+        // The order of messages on different channels is unspecified.
         for (heard, events) in [
             (&network.from_client, [control("open"), datagram(b"hello".to_vec())]),
             (&network.from_server, [control("flow"), datagram(vec![7; 1_472])]),
@@ -156,7 +156,8 @@ fn messages_pass_both_ways_with_each_dtls_version() {
     }
 }
 
-/// A session begins only for a validated source, so a hello costs a signature immediately and no second round trip.
+/// A session begins only for a validated source. Its hello therefore costs a signature immediately, and no second round
+/// trip.
 #[test]
 fn a_client_silent_after_its_hello_times_out() {
     for version in [Version::Dtls12, Version::Dtls13, Version::Either] {
@@ -218,7 +219,7 @@ fn oversized_messages_are_never_delivered() {
         say(&mut network, MESSAGE_MAX);
         assert_eq!(network.from_client.len(), 1);
         say(&mut network, len);
-        // The session may end with it.
+        // The session may end because of the message.
         assert!(
             network.from_client[1..].iter().all(|event| *event == SessionEvent::Closed),
             "{len} on {channel}"
@@ -257,7 +258,7 @@ fn a_flood_of_messages_is_bounded_by_the_bytes_received() {
         network.client.flush(network.now);
         while let Some(datagram) = network.client.poll_transmit() {
             network.server.handle_datagram(network.now, &datagram);
-            // An SCTP chunk has a header of 16 bytes.
+            // An SCTP data chunk has a header of 16 bytes.
             assert!(network.server.events.len() <= datagram.len() / 16, "{}", network.server.events.len());
             received += std::iter::from_fn(|| network.server.poll_event()).count();
         }
@@ -310,7 +311,7 @@ fn congestion_control_bounds_the_data_in_flight() {
             on_its_way.extend(std::iter::from_fn(|| network.server.poll_transmit()));
         }
         most = most.max(on_its_way.iter().map(Bytes::len).sum());
-        // Nothing is acknowledged before all of it has arrived.
+        // No data is acknowledged before all of it has arrived.
         for datagram in on_its_way {
             network.client.handle_datagram(network.now, &datagram);
         }
@@ -335,7 +336,7 @@ fn empty_datagrams_arrive_and_oversized_ones_are_rejected() {
 #[test]
 fn the_last_control_message_arrives_before_the_end() {
     let mut network = Network::connect(Version::Either, None);
-    // Only now: a handshake might lose the same datagram every time.
+    // Loss begins only now, because a handshake might lose the same datagram every time.
     network.loss = Some(3);
     network.server.send_control("close");
     network.server.shut_down(network.now);
@@ -378,7 +379,7 @@ fn damaged_and_repeated_datagrams_change_nothing() {
         }
         network.pass();
         network.advance();
-        // Nothing is accepted before the channels are open.
+        // Datagrams are not accepted before the channels are open.
         let _ = network.client.send_datagram(b"datagram");
         network.client.flush(network.now);
     }
@@ -407,7 +408,7 @@ fn noise_before_the_handshake_never_panics() {
     }
 }
 
-/// Runs only the server until an event or the limit; its datagrams are lost.
+/// Runs only the server, until an event or the limit. Its datagrams are lost.
 fn without_client(network: &mut Network, limit: Duration) -> Option<SessionEvent> {
     let end = network.now + limit;
     while network.now < end {
@@ -429,7 +430,7 @@ fn missing_acknowledgements_are_reported_in_time() {
         if is_control {
             network.server.send_control("flow");
         } else {
-            // More than SCTP sends at once, so that some wait for the acknowledgement of others.
+            // This exceeds SCTP's congestion window, so that some messages wait for the acknowledgement of others.
             while network.server.has_room() {
                 assert!(network.server.send_datagram(&[0; 1_000]));
                 network.server.flush(start);
@@ -451,7 +452,7 @@ fn late_acknowledgements_are_not_reported() {
     for _ in 0..5 {
         network.server.send_control("flow");
         network.server.flush(network.now);
-        // Short enough that the next retransmission, after 5 s at most, is in time.
+        // This is short enough for the next retransmission, after 5 s at most.
         assert_eq!(without_client(&mut network, ACKNOWLEDGEMENT_TIMEOUT - Duration::from_secs(8)), None);
         network.settle();
         network.run(Duration::from_secs(10), |_| false);

@@ -1,8 +1,8 @@
-//! The connectivity checks of ICE (RFC 8445): answers to those of pages, and the relay's own, which validate the
-//! address of a page. No state is kept for either.
+//! The connectivity checks of ICE (RFC 8445): answers to the checks of pages, and the relay's own checks, which
+//! validate the address of a page. No state is kept for either.
 //!
 //! The password is the fingerprint of the relay's certificate. The first bytes of a datagram distinguish checks from
-//! other protocols on the same port (RFC 7983, RFC 9443).
+//! other protocols at the same port (RFC 7983, RFC 9443).
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -13,14 +13,14 @@ use hmac::{Hmac, Mac};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-/// The prefix of the relay's ICE user name. The page's own password follows, with which the relay can check the page. A
-/// page writes both user names of the session itself, so that this needs no signalling.
+/// The prefix of the relay's ICE user name. It is followed by the page's password, with which the relay creates checks
+/// of the page. A page chooses both user names of the session itself, so no signalling is needed.
 pub(crate) const USERNAME: &str = "rakwire/";
 
 /// The minimum length of ICE passwords (RFC 8445 section 5.3).
 const PASSWORD_MIN: usize = 22;
 
-/// The longest check that is parsed. Browsers send about 100 bytes.
+/// The maximum length of a check that is parsed, in bytes. Browsers send about 100 bytes.
 const LONGEST: usize = 512;
 
 const HEADER: usize = 20;
@@ -41,15 +41,15 @@ const COOKIE: [u8; 4] = 0x2112_a442_u32.to_be_bytes();
 /// The priority of a host candidate (RFC 8445 section 5.1.2), the only candidate of the relay.
 const PRIORITY: u32 = 2_130_706_431;
 
-/// See RFC 8489 section 14.7.
+/// The value that is XORed with the CRC (RFC 8489 section 14.7).
 const FINGERPRINT_MASK: u32 = 0x5354_554e;
 
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
 /// The relay's ICE password: the fingerprint of its certificate, in lower case without colons.
 ///
-/// A page needs the fingerprint to connect, and is allowed to connect if it has it. A second secret is therefore
-/// unnecessary, and a check without the fingerprint is not answered.
+/// A page needs the fingerprint to connect, and a page that has it is allowed to connect. A second secret is therefore
+/// unnecessary. A check that was created without the fingerprint is not answered.
 #[derive(Debug)]
 pub(crate) struct Password(Hmac<Sha1>);
 
@@ -59,9 +59,9 @@ pub(super) type Transaction = [u8; 12];
 /// A connectivity check of a page that has the relay's password.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Check<'r> {
-    /// The length of the check. Its source may be forged, so that no reply is longer.
+    /// The length of the check. No reply is longer, because the source may be forged.
     len: usize,
-    /// The cookie and the transaction id.
+    /// The magic cookie and the transaction id.
     transaction: &'r [u8],
     /// Both user names, which are unique to one session.
     pub(super) username: &'r [u8],
@@ -71,18 +71,18 @@ pub(super) struct Check<'r> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stun<'r> {
     Check(Check<'r>),
-    /// An answer to a check with this transaction. An error response proves receipt of the check as well.
+    /// An answer to a check with this transaction. An error response also proves receipt of the check.
     Answer(&'r Transaction),
 }
 
-/// Why a check is not answered.
+/// The reason why a check is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unanswered {
-    /// It is not a binding request, or lacks an attribute required by ICE.
+    /// The message is not a binding request, or lacks an attribute that ICE requires.
     Unreadable,
-    /// It was created with another password.
+    /// The check was created with another password.
     WrongPassword,
-    /// The answer would be longer than the request, and the source may be forged.
+    /// The answer would be longer than the request, whose source may be forged.
     WouldAmplify,
 }
 
@@ -113,7 +113,7 @@ impl Password {
         let Attributes { username, integrity, fingerprint } = attributes(request).ok_or(unreadable)?;
         let (at, sum) = fingerprint.ok_or(unreadable)?;
         let username = username.filter(|username| names(username).is_some()).ok_or(unreadable)?;
-        // Before the integrity check, which takes longer.
+        // Checked before the integrity, which takes longer.
         if CRC.checksum(&request[..at]) ^ FINGERPRINT_MASK != sum {
             return Err(unreadable);
         }
@@ -122,7 +122,7 @@ impl Password {
         Ok(Check { len: request.len(), transaction: &request[4..HEADER], username })
     }
 
-    /// Builds the answer to a check of `from`, which contains the apparent address of its sender.
+    /// Creates the answer to a check, with the apparent address of its sender.
     pub(super) fn answer(&self, check: &Check<'_>, from: SocketAddr) -> Result<Vec<u8>, Unanswered> {
         let mut message = header(BINDING_RESPONSE, check.transaction);
         push_attribute(&mut message, ATTRIBUTE_ADDRESS, &xor_address(check.transaction, from));
@@ -131,7 +131,7 @@ impl Password {
 }
 
 impl Check<'_> {
-    /// Builds a check of the page that sent this one, with a transaction that only the page can know.
+    /// Creates a check of the page that sent this one. Only that page can know the transaction.
     pub(super) fn challenge(&self, transaction: &Transaction) -> Result<Vec<u8>, Unanswered> {
         let (own, password) = names(self.username).ok_or(Unanswered::Unreadable)?;
         let key = Hmac::new_from_slice(password).map_err(|_| Unanswered::Unreadable)?;
@@ -148,7 +148,7 @@ impl Check<'_> {
     }
 }
 
-/// Splits the user names: that of the page, and the page's password inside that of the relay.
+/// Splits the user names: the page's own, and the page's password, which is part of the relay's.
 fn names(username: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = username.strip_prefix(USERNAME.as_bytes())?;
     let colon = rest.iter().position(|byte| *byte == b':')?;
@@ -156,7 +156,7 @@ fn names(username: &[u8]) -> Option<(&[u8], &[u8])> {
     (password.len() >= PASSWORD_MIN && !own.is_empty()).then_some((own, password))
 }
 
-/// Builds the header of a message, with the cookie and its transaction id.
+/// Creates the header of a message, with the magic cookie and its transaction id.
 fn header(kind: u16, transaction: &[u8]) -> Vec<u8> {
     let mut message = Vec::with_capacity(128);
     message.extend(kind.to_be_bytes());
@@ -165,7 +165,7 @@ fn header(kind: u16, transaction: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Appends the integrity and the fingerprint, with which a message ends.
+/// Appends the integrity and the fingerprint, the last attributes of a message.
 fn seal(mut message: Vec<u8>, key: &Hmac<Sha1>) -> Vec<u8> {
     let sum = mac(key, &message).finalize().into_bytes();
     push_attribute(&mut message, ATTRIBUTE_INTEGRITY, &sum);
@@ -175,7 +175,7 @@ fn seal(mut message: Vec<u8>, key: &Hmac<Sha1>) -> Vec<u8> {
     message
 }
 
-/// Computes the integrity of a message that ends before that attribute. The header's length includes the attribute.
+/// Computes the integrity of the message before that attribute. The header's length includes the attribute.
 fn mac(key: &Hmac<Sha1>, message: &[u8]) -> Hmac<Sha1> {
     let len = (message.len() - HEADER + 4 + INTEGRITY) as u16;
     let mut mac = key.clone();
@@ -185,7 +185,7 @@ fn mac(key: &Hmac<Sha1>, message: &[u8]) -> Hmac<Sha1> {
     mac
 }
 
-/// The relevant attributes of a request, with their positions.
+/// The relevant attributes of a request, with their offsets.
 #[derive(Debug, Default)]
 struct Attributes<'r> {
     username: Option<&'r [u8]>,
@@ -193,7 +193,8 @@ struct Attributes<'r> {
     fingerprint: Option<(usize, u32)>,
 }
 
-/// Returns `None` if the attributes do not end with the message, or if the fingerprint is not the last one.
+/// Parses the attributes. Returns `None` if they do not end with the message, or if the fingerprint is not the last
+/// one.
 fn attributes(request: &[u8]) -> Option<Attributes<'_>> {
     let mut found = Attributes::default();
     let mut at = HEADER;
@@ -243,7 +244,7 @@ fn push_attribute(message: &mut Vec<u8>, kind: u16, value: &[u8]) {
     set_len(message, 0);
 }
 
-/// Writes the length of the attributes into the header, plus `more` bytes still to come.
+/// Writes the length of the attributes into the header, including `more` bytes that will be appended.
 fn set_len(message: &mut [u8], more: usize) {
     let len = (message.len() - HEADER + more) as u16;
     message[2..4].copy_from_slice(&len.to_be_bytes());
@@ -253,7 +254,8 @@ fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// The SHA-256 of a certificate, formatted as in session descriptions: 32 pairs of hexadecimal digits with colons.
+/// The SHA-256 fingerprint of a certificate, formatted as in session descriptions: 32 pairs of hexadecimal digits with
+/// colons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint([u8; 32]);
 
@@ -278,7 +280,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// The longest datagram that is received. A path with a larger MTU is rare, and no browser uses it.
+/// The maximum length of a datagram that is received. A path with a larger MTU is rare, and no browser uses it.
 pub(super) const RECEIVE_MAX: usize = 2_048;
 
 /// The protocol of a datagram; see [`DatagramKind::of`].
@@ -292,7 +294,7 @@ pub(crate) enum DatagramKind {
     Other,
 }
 
-/// The cookie of every STUN message, which distinguishes it from RakNet packets with the same first bytes.
+/// The magic cookie of every STUN message, which distinguishes STUN from RakNet packets with the same first bytes.
 const STUN_COOKIE: [u8; 4] = 0x2112_a442_u32.to_be_bytes();
 
 impl DatagramKind {
@@ -306,7 +308,7 @@ impl DatagramKind {
     }
 }
 
-/// Returns true for a DTLS client hello, the only record accepted from an unknown source.
+/// Returns true for a DTLS client hello, the only record accepted from a source without a session.
 ///
 /// Layout (RFC 6347 section 4.3.1): type, version, epoch (2), number (6), length (2), then the type of the handshake
 /// message.
@@ -326,7 +328,7 @@ pub(crate) mod tests {
         Fingerprint::new([first; 32])
     }
 
-    /// Returns the user name in a check of a page with this user name and the password of [`page_password`].
+    /// Returns the user name in a check of a page with this user name, whose password is that of [`page_password`].
     pub(crate) fn username(own: &str) -> String {
         format!("{USERNAME}{}:{own}", page_password())
     }
@@ -335,7 +337,7 @@ pub(crate) mod tests {
         "p4ssw0rdOfThePage/0123"
     }
 
-    /// Builds a check as browsers send it, with room for the additional attributes that they include.
+    /// Creates a check as browsers send it, with `room` bytes for the additional attributes that they include.
     pub(crate) fn check(password: &Password, username: &str, room: usize) -> Vec<u8> {
         let mut message = header(BINDING_REQUEST, &[&COOKIE[..], &[7; 12]].concat());
         push_attribute(&mut message, ATTRIBUTE_USERNAME, username.as_bytes());
@@ -345,7 +347,7 @@ pub(crate) mod tests {
         seal(message, &password.0)
     }
 
-    /// Builds the page's answer to a check of the relay.
+    /// Creates the page's answer to a check of the relay.
     pub(crate) fn page_answer(challenge: &[u8]) -> Vec<u8> {
         let answer = header(BINDING_RESPONSE, challenge.get(4..HEADER).unwrap_or_default());
         seal(answer, &Hmac::new_from_slice(page_password().as_bytes()).unwrap())
@@ -379,7 +381,7 @@ pub(crate) mod tests {
         let answer = answer(&check(&password(), &username("Wx4z"), 16), from()).unwrap();
         assert_eq!(answer[..2], BINDING_RESPONSE.to_be_bytes());
         assert_eq!(answer[4..8], [0x21, 0x12, 0xa4, 0x42]);
-        // RFC 5769 section 2.2 has the same address: its port and its bytes, XORed with the cookie.
+        // RFC 5769 section 2.2 has the same address. Its port and its bytes are XORed with the cookie.
         assert_eq!(answer[20..32], [0, 0x20, 0, 8, 0, 1, 0xa1, 0x47, 0xe1, 0x12, 0xa6, 0x43]);
         assert!(is_sealed(&answer, &password().0));
     }
@@ -462,12 +464,12 @@ pub(crate) mod tests {
     fn the_first_bytes_identify_the_protocol() {
         let stun = [&[0, 1, 0, 0][..], &STUN_COOKIE, &[0; 12]].concat();
         assert_eq!(DatagramKind::of(&stun), DatagramKind::Stun);
-        // An unconnected ping of RakNet, with the time at the position of the STUN cookie.
+        // An unconnected ping of RakNet, with its time at the offset of the STUN cookie.
         assert_eq!(DatagramKind::of(&[1, 0, 0, 0, 0, 0, 0, 0, 0]), DatagramKind::Other);
         for first in [20, 22, 23, 63] {
             assert_eq!(DatagramKind::of(&[first]), DatagramKind::Dtls);
         }
-        // QUIC: short headers from 64, long ones from 192.
+        // QUIC: short headers from 64, long headers from 192.
         for first in [19, 64, 127, 128, 192, 255] {
             assert_eq!(DatagramKind::of(&[first; 20]), DatagramKind::Other, "{first}");
         }

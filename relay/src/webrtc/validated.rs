@@ -1,7 +1,8 @@
-//! Sources that have proved that they receive datagrams.
+//! Source addresses that have proved that they receive datagrams.
 //!
-//! A source that sends a check receives a check in return. Its transaction is a keyed hash of the address, and contains
-//! the session and the time, so that no state is needed before the answer (compare RFC 9000 section 8.1).
+//! A source that sends a check receives a check in return. The transaction id of that check is a keyed hash of the
+//! source's address, and contains the session and the time. No state is therefore needed before the answer (compare RFC
+//! 9000 section 8.1).
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -15,32 +16,33 @@ use sha1::Sha1;
 use super::stun::Transaction;
 use crate::front::{FREE_SHARE, Places, site};
 
-/// The time resolution of a transaction. It is valid for 256 ticks, because the time takes one byte.
+/// The time resolution of a transaction, which is valid for 256 ticks, because the time takes one byte.
 const TICK: Duration = Duration::from_millis(40);
 
-/// How long a source counts as validated: the time limit of a handshake.
+/// The time for which a source counts as validated: the time limit of a handshake.
 const LIFETIME: Duration = Duration::from_secs(10);
 
-/// Validated sources: in total, and by site (a /24 of IPv4, a /48 of IPv6). A site also gets at most a quarter of the
-/// free slots, so that each greedy site leaves some to others.
+/// The maximum number of validated sources: in total, and by site (an IPv4 /24 or an IPv6 /48). A site also gets at
+/// most a quarter of the free slots, so that each greedy site leaves some to others.
 const SOURCES: usize = 8_192;
 const SOURCES_OF_SITE: usize = 512;
 
-/// The bytes of a transaction that prove its origin. The time and the session follow.
+/// The number of bytes of a transaction that prove its origin, before the time and the session.
 const PROOF: usize = 6;
 
-/// The key of the transactions.
+/// The key of the hashes in transactions.
 pub(crate) type ChallengeKey = [u8; 20];
 
-/// An ICE session, as a hash of both user names that fits into a transaction next to the proof and the time.
+/// An ICE session, identified by a hash of both user names. The hash fits into a transaction id, next to the proof and
+/// the time.
 ///
-/// The hash has a random key, so that a page cannot choose the hash of another one. Among 10,000 sessions the
-/// probability of a collision is 1 in 22,000 (n² / 2⁴¹). The later session then does not follow its page to another
-/// port, and the earlier one receives datagrams from that port that it cannot decrypt.
+/// The hash has a random key, so that a page cannot choose the hash of another page. Among 10,000 sessions, the
+/// probability of a collision is 1 in 22,000 (n² / 2⁴¹). After a collision, the later session does not follow its page
+/// to another port, and the earlier session receives datagrams from that port that it cannot decrypt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct IceSession([u8; 5]);
 
-/// The session of a check.
+/// The session and the time of a check.
 #[derive(Clone, Copy, Debug)]
 struct Noted {
     session: IceSession,
@@ -48,7 +50,7 @@ struct Noted {
     at: u64,
 }
 
-/// The validated sources; see the module.
+/// The validated sources.
 #[derive(Debug)]
 pub(super) struct Validated {
     key: Hmac<Sha1>,
@@ -63,7 +65,8 @@ pub(super) struct Validated {
 }
 
 impl Validated {
-    /// Returns `None` if the HMAC library rejects the key, which cannot happen with its length.
+    /// Creates an empty set. Returns `None` if the HMAC library rejects the key, which cannot happen with a key of this
+    /// length.
     pub(super) fn new(key: &ChallengeKey, now: Instant) -> Option<Self> {
         Some(Self {
             key: Hmac::new_from_slice(key).ok()?,
@@ -75,7 +78,7 @@ impl Validated {
         })
     }
 
-    /// Returns the transaction of a check that is sent to a source now, in response to one of this session.
+    /// Returns the transaction of a check that is sent to `to` now, in response to a check of this session.
     pub(super) fn transaction(&self, now: Instant, to: SocketAddr, session: IceSession) -> Transaction {
         let at = self.tick(now);
         let sum = self.hash(at, to, session).finalize().into_bytes();
@@ -86,8 +89,8 @@ impl Validated {
         transaction
     }
 
-    /// Records that a source has answered, and returns the session of its last check, which may have changed meanwhile.
-    /// `None` if this transaction was not sent to it, or too long ago.
+    /// Records that a source has answered. Returns the session of the source's last check, which may have changed in
+    /// the meantime, or `None` if the transaction was not sent to this source or has expired.
     pub(super) fn validate(
         &mut self,
         now: Instant,
@@ -117,19 +120,19 @@ impl Validated {
         self.note_check(now, source, Noted { session, at })
     }
 
-    /// Records a check, unless it is older than the recorded check of another page.
+    /// Records a check, unless a later check of another page is already recorded.
     fn note_check(&mut self, now: Instant, source: SocketAddr, check: Noted) -> bool {
         self.expire(now);
         let noted = self.sources.get_mut(&source);
         noted.map(|noted| *noted = if check.at < noted.at { *noted } else { check }).is_some()
     }
 
-    /// Returns the session of the last check of a source.
+    /// Returns the session of a source's last check.
     pub(super) fn session(&self, of: SocketAddr) -> Option<IceSession> {
         self.sources.get(&of).map(|noted| noted.session)
     }
 
-    /// Returns true if there is no state.
+    /// Returns true if no source is stored.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.sources.is_empty() && self.ends.is_empty() && self.of_site.taken() == 0
@@ -148,7 +151,7 @@ impl Validated {
         let site = site(from.ip());
         let free = SOURCES.saturating_sub(self.sources.len());
         if !self.of_site.admits(site, SOURCES_OF_SITE.min(free / FREE_SHARE)) {
-            // Evicts the oldest source of the site, so that a neighbor cannot keep its slots for long.
+            // The oldest source of the site is evicted, so that no neighbour can keep its slots for long.
             self.remove_first_of(site);
         } else if free == 0 {
             self.remove_first();
@@ -257,7 +260,7 @@ mod tests {
         let at = |ticks| now + ticks * TICK;
         let of_first = validated.transaction(at(0), from, first);
         let of_second = validated.transaction(at(1), from, second);
-        // The previous page does not know yet that it was replaced.
+        // The previous page does not know yet that another page has replaced it.
         assert_eq!(validated.validate(at(2), from, &of_second), Some(second));
         assert_eq!(validated.validate(at(3), from, &of_first), Some(second));
         assert_eq!(validated.session(from), Some(second));
@@ -275,7 +278,7 @@ mod tests {
             assert_eq!(validated.validate(now, from, &transaction), Some(FIRST));
             assert!(validated.contains(now, from));
         };
-        // Eight sites of each version, with many ports and networks.
+        // Eight sites of each address family, with many ports and networks.
         for number in 0..1_000_u16 {
             for of in 0..8_u16 {
                 answer(&mut validated, source(of, number));
@@ -285,7 +288,7 @@ mod tests {
         let [taken, of_sites] = [validated.sources.len(), validated.of_site.taken()];
         assert!((6_000..7_500).contains(&taken), "{taken}");
         assert_eq!([of_sites, validated.ends.len()], [taken; 2]);
-        // Other sites have their own slots, which are never evicted for this.
+        // Other sites have separate slots, and are never evicted for this site.
         let other = source(100, 1);
         answer(&mut validated, other);
         for number in 0..1_000 {
