@@ -1,35 +1,36 @@
-//! Decides when time passes for a peer, so that unread datagrams never make a remote look silent.
+//! Decides when protocol time advances, so that a remote does not appear silent while its datagrams are unread.
 
 use core::time::Duration;
 
 use rakwire::Instant;
 
-/// A poll that is this late counts as a pause. Blocking drivers and flash writes cause such delays; a busy executor
-/// does not.
+/// The delay from which a poll counts as being after a pause. Blocking drivers and flash writes cause such delays; a
+/// busy executor does not.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The time, after a pause, for other tasks to move datagrams from the network device to the socket.
+/// The time after a pause that other tasks get to move datagrams from the network device to the socket.
 ///
-/// It is counted in time for a device behind SPI, and in polls for the task of the network stack, however slow the
+/// It is measured in time for a device behind SPI, and in polls for the task of the network stack, however slow the
 /// processor is.
 const GRACE: Duration = Duration::from_millis(10);
 const GRACE_POLLS: u8 = 16;
 
-/// Lets time pass for the protocol only once everything that was waiting has been read.
+/// Lets protocol time advance only once all waiting datagrams have been read.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    /// The datagrams read since time last passed.
+    /// The number of datagrams read since time last advanced.
     read: usize,
-    /// The latest time at which the task wanted to be polled.
+    /// The latest time at which the task must be polled.
     due: Option<Instant>,
-    /// The time of the first poll after a pause, and the polls since.
+    /// The time of the first poll after a pause, and the number of polls since.
     paused: Option<(Instant, u8)>,
 }
 
 impl Backlog {
-    /// Returns whether time may pass.
+    /// Returns whether protocol time may advance.
     ///
-    /// `received` datagrams were read in this poll, `is_empty` is set if none are left in the socket, and `capacity` is
-    /// the number that it holds. After that many datagrams time passes regardless, so that a flood cannot stop it.
+    /// `received` is the number of datagrams read in this poll, `is_empty` is true if none are left in the socket, and
+    /// `capacity` is the number that the socket holds. After that many datagrams time advances in any case, so that a
+    /// flood cannot stop it.
     pub(crate) fn may_advance(
         &mut self,
         now: Instant,
@@ -54,7 +55,7 @@ impl Backlog {
         true
     }
 
-    /// Records the time at which the task is to be polled at the latest.
+    /// Records the latest time at which the task must be polled again.
     pub(crate) fn expect(&mut self, now: Instant, due: Option<Instant>) {
         self.due = due.map(|due| due.max(now));
     }

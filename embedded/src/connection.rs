@@ -17,7 +17,7 @@ pub enum Event<'d, P: Protocol, H: Hook<P> = ()> {
     Message(Received<'d, P, H>),
     /// The outcome of a message sent with receipt; RakNet only.
     Receipt {
-        /// The receipt that `send` returned.
+        /// The receipt that [`Connection::send`] returned.
         receipt: Receipt,
         /// The outcome.
         outcome: Outcome,
@@ -25,8 +25,8 @@ pub enum Event<'d, P: Protocol, H: Hook<P> = ()> {
     /// The progress of a large message ([`Config::progress_interval`](rakwire::raknet::Config::progress_interval));
     /// RakNet only.
     Progress(Progress),
-    /// The MTU, including 28 bytes of IP and UDP headers, shrank because the path carries less than the peers agreed
-    /// on; RakNet only.
+    /// The MTU, including 28 bytes of IP and UDP headers, has decreased, because the path MTU is smaller than the
+    /// negotiated one; RakNet only.
     MtuChanged(u16),
 }
 
@@ -45,8 +45,8 @@ impl<P: Protocol, H: Hook<P>> defmt::Format for Event<'_, P, H> {
 
 /// An open connection with another peer.
 ///
-/// Clones refer to the same connection, for tasks that share it, for example one that sends and one that receives.
-/// Dropping the last clone closes the connection like [`disconnect`](Self::disconnect), without waiting.
+/// Clones refer to the same connection, so that one task can send while another one receives. Dropping the last clone
+/// closes the connection like [`disconnect`](Self::disconnect), without waiting.
 ///
 /// All futures are cancel safe: a message is sent or received completely or not at all.
 ///
@@ -100,20 +100,22 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
         Self { reference, remote, identity }
     }
 
-    /// Sends a message, waiting for room if necessary.
+    /// Sends a message. Waits while the send memory is full.
     ///
     /// In RakNet its first byte is the message id; applications can use ids from 0x86. In the Game Protocol a message
     /// has at most 129,024 bytes.
     ///
-    /// It waits until enough earlier messages have been acknowledged. When it returns, the message is queued, but not
-    /// yet delivered. In RakNet a reliability with receipt returns the receipt of the message; [`next`](Self::next)
-    /// returns the outcome.
+    /// Acknowledgements of earlier messages free memory. When this method returns, the message is queued but not yet
+    /// delivered. With a RakNet reliability with receipt, returns the receipt; [`next`](Self::next) later returns the
+    /// outcome.
     ///
     /// # Errors
-    /// [`SendError::NotConnected`] once the connection has ended or is ending; [`SendError::Empty`];
-    /// [`SendError::NeverFits`] for a message that is larger than what a connection may hold; [`SendError::ReservedId`]
-    /// for an id below 0x1B in RakNet; [`SendError::TooLong`] for a message beyond the limit of the Game Protocol;
-    /// [`SendError::Filtered`] for one that the hook drops.
+    /// - [`SendError::NotConnected`] once the connection is closed or closing
+    /// - [`SendError::Empty`] for a message without bytes
+    /// - [`SendError::NeverFits`] for a message that exceeds the memory that a connection may use
+    /// - [`SendError::ReservedId`] for a RakNet message with an id below 0x1B
+    /// - [`SendError::TooLong`] for a Game Protocol message of more than 129,024 bytes
+    /// - [`SendError::Filtered`] if the hook drops the message
     pub async fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference
             .wait(|hooked, now, id| {
@@ -126,17 +128,17 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
             .await
     }
 
-    /// Sends a message if there is room for it now.
+    /// Sends a message if it can be queued now.
     ///
     /// # Errors
-    /// Those of [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] if there is no
-    /// room until others have been acknowledged.
+    /// The same errors as [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] while
+    /// the memory is full. Retry once earlier messages have been acknowledged.
     pub fn try_send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference
             .update(|hooked, now, id| hooked.send(now, id.ok_or(SendError::NotConnected)?, message, delivery))
     }
 
-    /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received;
+    /// Waits for the next message. Returns `None` once the connection is closed and all messages have been received;
     /// see [`closed_reason`](Self::closed_reason). Receipts and progress before the message are discarded; use
     /// [`next`](Self::next) to receive them.
     pub async fn recv(&self) -> Option<Received<'d, P, H>> {
@@ -156,7 +158,7 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
         }
     }
 
-    /// Waits for the next event. Returns `None` once the connection has ended and all events have been taken.
+    /// Waits for the next event. Returns `None` once the connection is closed and all events have been taken.
     ///
     /// ```
     /// use rakwire::raknet::{Delivery, Outcome, RakNet, Reliability};
@@ -190,10 +192,10 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
         }
     }
 
-    /// Closes the connection and waits until it has ended.
+    /// Closes the connection, and waits until the close is complete.
     ///
-    /// Reliable messages sent before are delivered, for at most the `close_timeout` of the configuration; then the
-    /// remote is notified. Messages that arrive in the meantime are discarded. Closing continues if the future is
+    /// Reliable messages sent earlier are delivered first, for at most the `close_timeout` of the configuration; then
+    /// the remote is notified. Messages that arrive in the meantime are discarded. The close continues if the future is
     /// dropped.
     pub async fn disconnect(&self) {
         self.reference.update(|hooked, now, id| {
@@ -204,27 +206,27 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
         while self.recv().await.is_some() {}
     }
 
-    /// Returns why the connection ended, or `None` while it is open or has events that have not been taken.
+    /// Returns why the connection was closed, or `None` while it is open or has events that have not been taken.
     #[must_use]
     pub fn closed_reason(&self) -> Option<P::DisconnectReason> {
         self.reference.closed_reason()
     }
 
-    /// Returns the longest message in bytes that [`send`](Self::send) accepts and that a remote with the same
-    /// configuration and memory can receive. Returns `None` once the connection has ended.
+    /// Returns the maximum length in bytes of a message for [`send`](Self::send), which a remote with the same
+    /// configuration and memory can receive. Returns `None` once the connection is closed.
     #[must_use]
     pub fn max_message_len(&self) -> Option<usize> {
         self.reference.update(|hooked, _, id| hooked.peer.max_message_len(id?))
     }
 
-    /// Returns the counters and measurements of the connection, or `None` once it has ended.
+    /// Returns the counters and measurements of the connection, or `None` once it is closed.
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {
         self.reference.stats()
     }
 
-    /// Returns the id of the connection in its peer, for a [hook](crate::Handle::with_hook), or `None` once the peer
-    /// has forgotten it.
+    /// Returns the id of the connection for a [hook](crate::Handle::with_hook), or `None` once the peer has removed the
+    /// connection.
     #[must_use]
     pub fn id(&self) -> Option<ConnectionId> {
         self.reference.id()

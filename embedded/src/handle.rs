@@ -12,7 +12,7 @@ use crate::reference::ConnectionRef;
 use crate::shared::Shared;
 use crate::unsent::UnsentDatagrams;
 
-/// A handle of a peer, which opens and accepts connections. It can be copied to all tasks of the executor.
+/// A handle of a peer, which opens and accepts connections. It is `Copy`, for all tasks of the executor.
 ///
 /// All futures are cancel safe. Dropping an attempt to connect cancels it.
 ///
@@ -36,7 +36,7 @@ pub struct Handle<'d, P: Protocol, H: Hook<P> = ()> {
     pub(crate) shared: &'d Shared<'d, P, H>,
 }
 
-// Derived implementations would require those of `H`.
+// Derived implementations would require `H: Clone` and `H: Copy`.
 impl<P: Protocol, H: Hook<P>> Clone for Handle<'_, P, H> {
     fn clone(&self) -> Self {
         *self
@@ -48,22 +48,22 @@ impl<P: Protocol, H: Hook<P>> Copy for Handle<'_, P, H> {}
 impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
     /// Opens a connection and waits until it is open.
     ///
-    /// In the Game Protocol a connection counts as open when this client has answered the challenge of the server. The
+    /// In the Game Protocol, a connection counts as open when this client has answered the server's challenge. The
     /// server may still close it, for example because it is full. A peer without a fixed port and without other
-    /// connections changes its port before each attempt, because original servers ignore a second attempt from the same
+    /// connections uses another port for each attempt, because original servers ignore a second attempt from the same
     /// port.
     ///
     /// # Errors
-    /// A [`ConnectError`].
+    /// Returns a [`ConnectError`].
     pub async fn connect(&self, to: SocketAddr) -> Result<Connection<'d, P, H>, ConnectError<P>> {
         self.connect_with(to, &P::ConnectOptions::default()).await
     }
 
-    /// Opens a connection like [`connect`](Self::connect), with options: in RakNet a password, and a protocol version
-    /// or timeouts instead of those of the configuration.
+    /// Opens a connection like [`connect`](Self::connect), with options: in RakNet a password, a protocol version, and
+    /// timeouts that override the configuration.
     ///
     /// # Errors
-    /// A [`ConnectError`].
+    /// Returns a [`ConnectError`].
     pub async fn connect_with(
         &self,
         to: SocketAddr,
@@ -75,8 +75,8 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         Ok(Connection::new(reference, to, identity))
     }
 
-    /// Waits for the next incoming connection. There is none unless the feature `server` is enabled and `max_incoming` of
-    /// the configuration is above 0.
+    /// Waits for the next incoming connection. None arrives unless the feature `server` is enabled and `max_incoming`
+    /// of the configuration is above 0.
     pub async fn accept(&self) -> Connection<'d, P, H> {
         let accepted = poll_fn(|cx| {
             self.shared.poll(cx, |inner, _| inner.slots.accept().map_or(Poll::Pending, Poll::Ready))
@@ -105,7 +105,7 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
     }
 
     /// Returns advice for the operator once the counters show clients that cannot connect, such as clients that return
-    /// no cookie. The program should check and log it from time to time.
+    /// no cookie. Check and log it from time to time.
     ///
     /// ```
     /// use rakwire::raknet::RakNet;
@@ -140,7 +140,8 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
     }
 
     /// Sends a message to every open connection of the peer, like [`Connection::try_send`], and returns the number of
-    /// connections that accepted it. `refused` is called for each of the others, most often for lack of room.
+    /// connections that accepted it. `refused` is called for each of the others, most often because its send memory is
+    /// full.
     ///
     /// ```
     /// use embassy_futures::join::join;
@@ -166,7 +167,8 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         self.shared.update(|inner, now| inner.hooked.broadcast(now, message, delivery, None, refused))
     }
 
-    /// Sends a message like [`broadcast`](Self::broadcast), except to one connection, such as the author's.
+    /// Sends a message like [`broadcast`](Self::broadcast), to all connections but one, such as the sender of the
+    /// message.
     pub fn broadcast_except(
         &self,
         except: ConnectionId,
@@ -177,28 +179,28 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         self.shared.update(|inner, now| inner.hooked.broadcast(now, message, delivery, Some(except), refused))
     }
 
-    /// Returns the number of connections, including those that are being opened or are ending.
+    /// Returns the number of connections, including those that are being opened or closed.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.read(|inner| inner.hooked.peer.connections().count())
     }
 
-    /// Returns the total number of blocks.
+    /// Returns the total number of blocks of memory.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.shared.read(|inner| inner.hooked.peer.blocks())
     }
 
-    /// Returns the number of free blocks.
+    /// Returns the number of free blocks of memory.
     #[must_use]
     pub fn blocks_available(&self) -> usize {
         self.shared.read(|inner| inner.hooked.peer.blocks_available())
     }
 
-    /// Reads or changes the hook of the peer; [`new_with_hook`](crate::new_with_hook) has an example.
+    /// Reads or changes the hook of the peer. [`new_with_hook`](crate::new_with_hook) has an example.
     ///
     /// # Panics
-    /// If `change` calls anything of the same peer.
+    /// If `change` calls a method of the same peer.
     pub fn with_hook<R>(&self, change: impl FnOnce(&mut H) -> R) -> R {
         self.shared.update(|inner, _| change(&mut inner.hooked.hook))
     }

@@ -5,12 +5,12 @@ use embassy_net::driver::{Driver, HardwareAddress};
 /// The length of an Ethernet header (IEEE 802.3) in bytes, which a driver's MTU includes.
 const ETHERNET_HEADER: usize = 14;
 
-/// Returns the longest IP packet in bytes that a network driver sends, for
+/// Returns the maximum length in bytes of an IP packet that a network driver sends, for
 /// [`Config::interface_mtu`](rakwire::raknet::Config::interface_mtu).
 ///
-/// Set it if that is less than 1,500, as for a modem or a tunnel. Otherwise longer datagrams are dropped between the
-/// peer and the driver: a connection opens seconds later, and with a smaller MTU than possible. The network stack does
-/// not expose the MTU, so ask the driver before the stack takes it.
+/// Set that option if the value is below 1,500, as for a modem or a tunnel. Otherwise longer datagrams are dropped
+/// between the peer and the driver: connections open seconds later, and with a smaller MTU than possible. The network
+/// stack does not expose the MTU, so call this function before the stack takes the driver.
 ///
 /// ```
 /// use embassy_net::driver::HardwareAddress;

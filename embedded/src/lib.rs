@@ -1,11 +1,11 @@
 //! RakNet and the Game Protocol on a microcontroller: the [`rakwire`] core over [embassy-net](embassy_net)'s UDP, without
 //! an allocator.
 //!
-//! [`raknet::new`] creates a peer from memory, a network stack and a configuration. It returns a [`raknet::Runner`], which
-//! needs a separate task, and a [`raknet::Handle`], which all tasks can copy. [`game_protocol::new`] does the same for
-//! the Game Protocol, with the same types; a stack can be used for both. All network drivers of embassy-net are
-//! supported: Ethernet, Wi-Fi and modems. The clock is that of embassy-time, and random bytes come from a generator of
-//! the caller ([`entropy`]).
+//! [`raknet::new`] creates a peer from memory, a network stack and a configuration. It returns a [`raknet::Runner`],
+//! which needs a separate task, and a [`raknet::Handle`], which is `Copy` for all tasks. [`game_protocol::new`] does
+//! the same for the Game Protocol; both kinds of peers can share a stack. All network drivers of embassy-net are
+//! supported: Ethernet, Wi-Fi and modems. The clock is that of embassy-time. Random bytes come from a generator of the
+//! caller ([`entropy`]).
 //!
 //! ```
 //! use core::net::SocketAddr;
@@ -47,17 +47,18 @@
 //!
 //! # Layers
 //!
-//! Everything is generic over the [`Protocol`](rakwire::endpoint::Protocol); [`raknet`] and [`game_protocol`] have aliases,
-//! and what only one protocol supports. Only `socket` uses the UDP sockets of embassy-net, and only `clock` reads the time.
-//! `shared` is the state that tasks share with the [`Runner`]: the peer, and the `slots` of connections that tasks refer to.
+//! All types are generic over the [`Protocol`](rakwire::endpoint::Protocol). [`raknet`] and [`game_protocol`] contain
+//! aliases, and features that only one protocol supports. Only `socket` uses the UDP sockets of embassy-net, and only
+//! `clock` reads the time. `shared` is the state that tasks share with the [`Runner`]: the peer, and the `slots` of
+//! connections that tasks refer to.
 //!
 //! # Features
 //!
 //! - `server`, `unconnected`, `delay-based`, `channels`, `connections`, `packing`, `priorities`, `sequencing`, `splitting` and
 //!   `statistics` (default): those of the crate [`rakwire`]. A board that only joins games can
 //!   disable them to save flash.
-//! - `secure`: secure connections of RakNet, as the crate [`rakwire`] has them. They need unpredictable random
-//!   bytes: a board without a hardware generator must not use them.
+//! - - `secure`: secure connections of RakNet, as in the crate [`rakwire`]. They need unpredictable random bytes, so a
+//!   board without a hardware generator must not use them.
 //! - `tcp`: messages over TCP.
 //! - `ipv4` (default) and `ipv6`: the address families of the network.
 //! - `defmt`: events, reasons, errors and names implement `defmt::Format`, here and in the crate `rakwire`.
@@ -108,7 +109,7 @@ pub use runner::Runner;
 pub use state::{State, new, new_with_hook};
 pub use unsent::UnsentDatagrams;
 
-/// Returns 32 random bytes for a configuration. The generator must not be predictable; use that of the chip.
+/// Returns 32 random bytes for a configuration. The generator must be unpredictable, like a hardware generator.
 pub fn entropy(rng: &mut impl rand_core::RngCore) -> [u8; 32] {
     let mut bytes = [0; 32];
     rng.fill_bytes(&mut bytes);

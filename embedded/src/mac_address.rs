@@ -1,4 +1,4 @@
-//! A hardware address for boards that come without one.
+//! A MAC address for boards without one.
 
 /// The constants of the hash FNV-1a with 64 bits.
 const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
@@ -6,8 +6,8 @@ const PRIME: u64 = 0x0000_0100_0000_01B3;
 
 /// Derives a MAC address from the unique id of a chip.
 ///
-/// It is the same at every start, so that a router recognises the board, and differs between boards. It is locally
-/// administered and unicast (IEEE 802c), and not a secret.
+/// The address is the same at every start, so that a router recognises the board, and it differs between boards. It is
+/// locally administered and unicast (IEEE 802c), and not secret.
 ///
 /// ```
 /// // The id as the chip reports it: the UID of an STM32, the chip id of an RP2350, the unique id of a flash.
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn the_address_of_an_id_never_changes() {
         assert_eq!(mac_address(b"123456789abc"), mac_address(b"123456789abc"));
-        // The address must not change with a new version either.
+        // The address must not change in a later version, either.
         assert_eq!(mac_address(b"123456789abc"), [0x4A, 0xD2, 0x18, 0x44, 0x22, 0x15]);
     }
 

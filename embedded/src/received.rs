@@ -5,8 +5,8 @@ use rakwire::endpoint::{Hook, Message, Protocol};
 use crate::read_guard::ReadGuard;
 use crate::shared::Shared;
 
-/// A received message, which stays in the memory of the peer until this is dropped. Until then no task of the peer
-/// receives another event, so drop it before you wait for anything else.
+/// A received message, whose bytes stay in the memory of the peer until this value is dropped. Until then, no task of
+/// the peer receives another event, so drop it before waiting for anything else.
 ///
 /// ```
 /// use embassy_futures::join::join;
@@ -38,7 +38,8 @@ impl<'d, P: Protocol, H: Hook<P>> Received<'d, P, H> {
         Self { bytes: ReadGuard::new(shared), delivery }
     }
 
-    /// Returns how it was sent. RakNet's priority is not on the wire, so it is always the default here.
+    /// Returns the delivery with which the message was sent. RakNet does not transmit the priority, so it has its
+    /// default value here.
     #[must_use]
     pub const fn delivery(&self) -> P::Delivery {
         self.delivery
@@ -59,12 +60,12 @@ impl<'d, P: Protocol, H: Hook<P>> Received<'d, P, H> {
     /// Reads the bytes in place, in one or more pieces.
     ///
     /// # Panics
-    /// If `read` calls anything of the same peer.
+    /// If `read` calls a method of the same peer.
     pub fn read<R>(&self, read: impl FnOnce(Message<'_, P>) -> R) -> R {
         self.bytes.read(read)
     }
 
-    /// Copies the bytes to the start of `buffer` and returns that part, or `None` if they do not fit.
+    /// Copies the bytes to the start of `buffer`, and returns that part. Returns `None` if `buffer` is too short.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         self.read(|message| message.copy_to(buffer))

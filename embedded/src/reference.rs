@@ -9,7 +9,7 @@ use rakwire::endpoint::{ConnectionId, Hook, Hooked, Protocol};
 use crate::shared::{EventInfo, Shared};
 use crate::slots::Phase;
 
-/// A reference to a connection. Dropping the last one closes the connection.
+/// A reference to a connection. Dropping the last reference closes the connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionRef<'d, P: Protocol, H: Hook<P>> {
     shared: &'d Shared<'d, P, H>,
@@ -39,12 +39,12 @@ impl<'d, P: Protocol, H: Hook<P>> ConnectionRef<'d, P, H> {
         self.shared
     }
 
-    /// Waits until the connection is open, and returns the identity of the other peer.
+    /// Waits until the connection is open, and returns the identity of the remote.
     pub(crate) async fn connected(&self) -> Result<P::Identity, P::ConnectFailure> {
         poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_connected(self.slot))).await
     }
 
-    /// Waits until `attempt` is ready. It is called with the peer, the time and the id of the connection.
+    /// Waits until `attempt` returns `Poll::Ready`. It is called with the peer, the time and the id of the connection.
     pub(crate) async fn wait<R>(
         &self,
         mut attempt: impl FnMut(&mut Hooked<'d, P, H>, Instant, Option<ConnectionId>) -> Poll<R>,
@@ -58,7 +58,7 @@ impl<'d, P: Protocol, H: Hook<P>> ConnectionRef<'d, P, H> {
         .await
     }
 
-    /// Calls the peer with the id of the connection.
+    /// Calls `update` with the peer and the id of the connection.
     pub(crate) fn update<R>(
         &self,
         update: impl FnOnce(&mut Hooked<'d, P, H>, Instant, Option<ConnectionId>) -> R,
@@ -69,7 +69,7 @@ impl<'d, P: Protocol, H: Hook<P>> ConnectionRef<'d, P, H> {
         })
     }
 
-    /// Waits for the next event. Returns `None` once the connection has ended and all events have been taken.
+    /// Waits for the next event. Returns `None` once the connection is closed and all events have been taken.
     pub(crate) async fn next(&self) -> Option<EventInfo<P>> {
         poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_event(self.slot))).await
     }

@@ -21,7 +21,7 @@ impl<I> RefusedClients<I> {
             if self.0.is_full() {
                 self.0.remove(0);
             }
-            // There is room now.
+            // There is space now.
             let _ = self.0.push(client);
         }
     }

@@ -15,7 +15,7 @@ use crate::socket::{SendQueue, Sockets, Storage, Successor};
 
 /// The maximum number of datagrams that are handled before the task yields.
 const BATCH: usize = 8;
-/// The interval of timeouts while the send buffer is full.
+/// The interval at which timeouts are handled while the send buffer is full.
 const RETRY: Duration = Duration::from_millis(10);
 
 /// The task of a peer, with its sockets and timer. The [crate] has an example.
@@ -25,7 +25,7 @@ pub struct Runner<'d, P: Protocol, H: Hook<P> = ()> {
     exchange: Exchange<'d, P, H>,
 }
 
-/// The parts that survive when the sockets are replaced.
+/// The parts that are kept when the sockets are replaced.
 #[derive(Debug)]
 struct Exchange<'d, P: Protocol, H: Hook<P>> {
     queue: SendQueue<'d>,
@@ -54,8 +54,8 @@ impl<'d, P: Protocol, H: Hook<P>> Runner<'d, P, H> {
 }
 
 impl<P: Protocol, H: Hook<P>> Exchange<'_, P, H> {
-    /// Receives and sends once. Yields to other tasks even if there is more to do. Ready when the sockets must be
-    /// replaced.
+    /// Receives and sends once. Yields to other tasks even if there is more to do. Returns `Poll::Ready` when the
+    /// sockets must be replaced.
     fn poll(&mut self, sockets: &mut Sockets<'_>, cx: &mut Context<'_>) -> Poll<Successor> {
         let shared = self.shared;
         if shared.takes_fresh_port() {
@@ -70,14 +70,14 @@ impl<P: Protocol, H: Hook<P>> Exchange<'_, P, H> {
         }
         shared.wake(now);
         let sent = sockets.poll_send(now, &mut self.queue, shared, cx);
-        // Datagrams that wait in the old sockets are lost with them; during a flood they are not read first.
+        // Datagrams that wait in the old sockets are lost with them. Reading them first would not end during a flood.
         if let Some(successor) = sockets.successor()
             && (is_empty || may_advance)
         {
             return Poll::Ready(successor);
         }
         let next = match shared.poll_timeout(cx) {
-            // Nothing can be sent until there is space in the send buffer, which also wakes this task.
+            // No datagram can be sent until the send buffer has space, which also wakes this task.
             Some(_) if sent.is_pending() => Some(now + RETRY),
             next => next,
         };

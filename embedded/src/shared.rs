@@ -16,7 +16,7 @@ use crate::refused::RefusedClients;
 use crate::slots::{Phase, Slot, Slots};
 use crate::unsent::{UnsentDatagrams, UnsentReason};
 
-/// The maximum number of waiting tasks. Further ones wake the others, which then register again.
+/// The maximum number of waiting tasks. A further task wakes the others, which then register again.
 const WAKERS: usize = 8;
 
 /// An event of an open connection. The bytes of a message stay in the peer.
@@ -35,11 +35,11 @@ pub(crate) struct Inner<'d, P: Protocol, H: Hook<P>> {
     pub(crate) slots: Slots<'d, P>,
     /// Set while a task is reading bytes of the peer.
     pub(crate) is_lending: bool,
-    /// Set if the socket has to change its port.
+    /// Set if the socket must change its port.
     needs_fresh_port: bool,
     /// The number of tasks that wait for pongs.
     pub(crate) pending_pings: u8,
-    /// Set if messages from peers without a connection are kept for a task that reads them.
+    /// Set if messages from peers without a connection are kept, because a task reads them.
     pub(crate) keeps_messages: bool,
     pub(crate) unsent: UnsentDatagrams,
     pub(crate) refused: RefusedClients<P::Identity>,
@@ -47,7 +47,7 @@ pub(crate) struct Inner<'d, P: Protocol, H: Hook<P>> {
     wakers: MultiWakerRegistration<WAKERS>,
 }
 
-/// The shared state; see the module.
+/// The state that the handles and the runner share.
 #[derive(Debug)]
 pub(crate) struct Shared<'d, P: Protocol, H: Hook<P>> {
     inner: RefCell<Inner<'d, P, H>>,
@@ -70,12 +70,12 @@ impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
         Self { inner: RefCell::new(inner) }
     }
 
-    /// Reads the state.
+    /// Calls `read` with the state.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Inner<'d, P, H>) -> R) -> R {
         read(&self.inner.borrow())
     }
 
-    /// Changes the state and wakes the runner.
+    /// Calls `update` with the state, and wakes the runner.
     pub(crate) fn update<R>(&self, update: impl FnOnce(&mut Inner<'d, P, H>, Instant) -> R) -> R {
         let mut inner = self.inner.borrow_mut();
         let result = update(&mut inner, clock::now());
@@ -83,7 +83,7 @@ impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
         result
     }
 
-    /// Registers the task if `attempt` is pending, and wakes the runner otherwise.
+    /// Registers the task to be woken if `attempt` is pending, and wakes the runner otherwise.
     pub(crate) fn poll<R>(
         &self,
         cx: &Context<'_>,
@@ -95,7 +95,7 @@ impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
         match result {
             Poll::Pending => {
                 inner.wakers.register(cx.waker());
-                // The hook consumed the message that was read, and may have an answer.
+                // The hook has consumed the message that was read, and may have a reply to send.
                 if inner.hooked.hook.poll_timeout().is_some_and(|due| due <= now) {
                     inner.runner.wake();
                 }
@@ -115,7 +115,7 @@ impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
     }
 }
 
-/// The calls of the runner.
+/// Called by the runner.
 impl<P: Protocol, H: Hook<P>> Shared<'_, P, H> {
     /// Handles a received datagram.
     pub(crate) fn handle_datagram(&self, now: Instant, from: SocketAddr, datagram: &[u8]) {
@@ -141,8 +141,8 @@ impl<P: Protocol, H: Hook<P>> Shared<'_, P, H> {
         Some((transmit.to, transmit.payload.len()))
     }
 
-    /// Returns whether a task has, or waits for, a connection with the peer at `address`; `None` if there is no
-    /// connection.
+    /// Returns whether a task has a connection with the peer at `address` or waits for one. Returns `None` if there is
+    /// no connection.
     pub(crate) fn has_task(&self, address: SocketAddr) -> Option<bool> {
         let inner = self.inner.borrow();
         inner.hooked.peer.connection_at(address).map(|id| inner.slots.contains(id))
@@ -153,7 +153,7 @@ impl<P: Protocol, H: Hook<P>> Shared<'_, P, H> {
         self.inner.borrow_mut().unsent.add(reason, datagrams);
     }
 
-    /// Takes the request for another port.
+    /// Takes the request for a change of the port.
     pub(crate) fn takes_fresh_port(&self) -> bool {
         core::mem::take(&mut self.inner.borrow_mut().needs_fresh_port)
     }
@@ -167,14 +167,14 @@ impl<P: Protocol, H: Hook<P>> Shared<'_, P, H> {
 }
 
 impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
-    /// Starts to open a connection and returns the index of its slot.
+    /// Starts a connection attempt, and returns the index of its slot.
     pub(crate) fn connect(
         &mut self,
         now: Instant,
         to: SocketAddr,
         options: &P::ConnectOptions<'_>,
     ) -> Result<usize, ConnectError> {
-        // An ended connection occupies its slot until its last events are taken.
+        // A closed connection occupies its slot until its last events are taken.
         self.take_unclaimed(now);
         // Other connections, including those that are closing, still need the current port.
         let is_alone = self.hooked.peer.connections().next().is_none();
@@ -216,13 +216,13 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
                 if self.slots.insert(Slot { id, phase, references: 0 }).is_none() {
                     self.hooked.peer.disconnect(now, id);
                 }
-                // The following events are for the task that accepts it.
+                // The following events are left for the task that accepts the connection.
                 return;
             }
         }
     }
 
-    /// Releases a reference, and closes the connection if it was the last one.
+    /// Releases a reference. The connection is closed if it was the last reference.
     pub(crate) fn release(&mut self, now: Instant, at: usize) {
         let Some(Slot { id, phase, .. }) = self.slots.release(at) else { return };
         if !matches!(phase, Phase::Ended(_)) {
@@ -233,13 +233,13 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
         }
     }
 
-    /// Returns the result of an attempt to connect once it is known: the identity of the remote if it succeeded.
+    /// Returns the result of a connection attempt: the identity of the remote if it succeeded.
     pub(crate) fn poll_connected(&mut self, at: usize) -> Poll<Result<P::Identity, P::ConnectFailure>> {
         if self.is_lending {
             return Poll::Pending;
         }
         let Some(slot) = self.slots.get_mut(at) else { return Poll::Pending };
-        // A waiting task is woken only by later events, so no event of another kind may be left.
+        // A waiting task is woken only by later events, so events of other kinds must be taken too.
         while let Some(event) = self.hooked.poll_event_of(slot.id) {
             if let Some(client) = event.refused_client() {
                 self.refused.push(client);
@@ -256,7 +256,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
         Poll::Pending
     }
 
-    /// Returns the next event of an open connection, or `None` once it has ended and all events have been taken.
+    /// Returns the next event of an open connection, or `None` once it is closed and all events have been taken.
     pub(crate) fn poll_event(&mut self, at: usize) -> Poll<Option<EventInfo<P>>> {
         if self.is_lending {
             return Poll::Pending;

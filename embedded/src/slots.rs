@@ -7,13 +7,13 @@ use rakwire::endpoint::{ConnectionId, Protocol};
 /// The phase of a connection as seen by its tasks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Phase<P: Protocol> {
-    /// A task is opening it.
+    /// A task is opening the connection.
     Connecting,
-    /// A remote has opened it, and no task has accepted it yet.
+    /// A remote has opened the connection, and no task has accepted it yet.
     Incoming { remote: SocketAddr, identity: P::Identity },
-    /// It is open.
+    /// The connection is open.
     Connected,
-    /// It has ended. A connection that never opened has no reason.
+    /// The connection is closed. There is no reason if it was never open.
     Ended(Option<P::DisconnectReason>),
 }
 

@@ -13,9 +13,11 @@ use crate::shared::Shared;
 use crate::slots::Slot;
 use crate::socket::{Buffers, Neighbour, Neighbours, Storage};
 
-/// The memory of a peer and its socket: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes (see
-/// [`Resources`]), and a receive buffer for `DATAGRAMS` datagrams of `DATAGRAM_SIZE` bytes, the
-/// [`MAX_DATAGRAM`](Protocol::MAX_DATAGRAM) of the protocol.
+/// The memory of a peer and its sockets.
+///
+/// It has `CONNECTIONS` connections, which share `BLOCKS` blocks of `BLOCK_SIZE` bytes (see [`Resources`]). Its receive
+/// buffer holds `DATAGRAMS` datagrams of `DATAGRAM_SIZE` bytes, the [`MAX_DATAGRAM`](Protocol::MAX_DATAGRAM) of the
+/// protocol.
 ///
 /// A new state is all zero bytes, so a static takes no flash. [`raknet::State`](crate::raknet::State) and
 /// [`game_protocol::State`](crate::game_protocol::State) explain how to choose the sizes.
@@ -30,7 +32,7 @@ pub struct State<
     const DATAGRAM_SIZE: usize,
     H: Hook<P> = (),
 > {
-    // `ManuallyDrop`, because a field that is never dropped may borrow from another one.
+    // `ManuallyDrop`, because a field that is never dropped may be borrowed by another field.
     resources: ManuallyDrop<Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>>,
     slots: ManuallyDrop<Vec<Option<Slot<P>>, CONNECTIONS>>,
     neighbours: Vec<Option<Neighbour>, CONNECTIONS>,
@@ -48,7 +50,7 @@ impl<
     H: Hook<P>,
 > State<'_, P, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, DATAGRAM_SIZE, H>
 {
-    /// The size of the [`Resources`] in bytes, without the socket and the peer itself.
+    /// The size of the [`Resources`] in bytes, without the sockets and the peer itself.
     pub const RESOURCES_BYTES: usize = size_of::<Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>>();
 
     /// Creates unused memory.
@@ -83,8 +85,8 @@ impl<
     }
 }
 
-/// Creates a peer on UDP port `port` of `stack`; 0 picks a free port. The peer works while the [`Runner`] runs. The
-/// [`Handle`] can be copied to all tasks of the same executor.
+/// Creates a peer on UDP port `port` of `stack`; 0 picks a free port. The peer works only while the [`Runner`] runs.
+/// The [`Handle`] can be copied to all tasks of the same executor.
 ///
 /// A peer accepts connections if `max_incoming` of the configuration is above 0; it should then have a fixed port.
 ///
@@ -109,7 +111,7 @@ pub fn new<
 }
 
 /// Creates a peer like [`new`], with a hook that inspects, filters and injects datagrams, messages and events. The
-/// memory must be that of a peer with such a hook. Without a hook this costs nothing.
+/// memory must be a [`State`] with the same hook type. A peer without a hook has no extra cost.
 ///
 /// ```
 /// use embassy_futures::join::join;
@@ -144,7 +146,7 @@ pub fn new<
 /// ```
 ///
 /// # Panics
-/// As [`new`].
+/// The same as [`new`].
 pub fn new_with_hook<
     'd,
     P: Protocol,

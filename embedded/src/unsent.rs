@@ -1,6 +1,6 @@
 //! Counters of datagrams that were not sent.
 
-/// Why a datagram was not sent.
+/// The reason why a datagram was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(crate) enum UnsentReason {
@@ -10,10 +10,10 @@ pub(crate) enum UnsentReason {
     Rationed,
 }
 
-/// The number of datagrams that the peer composed and the network did not accept, by reason.
+/// The numbers of datagrams that the peer composed and the network did not accept, by reason.
 /// [`Handle::unsent`](crate::Handle::unsent) has an example.
 ///
-/// The protocols treat them like datagrams lost in transit: reliable messages are sent again.
+/// The protocols treat such datagrams as lost in transit: reliable messages are resent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -22,9 +22,10 @@ pub struct UnsentDatagrams {
     pub no_route: u32,
     /// The receiver, or the gateway to it, did not answer the request for its hardware address (ARP or NDP).
     pub unanswered: u32,
-    /// The receiver, or the gateway to it, had not answered before, and the next request was not due.
+    /// The receiver, or the gateway to it, had not answered an earlier request, and the next request was not due.
     pub backed_off: u32,
-    /// Answers to peers without a connection, such as pongs, that were dropped because earlier ones were still waiting.
+    /// Answers to peers without a connection, such as pongs, that were dropped because earlier answers were still
+    /// waiting.
     pub rate_limited: u32,
 }
 

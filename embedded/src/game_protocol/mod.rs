@@ -1,4 +1,4 @@
-//! The Game Protocol: messages in chunks, unordered, each of them reliable or unreliable.
+//! The Game Protocol: messages in chunks, unordered, each sent reliably or unreliably.
 //!
 //! [`new`] creates a [`Handle`] and a [`Runner`] in the memory of a [`State`]. The API is that of
 //! [`raknet`](crate::raknet).
@@ -53,9 +53,9 @@ pub type Runner<'d, H = ()> = crate::Runner<'d, GameProtocol, H>;
 
 /// The memory of a peer, like [`raknet::State`](crate::raknet::State).
 ///
-/// The chunks of a long message arrive all at once. Those that do not fit into the receive buffer are lost, and are
-/// resent if the message is reliable. `DATAGRAMS` should therefore be at least the number of chunks of 504 bytes in a
-/// typical message. Each takes about half a kilobyte; the rest of the sockets takes another 2 KB.
+/// The chunks of a long message arrive in a burst. Chunks that do not fit into the receive buffer are lost, and are
+/// resent if the message is reliable. `DATAGRAMS` should therefore be at least the number of chunks, of 504 bytes each,
+/// in a typical message. Each datagram takes about half a kilobyte; the rest of the sockets takes another 2 KB.
 pub type State<
     'd,
     const CONNECTIONS: usize,

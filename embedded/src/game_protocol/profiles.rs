@@ -1,4 +1,4 @@
-//! Tested sizes for typical uses. `docs/embedded.md` lists their bytes and explains how to choose others.
+//! Tested memory sizes for typical uses. `docs/embedded.md` lists their bytes and explains how to choose other sizes.
 
 use super::State;
 

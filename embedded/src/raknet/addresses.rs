@@ -1,4 +1,4 @@
-//! The internal addresses that peers announce.
+//! The internal addresses that peers announce in the handshake.
 
 use core::net::SocketAddr;
 
@@ -8,8 +8,8 @@ use crate::connection::Connection;
 use crate::handle::Handle;
 
 impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
-    /// Sets the addresses that this peer announces as its own in the handshake of every later connection. The default
-    /// is none. Each takes 7 or 29 bytes of the blocks.
+    /// Sets the addresses that this peer announces as its own in the handshake of later connections. By default it
+    /// announces none. Each address takes 7 or 29 bytes of the blocks.
     ///
     /// ```
     /// use core::net::SocketAddr;
@@ -23,17 +23,18 @@ impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
     /// ```
     ///
     /// # Errors
-    /// [`SetError::TooManyAddresses`] if there are more than the configuration lists, and [`SetError::NoMemory`].
+    /// [`SetError::TooManyAddresses`] if there are more than [`address_count`](rakwire::raknet::Config::address_count),
+    /// and [`SetError::NoMemory`] if no block is free.
     pub fn set_internal_addresses(&self, addresses: &[SocketAddr]) -> Result<(), SetError> {
         self.shared.update(|inner, _| inner.hooked.peer.set_internal_addresses(addresses))
     }
 }
 
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
-    /// Returns the addresses that the remote announced as its own, without unassigned ones. They are unverified.
+    /// Returns the addresses that the remote announced as its own, without unassigned ones. They are not validated.
     ///
-    /// They are available from the moment the connection opens until the first wait for a message or another event, so
-    /// that an idle connection takes no memory for them. At any other time the result is empty.
+    /// They are available from the moment the connection opens until the first call that waits for a message or another
+    /// event. An idle connection therefore needs no memory for them. At any other time the result is empty.
     #[must_use]
     pub fn internal_addresses(&self) -> InternalAddresses {
         self.reference.update(|hooked, _, id| {

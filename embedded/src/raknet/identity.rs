@@ -15,8 +15,8 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
         self.shared.read(|inner| inner.hooked.peer.config().guid)
     }
 
-    /// Returns another reference to the open connection with the peer of this GUID, if a task has accepted or opened
-    /// one.
+    /// Returns another reference to the open connection with the peer that has this GUID, if a task has opened or
+    /// accepted it.
     ///
     /// ```
     /// use embassy_futures::join::join;
@@ -45,17 +45,17 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
 }
 
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
-    /// Returns the GUID of the remote, which chose it itself.
+    /// Returns the GUID that the remote chose for itself. It is not verified.
     #[must_use]
     pub const fn guid(&self) -> Guid {
         self.identity()
     }
 
-    /// Sets how long the remote of this connection may be silent while acknowledgements are outstanding, overriding the
-    /// `timeout` of the configuration.
+    /// Sets how long the remote may be silent while acknowledgements are outstanding. It overrides the `timeout` of the
+    /// configuration for this connection.
     ///
     /// # Errors
-    /// [`SetError::NoConnection`] if the connection has ended.
+    /// [`SetError::NoConnection`] if the connection is closed.
     pub fn set_timeout(&self, timeout: Duration) -> Result<(), SetError> {
         self.reference
             .update(|hooked, _, id| hooked.peer.set_timeout(id.ok_or(SetError::NoConnection)?, timeout))

@@ -34,9 +34,9 @@ pub use unconnected::{Unconnected, UnconnectedKind};
 /// The memory of a peer: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes, and a receive
 /// buffer for `DATAGRAMS` datagrams.
 ///
-/// The sender of a large message sends as many datagrams at once as its window allows. Those that do not fit into the
-/// receive buffer are lost and resent, so `DATAGRAMS` is a matter of speed: 2 for occasional small messages, 4 to 8 for
-/// large ones. Each takes about 1.5 KB; the rest of the sockets takes another 6 KB.
+/// The sender of a large message sends as many datagrams in a burst as its window permits. Datagrams that do not fit
+/// into the receive buffer are lost and resent, so `DATAGRAMS` affects only the speed: 2 for occasional small messages,
+/// 4 to 8 for large ones. Each datagram takes about 1.5 KB; the rest of the sockets takes another 6 KB.
 ///
 /// ```
 /// use rakwire_embassy::raknet::State;
@@ -67,7 +67,7 @@ pub type Received<'d, H = ()> = crate::Received<'d, RakNet, H>;
 /// A client that a RakNet server has refused.
 #[cfg(feature = "server")]
 pub type RefusedClient = crate::RefusedClient<Guid>;
-/// Why a RakNet connection could not be opened.
+/// The reason why a RakNet connection could not be opened.
 pub type ConnectError = crate::ConnectError<RakNet>;
 /// The task of a RakNet peer.
 pub type Runner<'d, H = ()> = crate::Runner<'d, RakNet, H>;

@@ -47,8 +47,8 @@ impl<H: Hook<RakNet>> Pong<'_, H> {
         self.info.latency
     }
 
-    /// Copies the advertisement of the server, 0 to 399 bytes, to the start of `buffer` and returns that part, or
-    /// `None` if it does not fit.
+    /// Copies the server's advertisement, 0 to 399 bytes, to the start of `buffer`, and returns that part. Returns
+    /// `None` if `buffer` is too short.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         self.bytes.read(|message| message.copy_to(buffer))
@@ -81,7 +81,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// Pings the server at `to` once, and waits for its pong.
     ///
     /// # Errors
-    /// [`PingError::NoAnswer`] after `timeout`; [`PingError::TooMany`].
+    /// [`PingError::NoAnswer`] after `timeout`, and [`PingError::TooMany`] if eight pings are outstanding.
     pub async fn ping(
         &self,
         to: SocketAddr,
@@ -98,7 +98,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// Pings a broadcast address once, and waits for the first pong of any server.
     ///
     /// # Errors
-    /// [`PingError::NoAnswer`] after `timeout`; [`PingError::TooMany`].
+    /// [`PingError::NoAnswer`] after `timeout`, and [`PingError::TooMany`] if eight pings are outstanding.
     ///
     /// ```
     /// use core::net::Ipv4Addr;
@@ -128,7 +128,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// seconds. A server that answers twice is reported twice.
     ///
     /// # Errors
-    /// [`PingError::TooMany`].
+    /// [`PingError::TooMany`] if eight pings are outstanding.
     ///
     /// ```
     /// use core::net::Ipv4Addr;
@@ -196,7 +196,7 @@ impl<H: Hook<RakNet>> Inner<'_, RakNet, H> {
     }
 }
 
-/// Counts a task that waits for a pong, so that pongs are kept for it.
+/// Counts a task that waits for a pong, so that the peer keeps pongs for it.
 struct PendingPing<'d, H: Hook<RakNet>> {
     shared: &'d Shared<'d, RakNet, H>,
 }

@@ -5,11 +5,11 @@ use rakwire::raknet::{Hook, RakNet, SecurePeer};
 use crate::connection::Connection;
 
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
-    /// Returns the identity that the remote of a secure connection has proven, or `None` if the connection is plain.
-    /// After the end of the connection it may be `None`, too.
+    /// Returns the identity that the remote of a secure connection has proved. Returns `None` if the connection is not
+    /// secure; it may also return `None` after the connection is closed.
     ///
-    /// [`Config::security`](rakwire::raknet::Config::security) makes a peer secure, and a client names the server that
-    /// it trusts in [`ConnectOptions::trust`](rakwire::raknet::ConnectOptions::trust).
+    /// [`Config::security`](rakwire::raknet::Config::security) makes a peer secure. A client sets the server that it
+    /// trusts in [`ConnectOptions::trust`](rakwire::raknet::ConnectOptions::trust).
     ///
     /// ```
     /// use embassy_futures::join::join;

@@ -9,14 +9,14 @@ use rakwire::raknet::{AddressPattern, BanList, Hook, RakNet, SetError};
 use crate::handle::Handle;
 use crate::raknet::RefusedClient;
 
-/// Why an address could not be banned.
+/// The reason why an address could not be banned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum BanError {
-    /// The peer has no list of bans.
+    /// No list of bans was set.
     NoList,
-    /// 64 other patterns are banned.
+    /// The list already contains 64 other patterns.
     Full,
 }
 
@@ -34,17 +34,18 @@ impl core::error::Error for BanError {}
 impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// Sets the data of pongs, 0 to 399 bytes.
     ///
-    /// If the configuration's [`pong_framing`](rakwire::raknet::Config::pong_framing) adds their length, the limit is
-    /// 397. By default it does so where clients of Minecraft Bedrock expect it: if the data begin with `MCPE;` or
+    /// The limit is 397 if the configuration's [`pong_framing`](rakwire::raknet::Config::pong_framing) adds a length
+    /// prefix. By default it does so where Minecraft Bedrock clients expect it: if the data begin with `MCPE;` or
+    /// `MCEE;`, or only their protocol versions are accepted.
     /// `MCEE;`, or if no other version is accepted.
     ///
     /// # Errors
-    /// [`SetError::AdvertisementTooLong`]; the data remains unchanged.
+    /// [`SetError::AdvertisementTooLong`]; the data remain unchanged.
     pub fn set_advertisement(&self, data: &[u8]) -> Result<(), SetError> {
         self.shared.update(|inner, _| inner.hooked.peer.set_advertisement(data))
     }
 
-    /// Sets the password that new clients need, 0 to 255 bytes; empty means none. It is not encrypted on the network.
+    /// Sets the password that new clients need, 0 to 255 bytes; empty means none. Clients send it unencrypted.
     ///
     /// # Errors
     /// [`SetError::PasswordTooLong`]; the password remains unchanged.
@@ -68,7 +69,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     }
 
     /// Waits for the next client that this server refuses for its password, identity or connect token, and returns it
-    /// with the reason. The last four are kept until a task takes them.
+    /// with the reason. The last four refused clients are kept until a task takes them.
     ///
     /// ```
     /// use rakwire::endpoint::RefuseReason;
@@ -90,14 +91,14 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
             .await
     }
 
-    /// Returns the next client that this server has refused, if there is one.
+    /// Returns the oldest refused client that no task has taken, if there is one.
     #[must_use]
     pub fn try_refused_client(&self) -> Option<RefusedClient> {
         self.shared.update(|inner, _| inner.refused.pop())
     }
 
-    /// Lends the peer a list of banned addresses, about 3 KB. Without one there are no bans (with the feature `alloc`
-    /// of the crate `rakwire`, the first ban creates one).
+    /// Lends the peer a list for banned addresses, which takes about 3 KB. Without a list, no address can be banned.
+    /// With the feature `alloc` of the crate `rakwire`, the first ban creates a list.
     ///
     /// ```
     /// use rakwire::raknet::{AddressPattern, BanList, ConnectFailure, RakNet, Refusal};
@@ -123,11 +124,12 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
         self.shared.update(|inner, _| inner.hooked.peer.set_ban_list(bans));
     }
 
-    /// Bans the addresses that match `pattern`, for some time or forever. It replaces an earlier ban of the same
-    /// pattern, and does not affect existing connections.
+    /// Bans the addresses that match `pattern`, for `time`, or forever if it is `None`. This replaces an earlier ban of
+    /// the same pattern, and does not close existing connections.
     ///
     /// # Errors
-    /// [`BanError::NoList`] before [`set_ban_list`](Self::set_ban_list); [`BanError::Full`].
+    /// [`BanError::NoList`] before [`set_ban_list`](Self::set_ban_list), and [`BanError::Full`] if 64 other patterns
+    /// are banned.
     pub fn ban(&self, pattern: AddressPattern, time: Option<Duration>) -> Result<(), BanError> {
         self.shared.update(|inner, now| {
             let bans = inner.hooked.peer.bans_mut().ok_or(BanError::NoList)?;
@@ -149,7 +151,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// Calls `visit` with each ban and its remaining time; `None` means forever.
     ///
     /// # Panics
-    /// If `visit` calls anything of the same peer.
+    /// If `visit` calls a method of the same peer.
     pub fn bans(&self, mut visit: impl FnMut(AddressPattern, Option<Duration>)) {
         self.shared.update(|inner, now| {
             let Some(bans) = inner.hooked.peer.bans_mut() else { return };

@@ -10,10 +10,10 @@ use rakwire::secure::{AcceptedToken, TokenError, UsedTokenStore, UsedTokens};
 use crate::connection::Connection;
 use crate::handle::Handle;
 
-/// The tokens that were used at a server, at most `N`, with 32 bytes each. A critical section protects it, so that
-/// peers in several executors can share one.
+/// The connect tokens that were used at a server, at most `N`, with 32 bytes each. A critical section protects the
+/// table, so that peers in several executors can share it.
 ///
-/// A server that accepts `n` connections per second with tokens of `t` seconds needs room for `n * t`.
+/// A server that accepts `n` connections per second with tokens valid for `t` seconds needs `N` to be at least `n * t`.
 #[derive(Debug)]
 pub struct UsedTokenTable<const N: usize>(Mutex<CriticalSectionRawMutex, RefCell<UsedTokens<N>>>);
 
@@ -40,8 +40,8 @@ impl<const N: usize> UsedTokenStore for UsedTokenTable<N> {
 impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
     /// Sets the current time in seconds since 1970, by which connect tokens expire.
     ///
-    /// Take it from a real-time clock, or from a time server by SNTP. The peer counts on from there; set it again from
-    /// time to time if the board's oscillator is inaccurate. Until it is set, every token counts as expired.
+    /// Obtain it from a real-time clock, or by SNTP from a time server. The peer counts on from there; set it again
+    /// from time to time if the board's oscillator is inaccurate. Until it is set, every token counts as expired.
     ///
     /// ```
     /// use embassy_futures::join::join;
@@ -95,8 +95,8 @@ impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
 }
 
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
-    /// Returns the content of the client's connect token, or `None` if this peer is not a server that requires tokens.
-    /// After the end of the connection it may be `None`, too.
+    /// Returns the contents of the client's connect token. Returns `None` if this peer does not require tokens; it may
+    /// also return `None` after the connection is closed.
     #[must_use]
     pub fn accepted_token(&self) -> Option<AcceptedToken> {
         self.reference.update(|hooked, _, id| hooked.peer.accepted_token(id?).cloned())

@@ -39,7 +39,7 @@ pub struct Unconnected<'d, H: Hook<RakNet> = ()> {
 }
 
 impl<H: Hook<RakNet>> Unconnected<'_, H> {
-    /// Returns the address that it came from, which may be forged.
+    /// Returns the source address, which may be forged.
     #[must_use]
     pub const fn from(&self) -> SocketAddr {
         self.info.from
@@ -57,7 +57,7 @@ impl<H: Hook<RakNet>> Unconnected<'_, H> {
         self.info.kind
     }
 
-    /// Copies its bytes to the start of `buffer` and returns that part, or `None` if they do not fit.
+    /// Copies the bytes to the start of `buffer`, and returns that part. Returns `None` if `buffer` is too short.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         self.bytes.read(|message| message.copy_to(buffer))
@@ -65,11 +65,11 @@ impl<H: Hook<RakNet>> Unconnected<'_, H> {
 }
 
 impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
-    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection. The peer receives it only if it
-    /// [accepts](rakwire::raknet::OutOfBand::Accept) such messages. Waits while eight others have not been sent.
+    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection. The peer ignores it unless it
+    /// [accepts](rakwire::raknet::OutOfBand::Accept) such messages. Waits while eight such messages are queued.
     ///
     /// # Errors
-    /// [`OutOfBandError::BadLength`].
+    /// [`OutOfBandError::BadLength`] if `data` is empty or too long.
     ///
     /// ```
     /// use rakwire::raknet::{Config, OutOfBand, RakNet};
@@ -99,11 +99,11 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
         self.send_unconnected(|hooked, now| hooked.peer.send_out_of_band(now, to, data)).await
     }
 
-    /// Advertises this peer to one without a connection, with `data` of 0 to 398 bytes, under the conditions of
-    /// [`send_out_of_band`](Self::send_out_of_band).
+    /// Advertises this peer once to a peer without a connection, with `data` of 0 to 398 bytes, under the same
+    /// conditions as [`send_out_of_band`](Self::send_out_of_band).
     ///
     /// # Errors
-    /// [`OutOfBandError::BadLength`].
+    /// [`OutOfBandError::BadLength`] if `data` is too long.
     pub async fn advertise(&self, to: SocketAddr, data: &[u8]) -> Result<(), OutOfBandError> {
         self.send_unconnected(|hooked, now| hooked.peer.advertise(now, to, data)).await
     }
@@ -121,11 +121,11 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
         .await
     }
 
-    /// Waits for the next message from a peer without a connection. There is none unless the configuration
-    /// [accepts](rakwire::raknet::OutOfBand::Accept) them.
+    /// Waits for the next message from a peer without a connection. None arrives unless the configuration
+    /// [accepts](rakwire::raknet::OutOfBand::Accept) such messages.
     ///
-    /// Messages that arrive before the first call are dropped. Those that arrive between two calls are kept, at most
-    /// eight together with unread pongs; further messages and pongs are dropped.
+    /// Messages that arrive before the first call are dropped. Between two calls, at most eight messages and unread
+    /// pongs are kept; further ones are dropped.
     pub async fn recv_unconnected(&self) -> Unconnected<'d, H> {
         let message = poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_message()));
         let info = message.await;
@@ -134,7 +134,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
 }
 
 impl<H: Hook<RakNet>> Inner<'_, RakNet, H> {
-    /// Returns the next message from a peer without a connection, if one has arrived. Messages that arrive from now on
+    /// Returns the next message from a peer without a connection, if one has arrived. From then on, arriving messages
     /// are kept.
     fn poll_message(&mut self) -> Poll<MessageInfo> {
         self.keeps_messages = true;

@@ -4,19 +4,19 @@ use embassy_net::Stack;
 use embassy_net::udp::{PacketMetadata, UdpSocket};
 use heapless::Vec;
 
-/// The send buffer in datagrams of full size.
+/// The size of the send buffer in datagrams of maximum length.
 const OUTGOING_DATAGRAMS: usize = 2;
-/// The number of short datagrams that can share the space of one of full size.
+/// The number of short datagrams that can share the space of one with maximum length.
 pub(super) const METADATA_PER_DATAGRAM: usize = 4;
 
-/// The memory of the sockets, with a receive buffer for `DATAGRAMS` datagrams of the full size of `SIZE` bytes.
+/// The memory of the sockets, with a receive buffer for `DATAGRAMS` datagrams of the maximum length, `SIZE` bytes.
 #[derive(Debug)]
 pub(crate) struct Buffers<const DATAGRAMS: usize, const SIZE: usize> {
     received: [[u8; SIZE]; DATAGRAMS],
     received_metadata: Vec<[PacketMetadata; METADATA_PER_DATAGRAM], DATAGRAMS>,
     sent: [[u8; SIZE]; OUTGOING_DATAGRAMS],
     sent_metadata: Vec<[PacketMetadata; METADATA_PER_DATAGRAM], OUTGOING_DATAGRAMS>,
-    /// For datagrams to neighbours with a hardware address that may be unknown.
+    /// The send buffer for neighbours whose hardware address may be unknown.
     resolving: [u8; SIZE],
     resolving_metadata: Vec<[PacketMetadata; METADATA_PER_DATAGRAM], 1>,
     /// The datagram being composed, or waiting for space in the send buffer.
@@ -27,7 +27,8 @@ impl<const DATAGRAMS: usize, const SIZE: usize> Buffers<DATAGRAMS, SIZE> {
     pub(crate) const fn new() -> Self {
         Self {
             received: [[0; SIZE]; DATAGRAMS],
-            // Filled later: empty metadata is not all zero bytes, so a static would take flash.
+            // The vectors are filled later: metadata is not all zero bytes even if it is empty, so a static would take
+            // flash.
             received_metadata: Vec::new(),
             sent: [[0; SIZE]; OUTGOING_DATAGRAMS],
             sent_metadata: Vec::new(),
@@ -37,7 +38,7 @@ impl<const DATAGRAMS: usize, const SIZE: usize> Buffers<DATAGRAMS, SIZE> {
         }
     }
 
-    /// Lends the memory without its const sizes, and the buffer for composing a datagram.
+    /// Lends the memory without its const generic sizes, and the buffer for composing a datagram.
     pub(super) fn lend(&mut self) -> (Memory<'_>, &mut [u8]) {
         fill(&mut self.received_metadata);
         fill(&mut self.sent_metadata);
@@ -65,10 +66,11 @@ pub(super) struct Memory<'d> {
 }
 
 impl Memory<'_> {
-    /// Opens the socket that receives everything and the one that only sends, both on `port`; 0 picks a free one.
+    /// Opens both sockets on `port`: one that receives all datagrams, and one that only sends. Port 0 picks a free
+    /// port.
     ///
-    /// If two sockets share a port, smoltcp delivers to the one in the lower slot, which is the one added first.
-    /// Therefore they are opened and closed together.
+    /// If two sockets share a port, smoltcp delivers to the one in the lower slot, which is the one that was added
+    /// first. The sockets are therefore opened and closed together.
     pub(super) fn open<'m>(&'m mut self, stack: Stack<'m>, port: u16) -> (UdpSocket<'m>, UdpSocket<'m>) {
         let mut main =
             UdpSocket::new(stack, self.received_metadata, self.received, self.sent_metadata, self.sent);

@@ -1,9 +1,9 @@
-//! The UDP sockets: the only module that uses those of embassy-net.
+//! The UDP sockets of a peer. This is the only module that uses the UDP sockets of embassy-net.
 //!
 //! smoltcp sends the datagrams of a socket in order. A datagram for a receiver with an unknown hardware address stays
-//! at the head until the receiver answers, and holds up all others. Therefore the main socket is used only for
-//! receivers known to be reachable, and all others go through a second socket with the same port ([`resolution`]). A
-//! blocked socket stays blocked for a second even if it is emptied, so it is replaced by a new one instead.
+//! at the head of the queue until the receiver answers, and delays all others. The main socket is therefore used only
+//! for receivers known to be reachable. All other datagrams are sent by a second socket with the same port
+//! ([`resolution`]). A blocked socket stays blocked for a second even if it is emptied, so it is replaced by a new one.
 
 mod buffers;
 mod neighbours;
@@ -37,24 +37,24 @@ use crate::unsent::UnsentReason;
 
 /// Half of the time that the main socket may be blocked before it is replaced.
 ///
-/// It is split in two because the task of the network stack needs a turn in between, which it does not get while this
-/// task computes.
+/// It is split in two because the task of the network stack must run in between, which it cannot while this task
+/// computes.
 const SEND_TIMEOUT: Duration = Duration::from_millis(50);
-/// The number of senders that are remembered until they have been answered.
+/// The maximum number of senders that are stored until they have been answered.
 const SENDERS: usize = 16;
 
-/// The memory of the sockets, used again when they are reopened.
+/// The memory of the sockets, which is reused when they are reopened.
 pub(crate) struct Storage<'d> {
     memory: Memory<'d>,
     stack: Stack<'d>,
     /// The requested port.
     requested_port: u16,
-    /// The current port of the sockets; the requested one before they are first opened.
+    /// The current port of the sockets; the requested port until they are first opened.
     port: u16,
 }
 
 impl<'d> Storage<'d> {
-    /// Creates the storage for sockets on `port` of `stack`, and the send queue; port 0 picks a free one.
+    /// Creates the storage for sockets on `port` of `stack`, and the send queue. Port 0 picks a free port.
     pub(crate) fn new<const DATAGRAMS: usize, const SIZE: usize>(
         buffers: &'d mut Buffers<DATAGRAMS, SIZE>,
         neighbours: Neighbours<'d>,
@@ -63,7 +63,7 @@ impl<'d> Storage<'d> {
     ) -> (Self, SendQueue<'d>) {
         let (memory, composed) = buffers.lend();
         let mut storage = Self { memory, stack, requested_port: port, port };
-        // Panics here rather than in the task if the stack has no space for the sockets.
+        // If the stack has no space for the sockets, this panics here instead of in the task.
         drop(storage.open());
         let queue = SendQueue {
             composed,
@@ -76,7 +76,7 @@ impl<'d> Storage<'d> {
         (storage, queue)
     }
 
-    /// Opens the sockets, on the same port as before.
+    /// Opens the sockets on the current port.
     pub(crate) fn open(&mut self) -> Sockets<'_> {
         let (main, resolving) = self.memory.open(self.stack, self.port);
         self.port = main.endpoint().port;
@@ -94,7 +94,7 @@ impl<'d> Storage<'d> {
         }
     }
 
-    /// Prepares for the sockets that replace the closed ones.
+    /// Prepares for the sockets that will replace the closed ones.
     pub(crate) const fn follow(&mut self, successor: Successor) {
         if matches!(successor, Successor::OnFreshPort) {
             self.port = self.requested_port;
@@ -108,7 +108,7 @@ impl core::fmt::Debug for Storage<'_> {
     }
 }
 
-/// The datagram to send, and the known state of the network. It survives when the sockets are replaced.
+/// The datagram to send, and the known state of the network. Both are kept when the sockets are replaced.
 #[derive(Debug)]
 pub(crate) struct SendQueue<'d> {
     composed: &'d mut [u8],
@@ -117,16 +117,16 @@ pub(crate) struct SendQueue<'d> {
     neighbours: Neighbours<'d>,
     resolution: Resolution,
     network: Network,
-    /// The senders of datagrams that may not have been answered yet.
+    /// Senders of received datagrams to which no answer may have been sent yet.
     senders: Vec<IpAddress, SENDERS>,
 }
 
 impl SendQueue<'_> {
-    /// Remembers the sender of a datagram.
+    /// Stores the sender of a datagram.
     fn received_from(&mut self, now: Instant, from: IpAddress) {
         self.neighbours.received_from(now, from);
         if !self.senders.contains(&from) {
-            // If there is no room, every unknown receiver counts as a sender.
+            // If the list is full, every unknown receiver counts as a sender.
             let _ = self.senders.push(from);
         }
     }
@@ -149,8 +149,8 @@ impl SendQueue<'_> {
         }
     }
 
-    /// Returns why a datagram is sent. `has_task` is whether a task has a connection with its receiver, if there is a
-    /// connection.
+    /// Returns why a datagram is sent. `has_task` is true if a task has a connection with the receiver, and `None` if
+    /// there is no connection.
     fn purpose(&self, to: IpAddress, has_task: Option<bool>) -> Purpose {
         match has_task {
             Some(true) => Purpose::Wanted,
@@ -159,7 +159,7 @@ impl SendQueue<'_> {
         }
     }
 
-    /// Records that the sockets have been replaced by empty ones.
+    /// Records that the sockets were replaced by empty ones.
     pub(crate) fn discard<P: Protocol, H: Hook<P>>(&mut self, now: Instant, shared: &Shared<'_, P, H>) {
         let discarded = self.resolution.discarded(now);
         if let Some(hop) = discarded.failed {
@@ -170,14 +170,14 @@ impl SendQueue<'_> {
     }
 }
 
-/// The sockets that follow the closed ones.
+/// The sockets that replace the closed ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Successor {
     OnSamePort,
     OnFreshPort,
 }
 
-/// The main socket, which receives everything, and the one for receivers with hardware addresses that may be unknown.
+/// The main socket, which receives all datagrams, and the socket for receivers whose hardware addresses may be unknown.
 pub(crate) struct Sockets<'m> {
     main: UdpSocket<'m>,
     resolving: UdpSocket<'m>,
@@ -186,9 +186,9 @@ pub(crate) struct Sockets<'m> {
     is_port_free: bool,
     /// The last known progress of the main socket; `None` while it is empty.
     last_progress: Option<Instant>,
-    /// Set once it has made no progress for `SEND_TIMEOUT`.
+    /// Set once the main socket has made no progress for `SEND_TIMEOUT`.
     is_suspect: bool,
-    /// The number of datagrams put into the main socket since it was last empty.
+    /// The number of datagrams written to the main socket since it was last empty.
     queued: u32,
     /// Set while a datagram waits for space in the main socket.
     is_full: bool,
@@ -199,12 +199,12 @@ pub(crate) struct Sockets<'m> {
 }
 
 impl Sockets<'_> {
-    /// Returns which sockets have to replace these.
+    /// Returns the sockets that must replace these, if any.
     pub(crate) const fn successor(&self) -> Option<Successor> {
         self.successor
     }
 
-    /// Requests sockets on another free port, unless a port was requested. All buffered datagrams are lost.
+    /// Requests sockets on another free port, unless a port was requested. Buffered datagrams are lost.
     pub(crate) const fn change_port(&mut self, queue: &mut SendQueue<'_>) {
         if self.is_port_free {
             queue.pending = None;
@@ -212,7 +212,7 @@ impl Sockets<'_> {
         }
     }
 
-    /// Returns the maximum number of datagrams that wait to be received.
+    /// Returns the maximum number of datagrams in the receive buffer.
     pub(crate) fn receive_capacity(&self) -> usize {
         self.main.packet_recv_capacity()
     }
@@ -232,15 +232,15 @@ impl Sockets<'_> {
         pin!(received).poll(cx)
     }
 
-    /// Returns the latest time for the next call of `poll_send`, if there is anything in the sockets.
+    /// Returns the latest time of the next call of `poll_send`, if the sockets contain datagrams.
     pub(crate) fn deadline(&self, now: Instant, queue: &SendQueue<'_>) -> Option<Instant> {
         let main = self.last_progress.map(|at| at + SEND_TIMEOUT);
-        // After that time the main socket has to drain first, which wakes the task.
+        // After that time the main socket must be emptied first, which wakes the task.
         let resolving = queue.resolution.deadline().filter(|at| *at > now);
         [main, resolving, self.wake_at].into_iter().flatten().min()
     }
 
-    /// Sends datagrams until the peer has none, the send buffer is full, or the sockets have to be replaced.
+    /// Sends datagrams until the peer has none, the send buffer is full, or the sockets must be replaced.
     pub(crate) fn poll_send<P: Protocol, H: Hook<P>>(
         &mut self,
         now: Instant,
@@ -267,7 +267,7 @@ impl Sockets<'_> {
         Poll::Pending
     }
 
-    /// Checks the progress of the datagrams in the sockets.
+    /// Checks the progress of the datagrams in the sockets, and requests new sockets if they are blocked.
     fn check<P: Protocol, H: Hook<P>>(
         &mut self,
         now: Instant,
@@ -306,7 +306,7 @@ impl Sockets<'_> {
         }
     }
 
-    /// Puts a datagram into the socket for its receiver.
+    /// Writes a datagram to the socket for its receiver.
     fn send<P: Protocol, H: Hook<P>>(
         &mut self,
         now: Instant,
@@ -344,14 +344,14 @@ impl Sockets<'_> {
                 self.successor = Some(Successor::OnSamePort);
                 Poll::Pending
             }
-            // The main socket is not empty, and its content would be lost.
+            // The main socket is not empty, and its contents would be lost.
             Decision::Displace if purpose == Purpose::Answer => Poll::Ready(Err(UnsentReason::Rationed)),
             Decision::Displace => Poll::Pending,
             Decision::Drop(reason) => Poll::Ready(Err(reason)),
         }
     }
 
-    /// Puts a datagram into the main socket.
+    /// Writes a datagram to the main socket.
     fn send_main(
         &mut self,
         now: Instant,
@@ -364,7 +364,7 @@ impl Sockets<'_> {
             self.is_full = true;
             return Poll::Pending;
         }
-        // A datagram that had to wait found space, so earlier ones have been sent.
+        // A datagram that had to wait has found space, so earlier ones have been sent.
         if core::mem::take(&mut self.is_full) || self.last_progress.is_none() {
             (self.last_progress, self.is_suspect) = (Some(now), false);
         }
@@ -379,7 +379,7 @@ impl core::fmt::Debug for Sockets<'_> {
     }
 }
 
-/// Returns whether all datagrams have left the socket. If not, the task is woken when one does.
+/// Returns whether all datagrams have left the socket. If not, the task is woken when one leaves.
 fn is_empty(socket: &mut UdpSocket<'_>, cx: &mut Context<'_>) -> bool {
     pin!(socket.flush()).poll(cx).is_ready()
 }

@@ -1,29 +1,30 @@
-//! The next hops that are known to answer, or known not to.
+//! The neighbours, which are next hops on the link: those that are known to answer, and those that have not answered.
 
 use core::time::Duration;
 
 use embassy_net::IpAddress;
 use rakwire::Instant;
 
-/// The lifetime of a hardware address in smoltcp after the last packet from it (`Cache::ENTRY_LIFETIME`), less a
-/// margin.
+/// The time for which a neighbour's hardware address counts as known after its last packet: the lifetime in smoltcp
+/// (`Cache::ENTRY_LIFETIME`), minus a margin.
 const LIFETIME: Duration = Duration::from_secs(55);
-/// The pause after the first unanswered request; it doubles with each further one.
+/// The pause after the first unanswered request. It doubles after each further one.
 const BACK_OFF: Duration = Duration::from_secs(1);
-/// The longest pause is `BACK_OFF` times two to the power of this.
+/// The maximum number of doublings of `BACK_OFF`.
 const MAX_DOUBLINGS: u8 = 2;
-/// The number of neighbours in addition to those of the connections.
+/// The number of stored neighbours in addition to one per connection.
 const OTHERS: usize = 4;
 
 /// A neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Neighbour {
     address: IpAddress,
-    /// The number of unanswered requests; 0 if its hardware address is known.
+    /// The number of consecutive unanswered requests; 0 if the hardware address is known.
     failures: u8,
-    /// The time when its address was last known to be in use; the end of the pause if it does not answer.
+    /// The last time at which the hardware address was known to be valid. For a neighbour that does not answer, the end
+    /// of the pause.
     at: Instant,
-    /// Set if a datagram for it may be in the send buffer.
+    /// Set if a datagram for this neighbour may be in the send buffer.
     is_queued: bool,
 }
 
@@ -33,14 +34,14 @@ pub(super) enum Knowledge {
     /// Its hardware address is known.
     Reachable,
     Unknown,
-    /// It has not answered; the next request is due at this time.
+    /// The neighbour has not answered. The next request may be sent at this time.
     Unanswered(Instant),
 }
 
-/// All known neighbours; the least recently used one is forgotten first.
+/// All known neighbours. If the table is full, the least recently used one is removed.
 #[derive(Debug)]
 pub(crate) struct Neighbours<'d> {
-    /// One for each connection.
+    /// The neighbours of connections, one for each connection.
     of_connections: &'d mut [Option<Neighbour>],
     others: [Option<Neighbour>; OTHERS],
 }
@@ -59,7 +60,7 @@ impl<'d> Neighbours<'d> {
     }
 
     /// Returns the known state of a next hop. A gateway does not expire, because packets that it forwards do not show
-    /// whether smoltcp renewed its entry.
+    /// whether smoltcp has renewed its entry.
     pub(super) fn knowledge(&mut self, now: Instant, address: IpAddress, is_gateway: bool) -> Knowledge {
         match self.get_mut(address) {
             Some(known) if known.failures > 0 => Knowledge::Unanswered(known.at),
@@ -68,7 +69,7 @@ impl<'d> Neighbours<'d> {
         }
     }
 
-    /// Records that a datagram for this reachable neighbour enters the send buffer.
+    /// Records that a datagram for this reachable neighbour was written to the send buffer.
     pub(super) fn queued(&mut self, address: IpAddress) {
         if let Some(known) = self.get_mut(address) {
             known.is_queued = true;
@@ -80,7 +81,7 @@ impl<'d> Neighbours<'d> {
         self.all().flatten().for_each(|known| known.is_queued = false);
     }
 
-    /// Records that the send buffer is blocked: one of the neighbours in it is gone.
+    /// Records that the send buffer is blocked, because one of the neighbours with datagrams in it is gone.
     pub(super) fn blocked(&mut self) {
         self.all().filter(|known| known.is_some_and(|known| known.is_queued)).for_each(|known| *known = None);
     }
@@ -92,7 +93,7 @@ impl<'d> Neighbours<'d> {
         }
     }
 
-    /// Records that a datagram left for this neighbour, so its hardware address is known.
+    /// Records that a datagram was sent to this neighbour, so its hardware address is known.
     pub(super) fn reached(&mut self, now: Instant, address: IpAddress) {
         self.put(Neighbour { address, failures: 0, at: now, is_queued: false });
     }
@@ -105,7 +106,7 @@ impl<'d> Neighbours<'d> {
         self.put(Neighbour { address, failures, at: now + pause, is_queued: false });
     }
 
-    /// Forgets everything.
+    /// Removes all neighbours.
     pub(super) fn clear(&mut self) {
         self.all().for_each(|known| *known = None);
     }

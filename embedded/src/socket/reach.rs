@@ -1,4 +1,4 @@
-//! Resolves the hardware address of a server before a TCP connection needs it.
+//! Resolves the hardware address of a server's next hop before a TCP connection needs it.
 
 use core::future::poll_fn;
 
@@ -8,20 +8,20 @@ use embassy_time::{Duration, Timer, with_timeout};
 
 use super::route::{Network, Route};
 
-/// The time limit for the hardware address: smoltcp sends three requests in it, or one if others had two.
+/// Time limit for the hardware address. smoltcp sends three requests in this time, or one if other sockets used two.
 const LIMIT: Duration = Duration::from_millis(2_900);
-/// The pause after that, which leaves a request to others. Limit and pause together are not a multiple of the time that
-/// the peers' datagrams take, so that neither is always too late.
+/// The pause after the time limit, which leaves a request to other sockets. Limit and pause together are not a multiple
+/// of the time that the peers' datagrams take, so that neither is always too late.
 const PAUSE: Duration = Duration::from_millis(1_200);
 
-/// There is no route.
+/// The error if there is no route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoRoute;
 
-/// Waits until the hardware address of the next hop to a server is known, by sending an empty datagram that goes no
-/// further than this hop.
+/// Waits until the hardware address of the next hop to a server is known. To request it, sends an empty datagram that
+/// is not forwarded beyond this hop.
 ///
-/// A TCP socket would repeat its request as soon as smoltcp allows the next one, and leave none to others.
+/// A TCP socket would repeat its request as soon as smoltcp permits the next one, and leave none to other sockets.
 pub(crate) async fn reach(stack: Stack<'_>, server: IpEndpoint) -> Result<(), NoRoute> {
     loop {
         match Network::of(stack).route(server.addr) {
@@ -43,7 +43,7 @@ async fn send_empty(stack: Stack<'_>, to: IpEndpoint) {
     // This cannot fail: the socket is new, and the address is unspecified.
     let _ = socket.bind(0);
     socket.set_hop_limit(Some(1));
-    // Nor can this: the buffer is empty. The connection itself refuses a port of 0.
+    // This cannot fail either: the buffer is empty. The connection itself rejects port 0.
     let _ = poll_fn(|cx| socket.poll_send_to(&[], to, cx)).await;
     socket.flush().await;
 }

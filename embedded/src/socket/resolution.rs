@@ -1,7 +1,8 @@
-//! Shares out the requests for hardware addresses; smoltcp sends one per second for all sockets of an interface.
+//! Distributes the requests for hardware addresses among datagrams: smoltcp sends one request per second for all
+//! sockets of an interface.
 //!
-//! Datagrams for next hops that may have an unknown hardware address wait in a separate socket. At most one next hop
-//! owns that socket, so that another one never waits behind it for longer than [`MIN_TURN`].
+//! Datagrams for next hops whose hardware address may be unknown wait in a separate socket. At most one next hop owns
+//! that socket, so that another one never waits for longer than [`MIN_TURN`].
 
 use core::time::Duration;
 
@@ -13,58 +14,59 @@ use super::buffers::METADATA_PER_DATAGRAM;
 use super::neighbours::Knowledge;
 use crate::unsent::UnsentReason;
 
-/// The pause after a request, for all sockets of the interface (smoltcp's `Cache::SILENT_TIME`, and
-/// `Meta::DISCOVERY_SILENT_TIME` for the socket that caused it).
+/// The pause of smoltcp after a request, for all sockets of the interface (`Cache::SILENT_TIME`, and
+/// `Meta::DISCOVERY_SILENT_TIME` for the socket that caused the request).
 const SILENCE: Duration = Duration::from_secs(1);
-/// The part of that pause in which a datagram is certain to cause no request.
+/// The part of the pause in which a datagram certainly causes no request.
 const CERTAIN_SILENCE: Duration = Duration::from_millis(900);
-/// The time limit for a datagram of the application. In it smoltcp sends two requests, or one if others had the first.
+/// Time limit for a datagram of the application. smoltcp sends two requests in this time, or one if another socket used
+/// the first.
 const WANTED_LIMIT: Duration = Duration::from_millis(1_900);
-/// After an unanswered request the next one is left to others, such as TCP connections, which repeat theirs after
-/// [`SILENCE`].
+/// The interval to the next request after an unanswered one. The request in between is left to others, such as TCP
+/// connections, which repeat theirs after [`SILENCE`].
 const NEXT_REQUEST: Duration = Duration::from_millis(2_100);
-/// The minimum time that a datagram keeps the socket. If the hardware address is known, it leaves at the next turn of
-/// the network stack.
+/// The minimum time for which a datagram keeps the socket. If the hardware address is known, the datagram leaves when
+/// the network stack next runs.
 const MIN_TURN: Duration = Duration::from_millis(5);
-/// The time limit for an answer to a peer without a connection.
+/// Time limit for an answer to a peer without a connection.
 const ANSWER_LIMIT: Duration = Duration::from_millis(50);
-/// The minimum time of a datagram of the application before such an answer may displace it.
+/// The minimum time that a datagram of the application keeps the socket before such an answer may displace it.
 const MIN_WANTED_TURN: Duration = Duration::from_millis(100);
 
-/// Why a datagram is sent.
+/// The purpose of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The application requested it, or has a connection with its receiver.
+    /// The application requested the datagram, or has a connection with its receiver.
     Wanted,
-    /// It answers a peer without a connection, which may have forged its address.
+    /// The datagram answers a peer without a connection, whose address may be forged.
     Answer,
 }
 
-/// The handling of a datagram for a next hop that is not known to be reachable.
+/// The decision on a datagram for a next hop that is not known to be reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// Put it into the socket.
+    /// Write the datagram to the socket.
     Send,
     /// Try again at this time.
     Wait(Instant),
-    /// Put it into the socket after discarding the content of the socket.
+    /// Discard the contents of the socket, and write the datagram to it.
     Displace,
     Drop(UnsentReason),
 }
 
-/// The content of the socket.
+/// The contents of the socket.
 #[derive(Debug)]
 struct Pending {
     hops: Vec<IpAddress, METADATA_PER_DATAGRAM>,
     datagrams: u32,
     purpose: Purpose,
-    /// Set if smoltcp may have sent a request for it at once.
+    /// Set if smoltcp may have sent a request immediately.
     is_requested: bool,
     since: Instant,
 }
 
 impl Pending {
-    /// Returns when to give up.
+    /// Returns the time at which the datagrams are discarded.
     fn limit(&self) -> Instant {
         self.since
             + match self.purpose {
@@ -73,7 +75,7 @@ impl Pending {
             }
     }
 
-    /// Returns when the last request for it was sent, if there was one by `now`.
+    /// Returns the time of the last request, if one was sent by `now`.
     fn requested(&self, now: Instant) -> Option<Instant> {
         let second = self.since + SILENCE;
         if now >= second { Some(second) } else { self.is_requested.then_some(self.since) }
@@ -93,7 +95,7 @@ pub(super) struct Discarded {
     pub(super) failed: Option<IpAddress>,
 }
 
-/// The content of the socket, and the last unanswered request.
+/// The contents of the socket, and the last unanswered request.
 #[derive(Debug, Default)]
 pub(super) struct Resolution {
     pending: Option<Pending>,
@@ -101,7 +103,7 @@ pub(super) struct Resolution {
 }
 
 impl Resolution {
-    /// Decides what to do with a datagram.
+    /// Decides on a datagram.
     pub(super) fn decide(
         &self,
         now: Instant,
@@ -129,8 +131,8 @@ impl Resolution {
         }
     }
 
-    /// Returns whether a datagram may be tried, which costs a request unless its hardware address is known after all.
-    /// During the pause after a request none is sent, so any datagram may be tried.
+    /// Returns whether a datagram may be tried. That costs a request, unless the hardware address turns out to be
+    /// known. During the pause after a request none is sent, so any datagram may be tried.
     fn may_try(&self, now: Instant, knowledge: Knowledge) -> bool {
         let pending = self.pending.as_ref().and_then(|pending| pending.requested(now));
         let since = pending.max(self.last_request).map(|last| now.saturating_since(last));
@@ -139,7 +141,7 @@ impl Resolution {
             || since.is_some_and(|since| since < CERTAIN_SILENCE)
     }
 
-    /// Records that a datagram entered the socket.
+    /// Records that a datagram was written to the socket.
     pub(super) fn sent(&mut self, now: Instant, hop: IpAddress, purpose: Purpose) {
         let is_requested = self.last_request.is_none_or(|last| now >= last + SILENCE);
         let pending = self.pending.get_or_insert_with(|| Pending {
@@ -154,17 +156,18 @@ impl Resolution {
         }
         pending.datagrams = pending.datagrams.saturating_add(1);
         if !pending.hops.contains(&hop) {
-            // There is room for one entry for each datagram that the socket holds.
+            // There is space for one entry per datagram that the socket holds.
             let _ = pending.hops.push(hop);
         }
     }
 
-    /// Records that everything has left the socket. Returns the next hops, which now have known hardware addresses.
+    /// Records that all datagrams have left the socket. Returns their next hops, whose hardware addresses are now
+    /// known.
     pub(super) fn flushed(&mut self) -> Vec<IpAddress, METADATA_PER_DATAGRAM> {
         self.pending.take().map_or_else(Vec::new, |pending| pending.hops)
     }
 
-    /// Records that the content of the socket is discarded.
+    /// Records that the contents of the socket were discarded.
     pub(super) fn discarded(&mut self, now: Instant) -> Discarded {
         let Some(pending) = self.pending.take() else { return Discarded { datagrams: 0, failed: None } };
         let requested = pending.requested(now);
@@ -180,7 +183,7 @@ impl Resolution {
         Discarded { datagrams: pending.datagrams, failed }
     }
 
-    /// Returns when to discard the content of the socket.
+    /// Returns the time at which the contents of the socket must be discarded.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.pending.as_ref().map(Pending::limit)
     }

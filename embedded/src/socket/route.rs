@@ -1,4 +1,4 @@
-//! The next hop of a datagram, by the configuration of the network stack.
+//! The next hop of a datagram, according to the configuration of the network stack.
 
 use embassy_net::{HardwareAddress, IpAddress, Stack};
 #[cfg(feature = "ipv4")]
@@ -9,15 +9,15 @@ use embassy_net::{Ipv6Address, Ipv6Cidr};
 /// The destination to which the network stack sends a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// A broadcast or multicast, or a medium without hardware addresses.
+    /// Sent directly: a broadcast or multicast, or a medium without hardware addresses.
     Direct,
-    /// Through this address on the link, which needs a known hardware address.
+    /// Sent to this neighbour on the link, whose hardware address must be known.
     Via(IpAddress),
     /// No route: the stack has no address of this family, or no gateway.
     None,
 }
 
-/// The configuration that routes depend on. After a change the neighbours may differ.
+/// The configuration on which routes depend. After a change, the neighbours may be different.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Network {
     is_link_up: bool,
@@ -67,7 +67,7 @@ impl Network {
         if !self.has_neighbours && (self.v6.is_some() || to.is_unicast_link_local()) || to.is_multicast() {
             return Route::Direct;
         }
-        // With SLAAC the stack has a link-local address before it has another one.
+        // With SLAAC, the stack has a link-local address before it gets another one.
         if to.is_unicast_link_local() {
             return Route::Via(to.into());
         }

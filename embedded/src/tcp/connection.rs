@@ -14,15 +14,15 @@ use super::error::{AcceptError, ConnectError, DisconnectReason};
 use super::halves::{Reader, Receiver, Sender, Writer};
 use crate::socket::{endpoint, reach};
 
-/// The time limit for silence, for an answer and for closing, equal to that of RakNet connections.
+/// Time limit for a silent remote, for an answer, and for closing; the same as for RakNet connections.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The time limit for a client's TCP handshake, after which the next client can be accepted.
+/// Time limit for a client's TCP handshake, after which the next client can be accepted.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The interval of probes on an idle connection.
+/// The interval of keep-alive probes on an idle connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(4);
 
-/// The memory of a connection: a receive window of `RECEIVE` bytes, a send buffer of `SEND` bytes, and room for one message
-/// of at most `MESSAGE` bytes, which may be longer than both.
+/// The memory of a connection: a receive window of `RECEIVE` bytes, a send buffer of `SEND` bytes, and space for one
+/// message of at most `MESSAGE` bytes, which may exceed both.
 #[derive(Debug)]
 pub struct Memory<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize> {
     received: [u8; RECEIVE],
@@ -46,7 +46,8 @@ impl<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize> Default
     }
 }
 
-/// An open connection over TCP. Dropping it resets it; [`disconnect`](Self::disconnect) closes it gracefully.
+/// An open connection over TCP. Dropping it resets the connection; [`disconnect`](Self::disconnect) closes it
+/// gracefully.
 pub struct Connection<'d> {
     socket: TcpSocket<'d>,
     frames: FrameReader<'d>,
@@ -77,10 +78,10 @@ impl<'d> Connection<'d> {
         }
     }
 
-    /// Connects to a server. If the future is dropped, the attempt ends.
+    /// Connects to a server. Dropping the future cancels the attempt.
     ///
     /// # Errors
-    /// A [`ConnectError`].
+    /// Returns a [`ConnectError`].
     pub async fn connect<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize>(
         stack: Stack<'d>,
         memory: &'d mut Memory<RECEIVE, SEND, MESSAGE>,
@@ -103,11 +104,11 @@ impl<'d> Connection<'d> {
         }
     }
 
-    /// Waits for a client on this port. To wait for several at the same time, use several tasks, each with its own
-    /// memory.
+    /// Waits for a client on this port. To wait for several clients at the same time, use several tasks, each with
+    /// separate memory.
     ///
     /// # Errors
-    /// An [`AcceptError`].
+    /// Returns an [`AcceptError`].
     pub async fn accept<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize>(
         stack: Stack<'d>,
         memory: &'d mut Memory<RECEIVE, SEND, MESSAGE>,
@@ -117,7 +118,7 @@ impl<'d> Connection<'d> {
         connection.socket.set_timeout(Some(HANDSHAKE_TIMEOUT));
         loop {
             match connection.socket.accept(port).await {
-                // The client's address may be forged, and it has not finished the handshake in time.
+                // The client did not complete the handshake in time. Its address may be forged.
                 Ok(()) if connection.socket.state() == tcp::State::Closed => {}
                 Ok(()) => return Ok(connection.opened()),
                 Err(tcp::AcceptError::InvalidPort | tcp::AcceptError::InvalidState) => {
@@ -134,7 +135,7 @@ impl<'d> Connection<'d> {
         self
     }
 
-    /// Splits the connection into its two directions, so that one task can send while another one receives.
+    /// Splits the connection into two halves, so that one task can send while another one receives.
     ///
     /// ```
     /// use embassy_futures::join::join;
@@ -171,7 +172,7 @@ impl<'d> Connection<'d> {
     /// Sends a message; see [`Sender::send`].
     ///
     /// # Errors
-    /// Those of [`Sender::send`].
+    /// The same errors as [`Sender::send`].
     pub async fn send(&mut self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         self.split().0.send(message, delivery).await
     }
@@ -185,29 +186,29 @@ impl<'d> Connection<'d> {
         frames.message().filter(|_| has_message)
     }
 
-    /// Closes the connection gracefully, waiting at most 10 s until all messages have arrived and the remote has closed
-    /// too. Messages that arrive in the meantime are dropped. If the remote has closed first, sent messages still
-    /// arrive.
+    /// Closes the connection gracefully. Waits at most 10 s until all messages have arrived and the remote has closed
+    /// its side, too. Messages that arrive in the meantime are dropped. If the remote has closed first, sent messages
+    /// still arrive.
     pub async fn disconnect(&mut self) {
         self.closed.set(self.closed.get().or(Some(DisconnectReason::Local)));
         self.socket.close();
         let rest = async {
             let mut dropped = [0; 32];
             while self.socket.read(&mut dropped).await.is_ok_and(|read| read > 0) {}
-            // It fails only when there is nothing left to wait for.
+            // This fails only if there is nothing left to wait for.
             let _ = self.socket.flush().await;
         };
-        // A remote that has not closed by then is reset.
+        // If the remote has not closed its side by then, the connection is reset.
         let _ = with_timeout(TIMEOUT, rest).await;
     }
 
-    /// Returns why the connection ended, or `None` until `recv` has noticed an end.
+    /// Returns why the connection was closed, or `None` until `recv` has detected the close.
     #[must_use]
     pub fn closed_reason(&self) -> Option<DisconnectReason> {
         self.closed.get()
     }
 
-    /// Returns the address of the remote, or `None` once the connection has ended.
+    /// Returns the address of the remote, or `None` once the connection is closed.
     #[must_use]
     pub fn remote(&self) -> Option<SocketAddr> {
         let remote = self.socket.remote_endpoint()?;

@@ -1,4 +1,4 @@
-//! Reasons why connections over TCP fail to open, and why they end.
+//! The reasons why connections over TCP could not be opened, or were closed.
 
 use core::fmt;
 
@@ -34,7 +34,7 @@ impl core::error::Error for ConnectError {}
 pub enum AcceptError {
     /// Port 0 is not valid.
     InvalidPort,
-    /// The connection ended before it was open. Accept again.
+    /// The connection was closed before it was open. Call `accept` again.
     Closed,
 }
 
@@ -49,18 +49,18 @@ impl fmt::Display for AcceptError {
 
 impl core::error::Error for AcceptError {}
 
-/// The reason why a connection ended.
+/// The reason why a connection was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum DisconnectReason {
-    /// This side closed it.
+    /// This side closed the connection.
     Local,
-    /// The remote closed it, between two messages.
+    /// The remote closed the connection, between two messages.
     Remote,
-    /// The remote reset it, closed it within a message, or was silent for 10 s.
+    /// The remote reset the connection, closed it within a message, or was silent for 10 s.
     Lost,
-    /// The remote announced a message that is too long for the memory.
+    /// The remote announced a message that exceeds the memory.
     MessageTooLong,
 }
 

@@ -14,7 +14,7 @@ use super::error::DisconnectReason;
 pub struct Sender<'s> {
     pub(super) writer: Writer<'s>,
     pub(super) closed: &'s Cell<Option<DisconnectReason>>,
-    /// Set while a message is partly written, so that no other may begin.
+    /// Set while a message is partly written, so that no other message may begin.
     pub(super) is_within_message: &'s Cell<bool>,
 }
 
@@ -22,12 +22,13 @@ impl Sender<'_> {
     /// Sends a message, and waits until the send buffer has accepted all of it. TCP delivers everything in order, so
     /// `_delivery` has no effect. The result is `None`, since there are no receipts.
     ///
-    /// A future that is dropped early may have sent part of the message. The receiver could not distinguish the next
-    /// message from the rest of it, so the connection can no longer send.
+    /// If the future is dropped early, part of the message may have been sent. The connection can then send no more
+    /// messages, because the receiver could not distinguish them from the rest of that message.
     ///
     /// # Errors
-    /// [`SendError::NotConnected`] once the connection has ended, or within a message that was given up;
-    /// [`SendError::Empty`]; [`SendError::NeverFits`] for a message beyond 4,294,967,295 bytes.
+    /// - [`SendError::NotConnected`] once the connection is closed, or after a `send` that was dropped within a message
+    /// - [`SendError::Empty`] for a message without bytes
+    /// - [`SendError::NeverFits`] for a message of more than 4,294,967,295 bytes
     pub async fn send(&mut self, message: &[u8], _delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         if message.is_empty() {
             return Err(SendError::Empty);
@@ -45,7 +46,7 @@ impl Sender<'_> {
 
     async fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), SendError> {
         while !bytes.is_empty() {
-            // It only fails once the connection has ended; the receiving half reports why.
+            // This fails only once the connection is closed; the receiving half reports the reason.
             let written = self.writer.0.write(bytes).await.map_err(|_| SendError::NotConnected)?;
             bytes = bytes.get(written..).unwrap_or_default();
         }
@@ -64,8 +65,8 @@ pub struct Receiver<'s, 'd> {
 }
 
 impl Receiver<'_, '_> {
-    /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received. If the
-    /// future is dropped earlier, no message is lost.
+    /// Waits for the next message. Returns `None` once the connection is closed and all messages have been received. If
+    /// the future is dropped earlier, no message is lost.
     pub async fn recv(&mut self) -> Option<&[u8]> {
         if self.closed.get().is_some() {
             return None;

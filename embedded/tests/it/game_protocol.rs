@@ -50,8 +50,8 @@ fn a_connection_survives_a_temporary_network_failure() {
 }
 
 #[test]
-fn calls_after_the_end_report_it() {
-    cancellation::calls_after_the_end_report_it::<GameProtocol>();
+fn calls_after_the_disconnect_report_it() {
+    cancellation::calls_after_the_disconnect_report_it::<GameProtocol>();
 }
 
 #[test]
@@ -65,8 +65,8 @@ fn a_full_pool_blocks_senders_without_loss() {
 }
 
 #[test]
-fn four_clients_play_with_one_host() {
-    exchange::four_clients_play_with_one_host::<GameProtocol>();
+fn four_clients_exchange_messages_with_one_server() {
+    exchange::four_clients_exchange_messages_with_one_server::<GameProtocol>();
 }
 
 #[test]

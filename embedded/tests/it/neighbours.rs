@@ -1,7 +1,7 @@
-//! Machines that are absent from an Ethernet, and connections that continue meanwhile.
+//! Absent machines on an Ethernet, and connections that continue meanwhile.
 //!
-//! The tests make more round trips than their time limit would allow if each waited for a request for the hardware
-//! address of an absent machine.
+//! The tests make many round trips. If each waited for a request for the hardware address of an absent machine, the
+//! tests would exceed their time limit.
 
 mod beside_tcp;
 mod changes;
@@ -14,12 +14,12 @@ use rakwire_embassy::{Connection, Handle};
 
 use crate::support::{Machine, Medium, Net, Tested, Wire, connect, echo, round_trips};
 
-/// A number of round trips, each of which could take most of a second.
+/// The number of round trips.
 const MANY: u32 = 300;
 /// The number of an address without a machine.
 const ABSENT: u8 = 99;
 
-/// Creates a network with a client, which is machine 1 and has room for more connections, and a server, which is
+/// Creates a network with a client, which is machine 1 and has memory for more connections, and a server, which is
 /// machine 2.
 fn ethernet<P: Tested>() -> (Net, Machine<P>, Machine<P>) {
     let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
@@ -34,7 +34,7 @@ async fn echoing<P: Tested>(client: &Machine<P>, server: &Machine<P>) -> Connect
     here
 }
 
-/// Connects to an address over and over.
+/// Connects to an address again and again.
 async fn dial<P: Protocol>(handle: Handle<'static, P>, to: std::net::SocketAddr) {
     loop {
         if handle.connect(to).await.is_ok() {
@@ -51,7 +51,7 @@ async fn go_on_beside<P: Tested>(
     let other = tokio::task::spawn_local(other);
     for _ in 0..MANY / 10 {
         round_trips(connection, 10, 40).await;
-        // Gives the other task its turns.
+        // The other task runs first.
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     assert!(!other.is_finished());

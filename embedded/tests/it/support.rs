@@ -25,11 +25,11 @@ const TOO_LONG: Duration = TIME_LIMIT.saturating_mul(2);
 /// The port of every server.
 pub(crate) const PORT: u16 = 19_132;
 
-/// The behaviour of the network: the share of datagrams that are lost, chosen by a seed.
+/// The behaviour of the network: the share of datagrams that are lost, selected by a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     pub(crate) loss_percent: Rc<Cell<u64>>,
-    /// The longest IP packet that passes; longer ones are dropped silently.
+    /// The maximum length of an IP packet; longer packets are dropped silently.
     longest: Rc<Cell<usize>>,
     state: Rc<Cell<u64>>,
 }
@@ -43,13 +43,13 @@ impl Wire {
         }
     }
 
-    /// Limits the length of IP packets from now on.
+    /// Limits the length of IP packets.
     pub(crate) fn narrow(&self, longest: usize) {
         self.longest.set(longest);
     }
 
-    /// Stops losing datagrams. The Game Protocol sends the end of a connection only once, so a test that waits for it
-    /// at the remote calls this first.
+    /// Stops losing datagrams. The Game Protocol sends END only once, so a test calls this before it waits for the
+    /// close at the remote.
     pub(crate) fn lose_nothing(&self) {
         self.loss_percent.set(0);
     }
@@ -70,9 +70,9 @@ impl Wire {
 /// The medium between the machines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Medium {
-    /// Packets that need no more than their address.
+    /// A medium without hardware addresses, which carries IP packets.
     Ip,
-    /// Frames, for which machines request each other's hardware addresses.
+    /// An Ethernet, on which machines request each other's hardware addresses.
     Ethernet,
 }
 
@@ -150,7 +150,7 @@ pub(crate) struct Net {
     stacks: Vec<Stack<'static>>,
     /// The gateway of machines added later.
     pub(crate) gateway: Option<Ipv4Addr>,
-    /// The longest IP packet of the interfaces of machines added later.
+    /// The maximum length of IP packets at the interfaces of machines added later.
     pub(crate) interface_mtu: usize,
     next: u8,
 }
@@ -179,7 +179,7 @@ pub(crate) trait Tested: Protocol {
     /// Sets timeouts for a simulated network that loses datagrams.
     fn set_times(config: &mut Self::Config);
 
-    /// Makes a client give up early.
+    /// Makes the attempts of a client fail early.
     fn hurry(config: &mut Self::Config);
 
     /// Sets how long a peer may be silent.
@@ -469,18 +469,18 @@ pub(crate) async fn connected<P: Tested>(
     (client, server, here, there)
 }
 
-/// Opens a connection as soon as the server has a slot for it.
+/// Opens a connection as soon as the server has a free slot.
 pub(crate) async fn join<P: Tested>(client: &Machine<P>, server: SocketAddr) -> Connection<'static, P> {
     loop {
         if let Ok(connection) = client.handle.connect(server).await {
             return connection;
         }
-        // The last attempt is still ending.
+        // The last attempt is still being closed.
         tokio::task::yield_now().await;
     }
 }
 
-/// Echoes everything until the connection ends, and returns the reason.
+/// Echoes every message until the connection is closed, and returns the reason.
 pub(crate) async fn echo<P: Tested>(connection: Connection<'static, P>) -> String {
     while let Some(message) = connection.recv().await {
         let (delivery, copy) = (message.delivery(), bytes(&message));
@@ -501,12 +501,12 @@ pub(crate) async fn round_trips<P: Tested>(connection: &Connection<'static, P>, 
     }
 }
 
-/// Returns why a connection ended.
+/// Returns the reason why a connection was closed.
 pub(crate) fn end<P: Tested>(connection: &Connection<'static, P>) -> String {
     connection.closed_reason().expect("an end").to_string()
 }
 
-/// The reasons in the words of both protocols.
+/// The text of the reason, which is the same in both protocols.
 pub(crate) const LOCAL: &str = "this application ended the connection";
 pub(crate) const REMOTE: &str = "the peer ended the connection";
 pub(crate) const LOST: &str = "the connection timed out: the peer stopped answering";
@@ -524,7 +524,7 @@ pub(crate) fn number<P: Tested, H: Hook<P>>(message: &Received<'static, P, H>) -
     u32::from_be_bytes(bytes(message)[1..5].try_into().expect("a number"))
 }
 
-/// Returns the received numbers, sorted if the protocol has no order.
+/// Returns the received numbers, sorted if the protocol keeps no order.
 pub(crate) fn in_order<P: Tested>(mut numbers: Vec<u32>) -> Vec<u32> {
     if !P::IS_ORDERED {
         numbers.sort_unstable();
@@ -542,7 +542,7 @@ pub(crate) fn give_up<F: Future>(future: F) -> bool {
     std::pin::pin!(future).poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending()
 }
 
-/// Lets the machines run until `done`.
+/// Yields to the machines until `done` returns true.
 pub(crate) async fn until(mut done: impl FnMut() -> bool) {
     while !done() {
         tokio::task::yield_now().await;

@@ -79,17 +79,17 @@ async fn exchange(wire: Wire) {
 }
 
 #[test]
-fn messages_arrive_both_ways_and_before_the_end() {
+fn messages_sent_before_the_disconnect_arrive_both_ways() {
     run(exchange(Wire::losing(0)));
 }
 
 #[test]
-fn messages_arrive_over_a_bad_path() {
+fn messages_arrive_over_a_lossy_path() {
     run(exchange(Wire::losing(5)));
 }
 
 #[test]
-fn failed_attempts_have_reasons() {
+fn connect_and_accept_errors_name_the_cause() {
     run(async {
         let (here, there, address) = machines(Wire::losing(0));
         let refused = Connection::connect(here, memory(), address).await;
@@ -171,7 +171,7 @@ fn nothing_is_sent_after_a_partial_message() {
     run(async {
         let (socket, mut connection) = with_socket().await;
         assert_eq!(connection.send(&[], ORDERED).await, Err(SendError::Empty));
-        // Longer than all buffers on the path, with no reader.
+        // The message exceeds all buffers on the path, and the remote does not read.
         let long = vec![7; 10_000];
         let waits =
             tokio::time::timeout(std::time::Duration::from_millis(200), connection.send(&long, ORDERED));

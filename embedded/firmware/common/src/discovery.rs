@@ -1,7 +1,7 @@
 //! The address of the game server: fixed at build time, or by discovery on the local network.
 //!
-//! The Game Protocol has no discovery, but a server of the game answers RakNet's ping. That takes one datagram in each
-//! direction, and no RakNet peer. Only IPv4 is supported, because parsing and printing IPv6 addresses takes flash.
+//! The Game Protocol has no discovery, but a server of the game answers RakNet's ping. Discovery takes one datagram in
+//! each direction, and no RakNet peer. Only IPv4 is supported, because parsing and printing IPv6 addresses takes flash.
 
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
@@ -18,12 +18,12 @@ use crate::server::{ATTEMPTS, PONG_TIMEOUT, PORT};
 /// `RAKWIRE_GAME` at build time, such as 192.168.0.10:8999.
 pub const FIXED: Option<&str> = option_env!("RAKWIRE_GAME");
 
-/// The size of the longest accepted pong; one of this game has at most 35 + 15 bytes.
+/// The maximum length of an accepted pong in bytes. A pong of this game has at most 35 + 15 bytes.
 const PONG: usize = 128;
-/// The size of a ping.
+/// The size of the buffer for a ping in bytes.
 const PING: usize = 64;
 
-/// How to find the server.
+/// The way to find the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discovery {
     /// A fixed address.

@@ -1,4 +1,4 @@
-//! A plain UDP echo without rakwire, the baseline for the sizes of the other programs.
+//! A plain UDP echo without rakwire, as the baseline for the sizes of the other programs.
 
 use embassy_net::Stack;
 use embassy_net::udp::{PacketMetadata, UdpSocket};
@@ -8,7 +8,7 @@ use crate::network;
 
 /// The port of the echo.
 const PORT: u16 = 7;
-/// The size of the longest datagram.
+/// The maximum length of a datagram in bytes.
 const LONGEST: usize = 1_472;
 
 /// Echoes every datagram.
@@ -18,7 +18,7 @@ pub async fn run(stack: Stack<'_>, heartbeat: &Heartbeat) -> ! {
     let (mut out_metadata, mut out_bytes) = ([PacketMetadata::EMPTY; 4], [0; LONGEST]);
     let mut socket =
         UdpSocket::new(stack, &mut in_metadata, &mut in_bytes, &mut out_metadata, &mut out_bytes);
-    // A new socket is not bound.
+    // This cannot fail: a new socket is not bound.
     let _ = socket.bind(PORT);
     let mut datagram = [0; LONGEST];
     loop {

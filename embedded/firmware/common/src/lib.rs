@@ -1,4 +1,4 @@
-//! Shared by the firmwares: the network configuration, the address of the server, a telemetry client, a player of the
+//! Code shared by the firmwares: the network configuration, discovery of servers, a telemetry client, a player of the
 //! snowball fight, and a heartbeat for the watchdog.
 
 #![no_std]

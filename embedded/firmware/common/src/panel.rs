@@ -16,7 +16,7 @@ pub trait Panel {
     /// Returns the state of the button.
     fn button(&mut self) -> Button;
 
-    /// Shows the health. It is called many times per second, so that a light can blink.
+    /// Shows the health. It is called many times per second, so an implementation can let a light blink.
     fn show(&mut self, health: Health);
 }
 

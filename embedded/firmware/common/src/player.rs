@@ -21,9 +21,9 @@ use crate::panel::{Health, Panel};
 
 /// The pause between two games.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The time limit for the server's answer to a join request.
+/// Time limit for the server's answer to a join request.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time limit for the acknowledgement of the last messages.
+/// Time limit for the acknowledgement of the last messages.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The player's view of the world: 300 objects, and some players.
@@ -35,7 +35,7 @@ pub fn config(entropy: [u8; 32]) -> Config {
     let mut config = Config::new(entropy);
     config.timeout = core::time::Duration::from_secs(5);
     config.handshake_timeout = core::time::Duration::from_secs(5);
-    // On a local network the challenge arrives sooner, so original servers receive no repeated request.
+    // On a local network the challenge arrives within this time, so original servers receive no repeated request.
     config.redial = Redial::SamePort(core::time::Duration::from_millis(500));
     config.resend_interval = ResendInterval::MEASURED;
     config
@@ -62,9 +62,9 @@ pub struct Report {
     pub sent: u32,
     /// Resent chunks.
     pub resent: u32,
-    /// Chunks that are not acknowledged.
+    /// Chunks that were sent and not acknowledged.
     pub unacknowledged: u32,
-    /// The smoothed round-trip time in microseconds; 0 before it is known.
+    /// The smoothed round-trip time in microseconds; 0 before the first measurement.
     pub round_trip_us: u32,
 }
 
@@ -79,16 +79,16 @@ impl Report {
     }
 }
 
-/// Why a game ended.
+/// The reason why a game ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, defmt::Format)]
 pub enum End {
     /// All requested frames were played.
     Enough,
-    /// It won.
+    /// The player won.
     Won,
-    /// It lost.
+    /// The player lost.
     Lost,
-    /// The connection ended.
+    /// The connection was closed.
     Disconnected(#[defmt(Display2Format)] DisconnectReason),
     /// The server did not answer the join request.
     JoinTimeout,
@@ -227,7 +227,8 @@ impl<'a, 'd> Game<'a, 'd> {
                 Delivery::Reliable => Reliability::Reliable,
                 Delivery::Unreliable => Reliability::Unreliable,
             };
-            // Actions are repeated; the end of the connection is reported by `recv`.
+            // Actions are repeated, so a message that cannot be queued is dropped. `recv` reports the end of the
+            // connection.
             if self.connection.try_send(message, reliability) == Err(SendError::NotConnected) {
                 break;
             }

@@ -10,9 +10,9 @@ pub const FIXED: Option<&str> = option_env!("RAKWIRE_SERVER");
 /// The port for discovery on the local network.
 pub const PORT: u16 = 19_132;
 
-/// The time limit for a pong.
+/// Time limit for a pong.
 pub(crate) const PONG_TIMEOUT: Duration = Duration::from_secs(1);
-/// The number of pings sent from one local address, which may be outdated.
+/// The number of pings that a search sends from one local address, which may become outdated.
 pub(crate) const ATTEMPTS: u32 = 30;
 
 /// Finds the server. Returns `None` if none answers within half a minute.

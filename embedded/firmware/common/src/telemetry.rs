@@ -1,5 +1,5 @@
-//! A sensor on the network. It sends its value a hundred times per second, where only the newest matters, and receives
-//! settings reliably and in order.
+//! A sensor on the network. It sends its value a hundred times per second, unreliably, because only the newest value
+//! matters. It receives settings reliably and in order.
 
 use core::net::SocketAddrV4;
 
@@ -12,14 +12,15 @@ use rakwire_embassy::raknet::{Connection, Handle, Received};
 use crate::heartbeat::Heartbeat;
 use crate::{network, server};
 
-/// The id of a message with a value: followed by its number in 4 bytes and the value in 2 bytes, big-endian.
+/// The id of a message with a value. The id is followed by the value's number in 4 bytes and the value in 2 bytes, both
+/// big-endian.
 pub const VALUE: u8 = 0x90;
-/// The id of a message with settings: followed by the values per second, 1 to 255.
+/// The id of a message with settings. The id is followed by the number of values per second, 1 to 255.
 pub const SETTINGS: u8 = 0x91;
 
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The settings of the sensor. It sends them when it joins, and the server can send others in the same format.
+/// The settings of the sensor. The sensor sends them when it joins, and the server can send others in the same format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, defmt::Format)]
 pub struct Settings {
     /// Values per second, 1 to 255.
@@ -57,7 +58,7 @@ pub struct Report {
     pub others: u32,
 }
 
-/// Joins the server and sends the values of `read`. Recovers from failures of the network, the server and the
+/// Joins the server and sends the values that `read` returns. Recovers from failures of the network, the server and the
 /// connection.
 pub async fn run(
     handle: Handle<'_>,
@@ -74,7 +75,7 @@ pub async fn run(
     }
 }
 
-/// Joins the server once, and sends `values` values unless the connection ends before.
+/// Joins the server once and sends `values` values, or fewer if the connection is closed earlier.
 pub async fn visit(
     handle: Handle<'_>,
     server: SocketAddrV4,
@@ -116,9 +117,9 @@ async fn session(
         match select(ticker.next(), connection.recv()).await {
             Either::First(()) => {
                 heartbeat.beat();
-                // A value is dropped if there is no room for it.
+                // A value that cannot be queued is dropped, because the next one is newer.
                 if send_value(connection, report.values, read()) == Err(SendError::NotConnected) {
-                    // `recv` returns at the end of the connection.
+                    // `recv` returns when the connection is closed.
                     let _ = heartbeat.while_waiting(connection.recv()).await;
                     return connection.closed_reason();
                 }

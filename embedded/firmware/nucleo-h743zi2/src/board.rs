@@ -13,11 +13,11 @@ use rakwire_firmware::heartbeat::PERIOD;
 use rakwire_firmware::panel::{Button, Health, Panel};
 use static_cell::{ConstStaticCell, StaticCell};
 
-/// The time after which the watchdog resets the chip.
+/// The timeout of the watchdog in microseconds, after which it resets the chip.
 const WATCHDOG_MICROS: u32 = 8_000_000;
-/// The timeout must be longer than two checks of the heartbeat.
+/// The timeout of the watchdog must exceed two heartbeat periods.
 const _: () = assert!(WATCHDOG_MICROS as u64 > 2 * PERIOD.as_micros());
-/// One for DHCP, and two each for two peers.
+/// The number of sockets: one for DHCP, and two each for two peers.
 const SOCKETS: usize = 5;
 
 bind_interrupts!(struct Interrupts {
@@ -48,12 +48,12 @@ async fn network(mut runner: Runner<'static, Device>) -> ! {
     runner.run().await
 }
 
-/// Starts everything except for the program.
+/// Starts the board, except for the program.
 pub async fn start(spawner: Spawner) -> Board {
     static PACKETS: ConstStaticCell<PacketQueue<4, 4>> = ConstStaticCell::new(PacketQueue::new());
     static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
     let p = embassy_stm32::init(clocks());
-    // Before everything else, because the setup below hangs if a device does not answer.
+    // The watchdog is started first, because the setup below hangs if a device does not answer.
     let mut watchdog = IndependentWatchdog::new(p.IWDG1, WATCHDOG_MICROS);
     watchdog.unleash();
     let mut random = [0; 40];
@@ -98,7 +98,7 @@ pub async fn start(spawner: Spawner) -> Board {
     }
 }
 
-/// 400 MHz from the internal oscillator, and 48 MHz for random numbers.
+/// Configures 400 MHz from the internal oscillator, and 48 MHz for random numbers.
 fn clocks() -> Config {
     use embassy_stm32::rcc::{
         AHBPrescaler, APBPrescaler, HSIPrescaler, Pll, PllDiv, PllMul, PllPreDiv, PllSource, Sysclk,
@@ -149,7 +149,7 @@ impl Thermometer {
     }
 }
 
-/// The blue button B1, and the lights LD1 to LD3, one per remaining point of health.
+/// The blue button B1, and the lights LD1 to LD3, one for each point of remaining health.
 pub struct Lights {
     button: Input<'static>,
     lights: [Output<'static>; 3],

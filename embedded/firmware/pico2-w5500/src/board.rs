@@ -18,13 +18,13 @@ use rakwire_firmware::heartbeat::PERIOD;
 use rakwire_firmware::panel::{Button, Health, Panel};
 use static_cell::StaticCell;
 
-/// The timeout of the watchdog; the maximum is a little above 16 s.
+/// The timeout of the watchdog; the hardware supports slightly more than 16 s.
 pub const WATCHDOG: Duration = Duration::from_secs(8);
-/// The timeout must be longer than two checks of the heartbeat.
+/// The timeout of the watchdog must exceed two heartbeat periods.
 const _: () = assert!(WATCHDOG.as_micros() > 2 * PERIOD.as_micros());
-/// One for DHCP, and two each for two peers.
+/// The number of sockets: one for DHCP, and two each for two peers.
 const SOCKETS: usize = 5;
-/// The clock of the SPI bus.
+/// The clock frequency of the SPI bus in hertz.
 const SPI_HZ: u32 = 50_000_000;
 
 bind_interrupts!(struct Interrupts {
@@ -58,12 +58,12 @@ async fn network(mut runner: NetRunner<'static, Device<'static>>) -> ! {
     runner.run().await
 }
 
-/// Starts everything except for the program.
+/// Starts the board, except for the program.
 pub async fn start(spawner: Spawner) -> Board {
     static STATE: StaticCell<State<4, 4>> = StaticCell::new();
     static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
     let p = embassy_rp::init(Default::default());
-    // Before everything else, because the Ethernet chip may not answer yet, and then needs a reset.
+    // The watchdog is started first, because the Ethernet chip may not answer yet, and then needs a reset.
     let mut watchdog = Watchdog::new(p.WATCHDOG);
     watchdog.start(WATCHDOG);
     let mut random = [0; 48];
@@ -92,8 +92,8 @@ pub async fn start(spawner: Spawner) -> Board {
     Board { stack, entropy, thermometer, panel, watchdog }
 }
 
-/// Returns the address of the Ethernet chip, which comes without one. It is derived from the id of the microcontroller,
-/// or is `random` if the memory with the id is locked.
+/// Returns a MAC address for the Ethernet chip, which has none. It is derived from the id of the microcontroller, or
+/// from `random` if the memory with the id is locked.
 fn mac_address(random: &[u8]) -> [u8; 6] {
     match otp::get_chipid() {
         Ok(id) => rakwire_embassy::mac_address(&id.to_be_bytes()),
@@ -118,7 +118,7 @@ impl Thermometer {
     }
 }
 
-/// A button between pin 15 and ground, and the only light of the board; the board has no button for programs.
+/// A button between pin 15 and ground, and the only light of the board. The board has no other button for programs.
 ///
 /// The light is on at full health, blinks faster with less health, and is off without a player.
 pub struct Lights {

@@ -4,7 +4,7 @@ use core::str::FromStr;
 
 use heapless::String;
 
-/// The maximum length of all arguments together.
+/// The maximum length of all arguments together, in bytes.
 const LONGEST: usize = 512;
 
 /// The arguments of the program.
@@ -21,7 +21,7 @@ impl Arguments {
         let mut text = String::new();
         if let Ok(arguments) = semihosting::experimental::env::args::<LONGEST>() {
             for word in (&arguments).into_iter().filter_map(Result::ok) {
-                // They fit: the words come from a buffer of the same size, each followed by a zero.
+                // They fit: the words come from a buffer of the same size, in which each is followed by a zero.
                 let _ = text.push_str(word).and_then(|()| text.push(' '));
             }
         }

@@ -10,7 +10,7 @@ use crate::executor::Executor;
 use crate::lan9118::{self, Lan9118};
 use crate::{exit, registers, time_driver};
 
-/// One for DHCP, and two each for two peers.
+/// The number of sockets: one for DHCP, and two each for two peers.
 const SOCKETS: usize = 5;
 
 /// QEMU's exit code after a panic.
@@ -98,7 +98,7 @@ fn start_clocks() {
     const TIMER_0: usize = 0x4000_0000;
     time_driver::init();
     unmask(time_driver::IRQ);
-    // A timer of 1 kHz without an interrupt: without a running timer QEMU polls its sockets too rarely.
+    // A timer of 1 kHz without an interrupt. Without a running timer, QEMU polls its sockets too rarely.
     registers::write(TIMER_0 + 8, 25_000 - 1);
     registers::write(TIMER_0, 1);
 }
@@ -111,7 +111,8 @@ fn start_network(spawner: Spawner, entropy: [u8; 32]) -> Stack<'static> {
         defmt::error!("there is no LAN9118; start QEMU with -nic user,model=lan9118");
         exit(2);
     }
-    // Not earlier: before its setup the chip's interrupt line is active low and would stay asserted.
+    // The interrupt is cleared only now: before its setup, the chip's interrupt line is active low and would stay
+    // asserted.
     cortex_m::peripheral::NVIC::unpend(Irq(lan9118::IRQ));
     unmask(lan9118::IRQ);
     let [a, b, c, d, e, f, g, h, ..] = entropy;
@@ -125,6 +126,6 @@ fn start_network(spawner: Spawner, entropy: [u8; 32]) -> Stack<'static> {
 }
 
 fn unmask(interrupt: u16) {
-    // SAFETY: no critical section relies on it being masked.
+    // SAFETY: no critical section relies on the interrupt being masked.
     unsafe { cortex_m::peripheral::NVIC::unmask(Irq(interrupt)) };
 }

@@ -1,5 +1,5 @@
-//! An executor that sleeps with WFI. Embassy's uses WFE, which does not sleep in QEMU: an idle machine would use a
-//! whole core of the host.
+//! An executor that sleeps with WFI. Embassy's executor uses WFE, which does not sleep in QEMU: an idle machine would
+//! use a whole core of the host.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,7 +22,7 @@ impl Executor {
     pub(crate) fn run(&'static mut self, init: impl FnOnce(Spawner)) -> ! {
         init(self.0.spawner());
         loop {
-            // SAFETY: this is the only call, so it is not reentrant.
+            // SAFETY: there is no other call of `poll`, so it is not reentrant.
             unsafe { self.0.poll() };
             // A pending interrupt ends WFI even when masked, so a wake-up between the check and the sleep is not lost.
             cortex_m::interrupt::disable();

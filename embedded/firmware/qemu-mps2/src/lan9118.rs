@@ -52,7 +52,7 @@ const RSFL: u32 = 1 << 3;
 const PHY_INT: u32 = 1 << 18;
 const BUSY: u32 = 1 << 31;
 
-/// The size of a frame without its checksum.
+/// The maximum length of a frame without its checksum, in bytes.
 const FRAME: usize = 1_514;
 const WORDS: usize = FRAME.div_ceil(4) + 1;
 const CHECKSUM: usize = 4;
@@ -60,7 +60,7 @@ const CHECKSUM: usize = 4;
 static WAKER: AtomicWaker = AtomicWaker::new();
 static LINK_CHANGED: AtomicBool = AtomicBool::new(true);
 
-/// Masks the interrupt and wakes the network task, which unmasks it after reading all frames.
+/// Masks the interrupt and wakes the network task, which unmasks the interrupt after reading all frames.
 pub(crate) fn on_interrupt() {
     if read(INT_STS) & PHY_INT != 0 {
         LINK_CHANGED.store(true, Ordering::Relaxed);
@@ -92,7 +92,7 @@ impl Lan9118 {
         while read(PMT_CTRL) & 1 == 0 {}
         write(HW_CFG, 1);
         while read(HW_CFG) & 1 != 0 {}
-        // A bit that must be one, and a transmit buffer of 5 KiB.
+        // A bit that must be set, and a transmit buffer of 5 KiB.
         write(HW_CFG, 1 << 20 | 5 << 16);
         write(FIFO_INT, 0);
         write(INT_EN, 0);
@@ -185,7 +185,7 @@ impl Driver for Lan9118 {
             WAKER.register(cx.waker());
             write(INT_STS, RSFL);
             write(INT_EN, RSFL | PHY_INT);
-            // A frame may have arrived before the interrupt was unmasked.
+            // Another frame may have arrived before the interrupt was unmasked.
             if pending_frames() == 0 {
                 return None;
             }

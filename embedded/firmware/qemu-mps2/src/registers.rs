@@ -8,6 +8,6 @@ pub(crate) fn read(address: usize) -> u32 {
 
 /// Writes a register.
 pub(crate) fn write(address: usize, value: u32) {
-    // SAFETY: as above.
+    // SAFETY: see `read`.
     unsafe { (address as *mut u32).write_volatile(value) }
 }

@@ -1,6 +1,6 @@
 //! The embassy-time driver on the dual timer of Arm's CMSDK ("AP804").
 //!
-//! The first timer runs freely at 25 MHz and its interrupt counts the wraps; the second one is the alarm.
+//! The first timer runs freely at 25 MHz, and its interrupt counts wraparounds. The second timer is the alarm.
 
 use core::cell::{Cell, RefCell};
 use core::task::Waker;
@@ -27,7 +27,7 @@ const BITS_32: u32 = 1 << 1;
 const ONE_SHOT: u32 = 1;
 
 const CYCLES_PER_TICK: u64 = 25_000_000 / embassy_time_driver::TICK_HZ;
-/// A later alarm is set in several steps.
+/// The maximum distance of an alarm in ticks. A later alarm is set in several steps.
 const LONGEST: u64 = 0x8000_0000;
 
 struct DualTimer {
@@ -45,7 +45,7 @@ impl DualTimer {
         let mut high = self.wraps.borrow(cs).get();
         let mut low = !read(CLOCK + VALUE);
         if read(CLOCK + INTERRUPT_STATUS) & 1 != 0 {
-            // Wrapped but not counted yet: the value may have been read before the wrap.
+            // The timer has wrapped, and the wraparound was not counted yet. The value may have been read before it.
             low = !read(CLOCK + VALUE);
             high = high.wrapping_add(1);
         }

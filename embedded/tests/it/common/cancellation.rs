@@ -1,4 +1,4 @@
-//! Futures that are dropped early lose nothing and leave nothing behind.
+//! Futures that are dropped early lose no message and leave no state behind.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -99,11 +99,11 @@ pub(crate) fn a_borrowed_message_stays_valid_while_the_network_runs<P: Tested>()
         for number in 1..5 {
             here.send(&message(number, 30), P::RELIABLE).await.expect("an open end");
         }
-        // No task receives another message meanwhile ...
+        // No task receives another message while this one is borrowed ...
         assert!(there.try_recv().is_none());
         there.send(&message(9, 9), P::RELIABLE).await.expect("an open end");
         assert_eq!(bytes(&here.recv().await.expect("a message")), message(9, 9));
-        // ... and it stays intact even after the end of the connection.
+        // ... and the message stays intact even after the connection is closed.
         here.disconnect().await;
         assert_eq!(bytes(&first), message(0, 1_000));
         drop(first);
@@ -129,7 +129,7 @@ pub(crate) fn a_connection_survives_a_temporary_network_failure<P: Tested>() {
     });
 }
 
-pub(crate) fn calls_after_the_end_report_it<P: Tested>() {
+pub(crate) fn calls_after_the_disconnect_report_it<P: Tested>() {
     run(async {
         let (_client, _server, here, there) = connected::<P>(Wire::losing(0)).await;
         here.disconnect().await;

@@ -1,4 +1,4 @@
-//! Messages between machines: with loss, in parts, with little memory, with several clients.
+//! Messages between machines: with loss, in parts, with little memory, and with several clients.
 
 use std::net::SocketAddr;
 
@@ -86,7 +86,7 @@ pub(crate) fn a_full_pool_blocks_senders_without_loss<P: Tested>() {
     });
 }
 
-pub(crate) fn four_clients_play_with_one_host<P: Tested>() {
+pub(crate) fn four_clients_exchange_messages_with_one_server<P: Tested>() {
     run(async {
         let wire = Wire::losing(3);
         let mut net = Net::new(wire.clone());
@@ -122,15 +122,15 @@ pub(crate) fn four_clients_play_with_one_host<P: Tested>() {
             if let Some(connection) = served(&late, address).await {
                 break connection;
             }
-            // The last attempt is still ending.
+            // The last attempt is still being closed.
             tokio::task::yield_now().await;
         };
         round_trips(&connection, 5, 100).await;
     });
 }
 
-/// Opens a connection on which the server echoes, if it has room. A full server of the Game Protocol may end a
-/// connection that the client considers open.
+/// Opens a connection on which the server echoes, or returns `None` if the server is full. A full Game Protocol server
+/// may close a connection that the client considers open.
 async fn served<P: Tested>(client: &Machine<P>, server: SocketAddr) -> Option<Connection<'static, P>> {
     let connection = client.handle.connect(server).await.ok()?;
     connection.send(&message(0, 100), P::RELIABLE).await.ok()?;
@@ -164,7 +164,7 @@ pub(crate) fn an_unresponsive_remote_is_reported<P: Tested>() {
         let absent = ([10, 0, 0, 9], PORT).into();
         let error = client.handle.connect(absent).await.expect_err("an unused address");
         assert_eq!(error.to_string(), "the server does not answer");
-        // The slot of the first attempt is free again, and only one attempt at a time can have it.
+        // The slot of the first attempt is free again, and only one attempt at a time can use it.
         let (first, second) = tokio::join!(client.handle.connect(absent), client.handle.connect(absent));
         assert!(matches!(first, Err(ConnectError::Failed(_))), "{first:?}");
         assert!(matches!(second, Err(ConnectError::NotStarted(_))), "{second:?}");

@@ -69,7 +69,7 @@ pub(crate) fn a_hook_counts_datagrams_and_drops_messages<P: Tested>() {
     });
 }
 
-/// Answers each message addressed to it.
+/// A plugin that answers each message with its id.
 #[derive(Debug, Default)]
 struct Answerer {
     unanswered: Option<ConnectionId>,
@@ -94,7 +94,7 @@ impl<P: Tested> Plugin<P> for Answerer {
     }
 }
 
-/// The reading task does not see the message, and the runner sends the answer.
+/// The task that reads does not receive the message, and the runner sends the answer.
 pub(crate) fn a_plugin_answers_while_its_peer_is_read<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));

@@ -1,4 +1,4 @@
-//! A board that computes or writes to its flash for longer than peers may be silent.
+//! A board that computes, or writes to its flash, for longer than the timeout of silent peers.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -11,17 +11,17 @@ use rakwire_embassy::Runner;
 
 use crate::support::{Machine, Net, PORT, Tested, Wire, bytes, connect, message, run, until};
 
-/// The silence timeout of a peer, longer than a test on a busy machine waits for its next turn.
+/// The timeout of a silent peer. It is longer than a task waits for its next poll on a busy machine.
 const TIMEOUT: Duration = Duration::from_millis(300);
 /// The pause of the board.
 const PAUSE: Duration = Duration::from_millis(400);
-/// The number of turns of other tasks after which everything in flight has arrived in the sockets.
+/// The number of polls of other tasks after which everything in flight has arrived in the sockets.
 const SETTLED: usize = 500;
 
 /// Suspends the task of a peer.
 #[derive(Clone, Default)]
 struct Gate {
-    /// The remaining polls; `None` while the task is not suspended.
+    /// The number of polls until the task is suspended; `None` if it will not be.
     polls: Rc<Cell<Option<u32>>>,
     waker: Rc<RefCell<Option<Waker>>>,
 }
@@ -65,7 +65,7 @@ fn sent<P: Tested>(machine: &Machine<P>) -> u64 {
     machine.handle.stats().datagrams_sent
 }
 
-/// More datagrams wait in the socket than the task reads in one poll, and the last is the only sign of life of its
+/// More datagrams wait in the socket than the task reads in one poll, and the last one is the only datagram of its
 /// sender.
 pub(crate) fn waiting_datagrams_are_read_before_a_peer_is_lost<P: Tested>() {
     run(async {

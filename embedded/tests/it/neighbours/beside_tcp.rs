@@ -36,7 +36,7 @@ fn tcp_connects_despite_absent_machines_and_forged_pings() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
-        // Other requests come before the connection's request for the hardware address of its server.
+        // Other sockets request hardware addresses before the connection requests that of its server.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let connecting = Connection::connect(here, memory(), (address, PORT).into());
         let (here, there) = tokio::join!(connecting, Connection::accept(there, memory(), PORT));
@@ -54,7 +54,7 @@ fn peers_connect_while_tcp_dials_an_absent_server() {
             let absent = ([10, 0, 0, ABSENT], PORT).into();
             while Connection::connect(stack, memory(), absent).await.is_err() {}
         });
-        // The absent server has the first request.
+        // The request for the absent server is sent first.
         tokio::time::sleep(Duration::from_millis(300)).await;
         for _ in 0..3 {
             let server = net.server::<RakNet, 2, 96, 128, 8>();

@@ -42,7 +42,7 @@ fn a_connection_survives_the_loss_of_another_hardware_address() {
         let connection = echoing(&client, &server).await;
         net.cut(2);
         lost.send(&[0xFE], Delivery::RELIABLE).await.expect("not lost yet");
-        // The stack forgets all hardware addresses when it is configured.
+        // The stack removes all hardware addresses when it is configured.
         net.stack_of(1).set_config_v4(address(1, 0));
         round_trips(&connection, MANY, 40).await;
         assert_eq!(lost.closed_reason(), None);
@@ -53,7 +53,7 @@ fn a_connection_survives_the_loss_of_another_hardware_address() {
 fn an_absent_machine_is_reached_after_a_network_change() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
-        // Longer than the second that a request takes.
+        // The attempts take longer than the second after a request.
         let client = net.machine::<RakNet, 2, 96, 128, 8>(0, |config| config.connect_attempts = 4);
         let server = net.server::<RakNet, 2, 96, 128, 8>();
         net.stack_of(1).set_config_v4(address(1, 7));
@@ -68,12 +68,12 @@ fn an_absent_machine_is_reached_after_a_network_change() {
     });
 }
 
-/// A DHCP server assigns a new address: connections from the old address are lost, all others continue.
+/// A DHCP server assigns a new address. Connections from the old address are lost, and all others continue.
 #[test]
 fn an_ipv6_connection_survives_a_new_ipv4_address() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
-        // The stack forgets all hardware addresses when it is configured, and then requests one per second.
+        // The stack removes all hardware addresses when it is configured, and then sends one request per second.
         let timeout = std::time::Duration::from_secs(3);
         let client = net.machine::<RakNet, 4, 192, 128, 8>(0, |config| RakNet::set_timeout(config, timeout));
         let server = net.machine::<RakNet, 4, 96, 128, 8>(PORT, |config| {

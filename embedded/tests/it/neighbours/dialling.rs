@@ -23,12 +23,12 @@ fn a_connection_goes_on_while_an_absent_machine_is_dialled<P: Tested>(absent: So
 }
 
 #[test]
-fn raknet_continues_while_an_absent_machine_is_dialled() {
+fn a_raknet_connection_continues_while_an_absent_machine_is_dialled() {
     a_connection_goes_on_while_an_absent_machine_is_dialled::<RakNet>(absent());
 }
 
 #[test]
-fn the_game_protocol_continues_while_an_absent_machine_is_dialled() {
+fn a_game_protocol_connection_continues_while_an_absent_machine_is_dialled() {
     a_connection_goes_on_while_an_absent_machine_is_dialled::<GameProtocol>(absent());
 }
 
@@ -80,7 +80,7 @@ fn a_present_mesh_member_is_reached_despite_four_absent_ones() {
         let (mut net, client, server) = ethernet::<RakNet>();
         let connection = echoing(&client, &server).await;
         let member = net.server::<RakNet, 2, 96, 128, 8>();
-        // The first attempts have the first requests.
+        // The requests for the absent machines are sent first.
         let absent = (0..4).map(|number| ([10, 0, 0, ABSENT + number], PORT).into());
         let dialling: Vec<_> =
             absent.map(|address| tokio::task::spawn_local(dial(client.handle, address))).collect();

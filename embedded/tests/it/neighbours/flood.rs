@@ -1,4 +1,4 @@
-//! More datagrams than a machine can read.
+//! More datagrams arrive than a machine can read.
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -12,10 +12,10 @@ use super::ABSENT;
 use crate::raknet::silence::forged_ping;
 use crate::support::{Medium, Net, PORT, Wire, run};
 
-/// The number of pings that arrive between two turns of the other machines.
+/// The number of pings that arrive between two polls of the other machines.
 const BURST: usize = 32;
-/// One ping of this many has the address of an absent machine. Its position changes with each burst, so that a socket
-/// that accepts only the first ones receives it, too.
+/// One of this many pings has the address of an absent machine. Its position changes with each burst, so that a socket
+/// that accepts only the first ones also receives it.
 const ONE_OF: usize = BURST - 1;
 
 /// Sends as many pings to machine 2 as it can receive, with the addresses of machine 1 and of absent machines.
@@ -29,14 +29,14 @@ async fn flood(net: Net) {
     }
 }
 
-/// Returns the absent machine that a frame requests the hardware address of (RFC 826).
+/// Returns the absent machine whose hardware address a frame requests (RFC 826).
 fn requested_absent_host(frame: &[u8]) -> Option<u8> {
     let is_arp = frame.get(12..14) == Some(&[8, 6]);
     frame.get(41).copied().filter(|number| is_arp && *number >= ABSENT)
 }
 
-/// Answers that are never received block a socket: it requests the hardware address of the first receiver until it is
-/// replaced. Between any two turns of the peer more datagrams arrive than it reads in one.
+/// Answers to absent machines block a socket: it requests the hardware address of the first receiver until it is
+/// replaced. Between two polls of the peer, more datagrams arrive than it reads in one.
 #[test]
 fn a_blocked_socket_is_replaced_during_a_flood() {
     run(async {

@@ -1,4 +1,4 @@
-//! Requests with forged addresses of absent machines.
+//! Requests with the forged addresses of absent machines.
 
 use std::time::Duration;
 

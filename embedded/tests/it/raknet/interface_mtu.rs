@@ -11,7 +11,7 @@ use rakwire_embassy::Connection;
 use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, ipv6, message, run};
 
 /// Returns the MTU of a connection after long messages have arrived on both sides. The interface of the client or the
-/// server sends packets of at most `interface` bytes.
+/// server sends IP packets of at most `interface` bytes.
 async fn mtu_of_connection(interface: u16, client_is_narrow: bool, over_ipv6: bool) -> u16 {
     let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
     let client = machine(&mut net, 0, 0, client_is_narrow.then_some(interface));
@@ -20,7 +20,7 @@ async fn mtu_of_connection(interface: u16, client_is_narrow: bool, over_ipv6: bo
     let (here, there) = tokio::join!(client.handle.connect(address), server.handle.accept());
     let here = here.expect("a connection");
     exchange(&here, &there).await;
-    // Only late datagrams, which had arrived, were counted as lost.
+    // All datagrams had arrived; those counted as lost were only late.
     let lost = [&here, &there].map(|end| {
         let stats = end.stats().expect("an open end");
         stats.datagrams_lost - stats.datagrams_late
@@ -63,7 +63,7 @@ fn a_connection_has_the_mtu_of_the_interface() {
     });
 }
 
-/// Simulates a tunnel that starts to be used behind the next router, without any notification to the board.
+/// A tunnel comes into use behind the next router, of which the board is not notified.
 #[test]
 fn messages_arrive_when_the_path_becomes_narrower() {
     run(async {

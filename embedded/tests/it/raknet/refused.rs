@@ -6,8 +6,8 @@ use rakwire_embassy::raknet::RefusedClient;
 
 use crate::support::{Net, PORT, Wire, run};
 
-/// Returns the clients that came, and those that the server refused for their password, with `clients` arriving one
-/// after the other.
+/// Connects `clients` clients one after the other. Returns their GUIDs, and the clients that the server refused for
+/// their password.
 async fn refused(cookies: CookiePolicy, clients: u8) -> (Vec<rakwire::raknet::Guid>, Vec<RefusedClient>) {
     let mut net = Net::new(Wire::losing(0));
     let server = net.machine::<RakNet, 2, 48, 128, 8>(PORT, |config| {

@@ -76,7 +76,7 @@ fn a_server_with_a_different_key_is_rejected() {
     });
 }
 
-/// The board receives the time after its start. Then a token opens one connection.
+/// The board gets the time after its start. From then on, a token opens one connection.
 #[test]
 fn a_token_opens_one_connection_once_the_time_is_set() {
     const TODAY: u64 = 1_800_000_000;

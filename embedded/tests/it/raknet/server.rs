@@ -22,7 +22,7 @@ fn a_password_admits_clients_that_send_it() {
         let failed = client.handle.connect(server.address).await.expect_err("no password");
         assert_eq!(failed, ConnectError::Failed(ConnectFailure::InvalidPassword));
         let options = ConnectOptions { password: b"friends", ..Default::default() };
-        // The last attempt is still ending.
+        // The last attempt is still being closed.
         while client.handle.connect_with(server.address, &options).await.is_err() {
             tokio::task::yield_now().await;
         }
@@ -49,7 +49,7 @@ fn bans_end_when_removed_or_expired() {
             if !matches!(error, ConnectError::NotStarted(_)) {
                 break error;
             }
-            // The last connection is still ending.
+            // The last connection is still being closed.
             tokio::task::yield_now().await;
         };
         assert_eq!(refused, ConnectError::Failed(ConnectFailure::Refused(Refusal::Banned)));

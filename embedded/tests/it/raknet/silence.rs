@@ -8,7 +8,7 @@ use rakwire_embassy::raknet::{Connection, PingError};
 
 use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, ipv6, message, run};
 
-/// Longer than the socket may be blocked.
+/// Longer than a socket may be blocked.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// The number of an address without a machine.
 const ABSENT: u8 = 99;
@@ -26,12 +26,12 @@ async fn say(number: u32, from: &Connection<'static>, to: &Connection<'static>) 
     assert_eq!(bytes(&to.recv().await.expect("a message")), message(number, 40));
 }
 
-/// A ping with the address of `from`, as it arrives at machine `to`.
+/// Returns a ping with the source address of `from`, as it arrives at machine `to`.
 pub(crate) fn forged_ping(from: u8, to: u8) -> Vec<u8> {
     forged_udp(from, to, &ping())
 }
 
-/// The first datagram of a client of the Game Protocol, a salt, with the address of `from`.
+/// Returns a salt, the first datagram of a Game Protocol client, with the source address of `from`.
 pub(crate) fn forged_salt(from: u8, to: u8) -> Vec<u8> {
     forged_udp(from, to, &[0xF0, 1, 2, from])
 }
@@ -41,7 +41,7 @@ fn forged_udp(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
     [ipv4_header(from, to, 17, 8 + payload.len()), udp_header(payload, [0, 0]), payload.to_vec()].concat()
 }
 
-/// The first segment of a TCP connection.
+/// Returns the first segment of a TCP connection, with the source address of `from`.
 pub(crate) fn forged_syn(from: u8, to: u8) -> Vec<u8> {
     let mut segment = [PORT.to_be_bytes(), PORT.to_be_bytes()].concat();
     segment.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 16, 0, 0, 0, 0, 0]);
@@ -58,12 +58,12 @@ fn ipv4_header(from: u8, to: u8, protocol: u8, length: usize) -> Vec<u8> {
     [&frame(from, to, [8, 0]), &ip[..]].concat()
 }
 
-/// A forged ping over IPv6.
+/// Returns a forged ping over IPv6.
 pub(crate) fn forged_ping_v6(from: u8, to: u8) -> Vec<u8> {
     forged_udp_v6(from, to, &ping())
 }
 
-/// A forged salt over IPv6.
+/// Returns a forged salt over IPv6.
 pub(crate) fn forged_salt_v6(from: u8, to: u8) -> Vec<u8> {
     forged_udp_v6(from, to, &[0xF0, 1, 2, from])
 }
@@ -111,10 +111,10 @@ fn a_forged_request_blocks_a_server_only_briefly() {
         let (here, there) = connect(&client, &server).await;
         say(1, &there, &here).await;
         net.forge(2, forged_ping(ABSENT, 2));
-        // Until the answer is in the socket.
+        // Waits until the answer is in the socket.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         say(2, &there, &here).await;
-        // The socket was blocked, not only the connection, and others receive answers again, too.
+        // The whole socket was blocked, not only one connection; now other clients also get answers again.
         assert!(client.handle.ping(server.address, TIME_LIMIT).await.is_ok());
     });
 }
@@ -127,7 +127,7 @@ fn a_client_keeps_its_port_after_its_datagrams_were_lost() {
         let absent = ([10, 0, 0, ABSENT], PORT).into();
         let error = client.handle.ping(absent, Duration::from_millis(50)).await;
         assert!(matches!(error, Err(PingError::NoAnswer)));
-        // From another port the server would not recognise it.
+        // The server would not recognise a client with another port.
         say(1, &here, &there).await;
         say(2, &there, &here).await;
     });

@@ -23,7 +23,7 @@ fn messages_need_no_connection() {
         let (_net, here, there) = accepting();
         assert_eq!(here.handle.send_out_of_band(there.address, &[]).await, Err(OutOfBandError::BadLength));
         assert_eq!(here.handle.advertise(there.address, &[0; 399]).await, Err(OutOfBandError::BadLength));
-        // Messages are kept from now on.
+        // From now on, messages are kept.
         assert!(give_up(there.handle.recv_unconnected()));
         for number in 0..8 {
             assert!(!give_up(here.handle.send_out_of_band(there.address, &[number; 100])));
@@ -70,7 +70,7 @@ fn every_server_that_answers_is_found() {
         let servers = [net.server::<RakNet, 1, 48, 128, 8>(), net.server::<RakNet, 1, 48, 128, 8>()];
         let broadcast = (std::net::Ipv4Addr::BROADCAST, PORT).into();
         let mut found = Vec::new();
-        // On a busy machine an answer may arrive after the search.
+        // On a busy machine, a pong may arrive after the search.
         while found.len() < servers.len() {
             found.clear();
             let time = Duration::from_millis(500);

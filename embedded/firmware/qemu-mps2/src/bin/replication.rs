@@ -27,18 +27,18 @@ use static_cell::ConstStaticCell;
 
 /// The plugins of the board.
 type Plugins = PluginHost<WorldReplicas<RakNet>, 1>;
-/// One connection, with room for a few updates.
+/// The memory for one connection and a few updates in flight.
 type Memory = State<'static, 1, 64, 128, 4, Plugins>;
 
 /// The first byte of the game's messages in RakNet.
 const MESSAGE_ID: u8 = 0x86;
 /// The time limit of the whole program.
 const LIMIT: Duration = Duration::from_secs(240);
-/// The distance to walk in tiles.
+/// The distance to walk, in tiles.
 const WALK: f32 = 2.0;
 /// The minimum number of frames to walk: three seconds.
 const FRAMES: u32 = 3 * FRAMES_PER_SECOND;
-/// The number of frames in one direction; an obstacle blocks only some directions.
+/// The number of frames in one direction. An obstacle blocks only some directions.
 const STROLL: u32 = 2 * FRAMES_PER_SECOND;
 const WAYS: [Direction; 4] = [Direction::EAST, Direction::NORTH, Direction::WEST, Direction::SOUTH];
 
@@ -47,8 +47,7 @@ fn main() -> ! {
     board::start(set_up)
 }
 
-/// Moving the plugin into place takes stack. This function returns and frees it; a function that never returns would
-/// not.
+/// Sets up the peer. Moving the plugin into place takes stack, which is freed because this function returns.
 #[inline(never)]
 fn set_up(board: Board, arguments: Arguments) {
     static MEMORY: ConstStaticCell<Memory> = ConstStaticCell::new(Memory::new());
@@ -87,7 +86,7 @@ async fn program(board: Board, handle: Handle<'static, Plugins>, key: PluginKey,
     exit(code)
 }
 
-/// Joins, walks until the server shows it, and reports the objects in sight.
+/// Joins, walks until the server has moved the player, and reports the objects in sight.
 async fn play(
     handle: Handle<'static, Plugins>,
     key: PluginKey,
@@ -135,7 +134,7 @@ fn send(connection: &Connection<'_, Plugins>, client: &mut Client) {
             message::Delivery::Reliable => Delivery::RELIABLE_ORDERED,
             message::Delivery::Unreliable => Delivery::UNRELIABLE,
         };
-        // Actions are repeated.
+        // Actions are repeated, so a message that cannot be queued is dropped.
         let _ = connection.try_send(message.get(..=length).unwrap_or_default(), delivery);
     }
 }
@@ -153,13 +152,13 @@ async fn receive(
         };
         let mut buffer = [0; 256];
         if let Some([MESSAGE_ID, message @ ..]) = message.copy_to(&mut buffer) {
-            // A malformed message changes nothing.
+            // A malformed message is ignored.
             let _ = client.handle_message(now(), &message);
         }
     }
 }
 
-/// Returns the position of the own player.
+/// Returns the position of the board's own player.
 fn own(handle: &Handle<'_, Plugins>, key: PluginKey, client: &Client) -> Option<Point> {
     let owner = client.player()?;
     handle.with_hook(|plugins| {
@@ -170,7 +169,8 @@ fn own(handle: &Handle<'_, Plugins>, key: PluginKey, client: &Client) -> Option<
     })
 }
 
-/// The number of objects that should be in sight by the seed, and how many of them are missing or elsewhere.
+/// The number of objects that should be in sight according to the seed, and how many of them are missing or in another
+/// place.
 #[derive(Clone, Copy)]
 struct Seen {
     objects: u32,
@@ -183,7 +183,7 @@ impl Seen {
     }
 }
 
-/// The world of the seed takes stack while this runs.
+/// Compares the objects in sight with the world of the seed. The world takes stack only while this function runs.
 #[inline(never)]
 fn compare(replicas: &WorldReplicas<RakNet>, me: Point, seed: u64) -> Seen {
     let mut seen = Seen { objects: 0, wrong: 0 };
@@ -199,7 +199,7 @@ fn compare(replicas: &WorldReplicas<RakNet>, me: Point, seed: u64) -> Seen {
     seen
 }
 
-/// Compares two entities with the precision of the fields.
+/// Compares two entities with the precision of the transmitted fields.
 fn is_alike(shown: &Entity, expected: &Entity) -> bool {
     let (EntityKind::Object(shown), EntityKind::Object(expected)) = (shown.kind, expected.kind) else {
         return false;

@@ -3,7 +3,7 @@
 #![no_std]
 #![no_main]
 
-// Outside the library, so that the code of the other programs does not depend on it.
+// This module is not part of the library, so that the code of the other programs does not depend on it.
 #[path = "../scenarios/mod.rs"]
 mod scenarios;
 

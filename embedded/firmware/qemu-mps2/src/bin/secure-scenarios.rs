@@ -1,9 +1,9 @@
-//! The test scenarios, with a server that is authenticated by the key in the argument `server-key`.
+//! The test scenarios, with a server that is authenticated by the public key in the argument `server-key`.
 
 #![no_std]
 #![no_main]
 
-// Outside the library, so that the code of the other programs does not depend on it.
+// This module is not part of the library, so that the code of the other programs does not depend on it.
 #[path = "../scenarios/mod.rs"]
 mod scenarios;
 

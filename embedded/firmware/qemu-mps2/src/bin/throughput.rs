@@ -18,9 +18,9 @@ use rakwire_qemu_mps2::exit;
 use static_cell::ConstStaticCell;
 
 const HOST: [u8; 4] = [10, 0, 2, 2];
-/// The message size, chosen so that a datagram has room for one.
+/// The length of a message in bytes, such that a datagram fits exactly one.
 const MESSAGE: usize = 1_000;
-/// An echo that takes longer counts as lost.
+/// Time limit for an echo, after which it counts as lost.
 const ECHO_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[cortex_m_rt::entry]
@@ -40,7 +40,7 @@ async fn peer(mut runner: Runner<'static>) -> ! {
     runner.run().await
 }
 
-/// The number of messages to send, and how many of them are in flight.
+/// The number of messages to send, and the number of messages in flight.
 struct Plan {
     server: SocketAddr,
     count: u32,

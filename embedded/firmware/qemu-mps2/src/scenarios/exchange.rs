@@ -7,9 +7,9 @@ use static_cell::ConstStaticCell;
 
 use super::failure::Failure;
 
-/// The size of a large message.
+/// The length of a large message in bytes.
 pub(crate) const LARGE: usize = 20_000;
-/// The size of other messages.
+/// The length of other messages in bytes.
 pub(crate) const SMALL: usize = 100;
 const ID: u8 = 0xFE;
 
@@ -35,7 +35,7 @@ impl Composer {
     }
 }
 
-/// Returns the byte at an offset of a message: its id, its number, then a pattern.
+/// Returns the byte at an offset of a message, which consists of its id, its number and a pattern.
 fn content(number: u32, at: usize) -> u8 {
     match at {
         0 => ID,
@@ -53,7 +53,7 @@ pub(crate) fn is(message: &Received<'_>, number: u32, length: usize) -> bool {
         })
 }
 
-/// Sends a message and waits for its echo; returns the time in microseconds.
+/// Sends a message and waits for its echo. Returns the round-trip time in microseconds.
 pub(crate) async fn round_trip(
     connection: &Connection<'_>,
     composer: &mut Composer,

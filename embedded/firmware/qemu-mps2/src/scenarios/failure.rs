@@ -3,12 +3,12 @@
 use rakwire::raknet::DisconnectReason;
 use rakwire_embassy::raknet::{ConnectError, Connection};
 
-/// Why a scenario failed.
+/// The reason why a scenario failed.
 #[derive(Clone, Copy, Debug, defmt::Format)]
 pub(crate) enum Failure {
     /// Connecting failed.
     Join(ConnectError),
-    /// The connection ended.
+    /// The connection was closed.
     Ended(#[defmt(Display2Format)] DisconnectReason),
     /// A message has the wrong content.
     WrongContent(u32),
@@ -16,12 +16,12 @@ pub(crate) enum Failure {
     NeverFull,
     /// The telemetry client did not receive its settings.
     NoSettings,
-    /// The connection is not with the server that has the known key.
+    /// The connection is not with the server that owns the configured key.
     #[cfg(feature = "secure")]
     NotSecure,
-    /// The scenario is unknown.
+    /// There is no scenario with this name.
     Unknown,
-    /// It took too long.
+    /// The scenario exceeded its time limit.
     TooLong,
 }
 

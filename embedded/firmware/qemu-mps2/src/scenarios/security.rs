@@ -11,7 +11,7 @@ use rakwire_qemu_mps2::exit;
 
 /// Enables secure connections in the peer.
 pub(super) fn set_up(config: &mut Config, board: &Board) {
-    // Derived from the host's random bytes, which the configuration uses as well.
+    // The seed is derived from the host's random bytes, which the configuration also uses.
     let mut seed = [0; 32];
     SeededRandom::new(board.entropy).fill(&mut seed);
     config.security = Some(Security::new(seed));

@@ -18,7 +18,7 @@ use super::failure::Failure;
 use rakwire_qemu_mps2::arguments::Arguments;
 use rakwire_qemu_mps2::stack;
 
-/// The number of stored round-trip times.
+/// The maximum number of stored round-trip times.
 const STORED: usize = 4_000;
 /// The number of messages in the scenario with a full pool.
 const FLOOD: u32 = 1_500;
@@ -123,7 +123,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// Sends more than fits into memory, and reads the echoes after everything has been sent.
+    /// Sends more messages than fit into memory, and reads the echoes after all have been sent.
     async fn full_pool(&self) -> Result<(), Failure> {
         let connection = self.join().await?;
         let mut composer = Composer::take();
@@ -148,7 +148,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// Makes round trips until the server or the network fails, and again after it has recovered, without a reset.
+    /// Makes round trips until the server or the network fails, and continues after it has recovered, without a reset.
     async fn restart(&self) -> Result<(), Failure> {
         let mut composer = Composer::take();
         let sessions: u32 = self.arguments.get("sessions").unwrap_or(2);
