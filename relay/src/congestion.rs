@@ -412,7 +412,7 @@ pub(crate) mod tests {
 
     /// On an unlimited path each round trip doubles the window until something bounds it.
     #[test]
-    fn the_window_is_bounded_on_an_unlimited_path() {
+    fn the_congestion_window_is_bounded_on_an_unlimited_path() {
         let conditions = Conditions { latency: Duration::from_millis(25), ..Conditions::default() };
         let mut race = Race::new(conditions, &[(Kind::DelayBased, 0)]);
         race.until(Duration::from_secs(2));

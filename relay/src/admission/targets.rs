@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loopback_pool_requires_a_loopback_server() {
+    fn a_loopback_pool_requires_a_loopback_target() {
         let pick = |host: &str, found: &[&str]| {
             let found: Vec<SocketAddr> = found.iter().map(|text| text.parse().unwrap()).collect();
             let target = Target { source: TargetSource::LoopbackPool, ..Target::new(host.parse().unwrap()) };
@@ -576,7 +576,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_unresponsive_resolver_is_not_awaited() {
+    async fn a_lookup_times_out_if_the_resolver_does_not_answer() {
         let error = in_time(std::future::pending()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -166,7 +166,7 @@ async fn a_refused_request_keeps_its_token_unused() {
 
 /// A waiting candidate keeps its claims, so that it evicts at most one flow.
 #[tokio::test]
-async fn a_candidate_holds_everything_but_a_slot() {
+async fn a_candidate_holds_its_shares_and_its_token_but_no_slot() {
     let issuer = Issuer::new("candidate", SigningKey::ed25519().unwrap());
     let admission = admission(|config| {
         config.tokens.keys = vec![issuer.file.clone()];

@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_admits_ten_returns_then_one_per_second() {
+    fn a_flow_admits_ten_resumptions_then_one_per_second() {
         let (mut table, start) = (table(2), Instant::now());
         let mut admitted = |number: u8, target: &str, seconds| {
             let now = start + Duration::from_secs(seconds);

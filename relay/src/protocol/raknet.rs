@@ -373,7 +373,7 @@ mod tests {
         }
 
         #[test]
-        fn a_cut_request_is_charged_by_its_remaining_length() {
+        fn a_cut_request_is_charged_by_its_length_after_the_cut() {
             let handshake = Handshake { payload_max: 1_000, bytes: 4_000, ..Handshake::default() };
             let (mut flow, now) = flow(handshake);
             for _ in 0..4 {
@@ -417,7 +417,7 @@ mod tests {
         }
 
         #[test]
-        fn a_pong_shows_room_only_if_the_ping_required_it() {
+        fn a_pong_reports_a_free_slot_only_if_the_ping_required_one() {
             for (sent, answered, has_room) in [(5, 5, true), (5, 6, false)] {
                 let (mut flow, now) = flow(Handshake::default());
                 let open = |time| ping(PingScope::OpenConnections, time);
@@ -511,7 +511,7 @@ mod tests {
         }
 
         #[test]
-        fn a_full_server_is_not_reported_as_having_room() {
+        fn a_full_server_is_not_reported_as_having_a_free_slot() {
             let (cache, now) = (PongCache::default(), Instant::now());
             cache.learn(PingScope::Any, pong(now));
             assert_eq!(cache.answer(now, PingScope::OpenConnections, 5), None);

@@ -1,4 +1,4 @@
-//! A certificate by ACME, from an authority in this process that performs the checks of a real one.
+//! A certificate by ACME, from an authority in this process that performs the checks of a real authority.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ const CHALLENGE_EXTENSION: &str = "1.3.6.1.5.5.7.1.31";
 struct Acme {
     address: SocketAddr,
     authority: Authority,
-    /// The address of the relay, once known, which replaces port 443 of its domain.
+    /// The address of the relay, once known. It replaces port 443 of the relay's domain.
     relay: OnceLock<SocketAddr>,
     orders: AtomicU32,
     is_proven: Mutex<bool>,
@@ -42,7 +42,7 @@ struct Acme {
 }
 
 impl Acme {
-    /// Starts the authority; the path is that of its trust anchor.
+    /// Starts the authority, and writes its trust anchor to `trusted`.
     async fn start(trusted: &std::path::Path) -> Arc<Self> {
         let authority = Authority::new();
         fs::write(trusted, authority.pem()).unwrap();
@@ -73,7 +73,7 @@ impl Acme {
                 let (acceptor, served) = (acceptor.clone(), Arc::clone(&served));
                 tokio::spawn(async move {
                     if let Ok(stream) = acceptor.accept(stream).await {
-                        // The client may end the connection in any way.
+                        // The client may end the connection in any way, so errors are ignored.
                         let _ = served.serve(stream).await;
                     }
                 });
@@ -214,7 +214,7 @@ impl Acme {
         let (_, shown) = X509Certificate::from_der(&shown).unwrap();
         let proof =
             shown.extensions().iter().find(|extension| extension.oid.to_id_string() == CHALLENGE_EXTENSION);
-        // A hash of 32 bytes, as an OCTET STRING.
+        // The hash of 32 bytes, encoded as an OCTET STRING.
         assert_eq!(proof.unwrap().value.len(), 2 + 32);
     }
 }
@@ -230,7 +230,7 @@ fn payload(body: &[u8]) -> Value {
 async fn a_certificate_is_obtained_by_acme_and_cached() {
     let folder = directory("acme");
     let (trusted, cache) = (folder.join("trusted.pem"), folder.join("cache"));
-    // Left by an earlier run.
+    // An earlier run may have left the directory behind.
     let _ = fs::remove_dir_all(&cache);
     let acme = Acme::start(&trusted).await;
     let start_url = acme.url("/directory");
@@ -266,10 +266,10 @@ async fn a_certificate_is_obtained_by_acme_and_cached() {
     assert_eq!(acme.orders.load(Ordering::Relaxed), 1, "the certificate is kept over a restart");
 }
 
-/// Returns the expiry of the certificate, as shown by the metrics.
+/// Returns the expiry of the certificate according to the metrics.
 async fn expiry_in_metrics(admin: SocketAddr) -> i64 {
     let name = "rakwire_relay_certificate_expiry_timestamp_seconds ";
-    // A new certificate is stored just after its first use.
+    // A new certificate is stored shortly after its first use.
     within(async {
         loop {
             let (_, metrics) = get(admin, "/metrics").await;
@@ -282,7 +282,8 @@ async fn expiry_in_metrics(admin: SocketAddr) -> i64 {
     .await
 }
 
-/// Waits until the relay has the certificate, uses it, and returns the earlier expiry of it and the authority's own.
+/// Waits until the relay has the certificate, and connects to it. Returns the earlier of the expiries of the
+/// certificate and of the authority's certificate.
 async fn connects(acme: &Acme, relay: SocketAddr) -> i64 {
     let connector = acme.authority.connector();
     let stream = within(async {

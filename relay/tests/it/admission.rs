@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::support::{Client, Running, Server, config, directory, within};
 
-/// Opens a WebSocket with additional headers; `Err` contains the HTTP status if the relay rejects it.
+/// Opens a WebSocket with additional headers. The error is the HTTP status with which the relay rejects it.
 async fn open(relay: SocketAddr, path: &str, headers: &[(&'static str, &str)]) -> Result<Client, u16> {
     let mut request = format!("ws://{relay}{path}").into_client_request().unwrap();
     for (name, value) in headers {
@@ -73,7 +73,7 @@ async fn a_token_opens_the_relay_in_the_query_or_as_a_subprotocol() {
     assert_eq!(relay.snapshot().flows, 2);
 }
 
-/// All connections with one token share the rate of one client.
+/// All flows with one token share the rate of one client.
 #[tokio::test]
 async fn the_flows_of_one_token_share_its_rate() {
     let key = SigningKey::ed25519().unwrap();
@@ -89,7 +89,7 @@ async fn the_flows_of_one_token_share_its_rate() {
             client.send(b"hello").await;
         }
     }
-    // The relay reads it after the others.
+    // The relay reads this message after the others.
     for mut client in clients {
         client.message(Message::text("end")).await;
         assert_eq!(client.closed().await.0, 1003);
@@ -97,7 +97,7 @@ async fn the_flows_of_one_token_share_its_rate() {
     let snapshot = relay.snapshot();
     let passed = snapshot.to_server.datagrams;
     assert_eq!(passed + snapshot.drops(DropReason::RateLimited), 30, "{snapshot}");
-    // Each token admits one at the beginning and another each second.
+    // Each of the two tokens admits one datagram at the start and another each second.
     let most = 2 * (1 + begin.elapsed().as_secs());
     assert!((2..=most).contains(&passed), "{snapshot}");
 }
@@ -130,7 +130,7 @@ async fn a_single_use_token_opens_once() {
     assert_eq!(closed, (4401, "the token has been used".to_owned()));
 }
 
-/// The secret of a flow replaces the token, which may have expired or been used up by then.
+/// The secret of the flow replaces the token, which may have expired or been used by then.
 #[tokio::test]
 async fn a_client_resumes_its_flow_without_another_token() {
     let key = SigningKey::ed25519().unwrap();
@@ -180,7 +180,7 @@ async fn headers_of_untrusted_peers_are_ignored() {
     assert_eq!(relay.snapshot().bans_refused, 2);
 }
 
-/// A malformed header does not make a client pass as the proxy, which is exempt by default.
+/// A client with a malformed header does not count as the proxy, which has no limits by default.
 #[tokio::test]
 async fn clients_not_named_by_a_proxy_are_limited() {
     let mut config = config(Server::echo().await);
@@ -205,12 +205,13 @@ async fn clients_not_named_by_a_proxy_are_limited() {
     for lines in [&[&b"\xff"[..]][..], &[], &[b"unknown"]] {
         assert_eq!(open(lines).await.closed().await.0, 4429, "{lines:?}");
     }
-    // The entry appended by the proxy counts.
+    // The entry that the proxy has appended is used.
     assert!(echoes(open(&[b"\xff, 203.0.113.9"]).await).await);
     assert!(echoes(open(&[b"\xff", b"203.0.113.9"]).await).await);
 }
 
-/// A proxy on this machine forwards clients of other machines, so that its loopback address proves nothing about them.
+/// A proxy on this machine forwards clients of other machines, so its loopback address does not imply that a client is
+/// local.
 #[tokio::test]
 async fn a_relay_behind_a_proxy_requires_configured_origins() {
     let mut config = config(Server::echo().await);
@@ -225,7 +226,7 @@ async fn a_relay_behind_a_proxy_requires_configured_origins() {
     assert!(echoes(open(relay.address, "/ws?target=game", &origin).await.unwrap()).await);
 }
 
-/// The socket of a service manager may have another address than the file.
+/// An inherited socket may have another address than the configuration.
 #[tokio::test]
 async fn an_inherited_public_socket_requires_configured_origins() {
     let config = config(Server::echo().await);
@@ -280,7 +281,7 @@ async fn an_address_that_connects_too_fast_is_refused() {
     for _ in 0..200 {
         drop(tokio::net::TcpStream::connect(relay.address).await.unwrap());
     }
-    // Four times the burst is admitted, and four per minute afterwards.
+    // The limit admits four times the burst, and then four connections per minute.
     crate::support::eventually("most of them are refused", || relay.snapshot().connections_refused > 100)
         .await;
 }
@@ -301,7 +302,7 @@ async fn forbidden_addresses_are_refused_after_resolution() {
         "[::]:80",
         "255.255.255.255:80",
         "100.100.100.200:80",
-        // Other notations of addresses, which the system's resolver accepts.
+        // Other notations of loopback addresses, which the system's resolver accepts.
         "0x7f.1:80",
         "2852039166:80",
         "0:80",

@@ -1,4 +1,4 @@
-//! The messages of `check`, a start and a reload about an invalid configuration: the same, in one line.
+//! The messages about an invalid configuration. `check`, a start and a reload print the same message, in one line.
 
 use std::fs;
 use std::net::ToSocketAddrs;
@@ -25,13 +25,13 @@ const FOREIGN_WORDS: [&str; 12] = [
     "Error",
 ];
 
-/// Three lines, to which cases add more.
+/// The lines to which the cases add more.
 const BASE: &str = "listen = \"127.0.0.1:0\"\n[targets.game]\naddress = \"127.0.0.1:1\"\n";
 
-/// The replacement of `GAME` in a case.
+/// The text that replaces `GAME` in a case.
 const GAME: &str = "[targets.game]\naddress = \"127.0.0.1:19132\"\nkind = \"raknet\"\n";
 
-/// Files and the expected messages. `FILE` is the path; [`cases`] replaces other words in capitals.
+/// Files and the expected messages. In these, `FILE` is the path; [`cases`] replaces other words in capitals.
 const CASES: &[(&str, &str)] = &[
     // Targets.
     (
@@ -264,7 +264,7 @@ const CASES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the table with system-dependent parts replaced.
+/// Returns the table, with the parts that depend on the system filled in.
 fn cases() -> impl Iterator<Item = (String, String)> {
     // A label of 64 bytes is too long for a query.
     let unresolvable = format!("{}.invalid:1", "a".repeat(64));
@@ -286,7 +286,7 @@ fn cases() -> impl Iterator<Item = (String, String)> {
 /// Arguments, variables without their prefix, and the expected message.
 type Elsewhere = (&'static [&'static str], &'static [(&'static str, &'static str)], &'static str);
 
-/// The same for options given elsewhere.
+/// Invalid options in arguments and environment variables.
 const ELSEWHERE: &[Elsewhere] = &[
     (
         &["--clients-per-prefix", "2"],
@@ -387,7 +387,7 @@ async fn a_reload_reports_the_same_errors_and_keeps_the_old_file() {
     assert_eq!(relay.reloader.reload().await.unwrap().to_string(), "nothing changed");
 }
 
-/// Configurations that may work are accepted.
+/// Configurations that may work must be accepted.
 #[test]
 fn working_configurations_are_not_refused() {
     let path = directory("check").join("works.toml");
@@ -400,7 +400,7 @@ fn working_configurations_are_not_refused() {
         "source = \"loopback-pool\"\n",
         "[admin]\nlisten = \"127.0.0.1:0\"\n",
         "[admin]\nlisten = \"127.0.0.1:9464\"\n",
-        // Zero is unlimited.
+        // Zero means unlimited.
         "[clients]\nper_prefix = 0\nper_address = 300\n",
         "[clients]\nper_address = 0\nper_prefix = 3\n",
         "[clients]\nrate_per_address = 0\nburst_per_address = 300\n",
@@ -412,11 +412,11 @@ fn working_configurations_are_not_refused() {
     ] {
         accepts(&path, &format!("{BASE}{more}"));
     }
-    // If a game server has the UDP port with the relay's number, there is no WebTransport.
+    // If a game server uses the relay's UDP port, there is no WebTransport.
     for mode in ["", "[webtransport]\nmode = \"auto\"\n", "[webtransport]\nmode = \"off\"\n"] {
         accepts(&path, &format!("listen = \"127.0.0.1:19132\"\n{GAME}{mode}"));
     }
-    // The printed text is a valid configuration.
+    // The printed configuration must be valid.
     let printed = relay().args(["config", "--explain", "--target", "game=127.0.0.1:1"]).output().unwrap();
     accepts(&path, &String::from_utf8(printed.stdout).unwrap());
 }

@@ -1,4 +1,4 @@
-//! The commands other than running, and the examples that issue tokens.
+//! All commands except `run`, and the examples that issue tokens.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::tls::Authority;
 
 pub(crate) fn path(name: &str) -> PathBuf {
     let path = directory("commands").join(name);
-    // Left by an earlier run.
+    // An earlier run may have left the file behind.
     let _ = fs::remove_file(&path);
     path
 }
@@ -22,7 +22,7 @@ pub(crate) fn printed(command: &mut Command) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
-/// Returns the files of a new key: the signing key, and the key for the relay.
+/// Returns the files of a new key: the signing key, and the key that the relay needs.
 pub(crate) fn keygen(name: &str, algorithm: &str) -> (PathBuf, PathBuf) {
     let key = path(name);
     let public = path(&format!("{name}.pub"));
@@ -144,7 +144,7 @@ fn keys_are_not_overwritten() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    // The halves of a key are not interchangeable.
+    // The private and the public key cannot be exchanged.
     let target = ["--target", "game=127.0.0.1:1", "--token-key"];
     let line = refused(&[&["check"], &target[..], &[key.to_str().unwrap()]].concat());
     assert!(line.contains("give the relay the public one"), "{line}");
@@ -177,7 +177,7 @@ async fn fetched(endpoint: SocketAddr) -> String {
     rest.split('"').next().unwrap().to_owned()
 }
 
-/// Runs an endpoint in front of a relay with its key.
+/// Runs an endpoint that issues tokens for a relay, and connects to the relay with a token.
 async fn issues_tokens(for_relay: &PathBuf, endpoint: &mut Command) {
     let endpoint = Program::run(endpoint);
     let target = format!("game={}", Server::echo().await);
@@ -245,7 +245,7 @@ fn unwritable(is_full: bool) -> Stdio {
     std::os::fd::OwnedFd::from(output).into()
 }
 
-/// A panic would have status 101, and a signal none. A closed pipe is not a failure.
+/// A panic would have exit status 101, and a signal none. A closed pipe is not a failure.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn commands_do_not_panic_without_writable_output() {

@@ -15,7 +15,7 @@ async fn start(max_clients: usize, header_timeout: Duration) -> Running {
     Running::start(config).await
 }
 
-/// Reads until the relay ends the connection, by FIN or RST.
+/// Reads until the relay closes the connection, by FIN or RST.
 async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let _ = within(stream.read_to_end(&mut bytes)).await;
@@ -68,7 +68,7 @@ async fn a_flood_of_idle_connections_locks_out_clients_only_briefly() {
     for _ in 0..100 {
         flood.push(TcpStream::connect(relay.address).await.unwrap());
     }
-    // The limit is 2 x 2 + 64, including the WebSocket.
+    // The limit is 2 x 2 + 64 connections, including the WebSocket.
     eventually("the rest is refused", || relay.snapshot().connections_refused == 100 - 67).await;
     assert_eq!(read_to_end(flood.last_mut().unwrap()).await, "");
     assert_eq!(relay.snapshot().headers_timed_out, 0, "the others are still there");
@@ -90,7 +90,7 @@ async fn a_flood_of_idle_connections_locks_out_clients_only_briefly() {
 }
 
 #[tokio::test]
-async fn ended_connections_make_room() {
+async fn closed_connections_free_their_slots() {
     let relay = start(1, TIMEOUT).await;
     for _ in 0..100 {
         assert_eq!(get(relay.address, "/healthz").await.1, "ok");
@@ -100,7 +100,7 @@ async fn ended_connections_make_room() {
 }
 
 #[tokio::test]
-async fn a_websocket_counts_as_a_connection_until_its_end() {
+async fn a_websocket_counts_as_a_connection_until_it_closes() {
     let relay = start(8, TIMEOUT).await;
     let mut clients = Vec::new();
     for _ in 0..8 {
@@ -118,10 +118,10 @@ async fn a_websocket_counts_as_a_connection_until_its_end() {
 
 #[tokio::test]
 async fn a_silent_connection_does_not_delay_a_shutdown() {
-    // Longer than the test waits for the end.
+    // Longer than the test waits for the shutdown.
     let relay = start(1, 10 * TIMEOUT).await;
     let mut silent = TcpStream::connect(relay.address).await.unwrap();
-    // Connections are accepted in order, so that the silent one is being served by now.
+    // Connections are accepted in order, so the silent connection is being served by now.
     echoes(&mut relay.client().await).await;
     relay.stop().await;
     assert_eq!(read_to_end(&mut silent).await, "");

@@ -18,7 +18,7 @@ async fn only_the_continuing_connection_counts_as_a_new_client() {
     config.clients.rate_per_address = 1;
     config.clients.burst_per_address = 2;
     let relay = Running::start(config).await;
-    // Each has a connection that it abandons.
+    // Each client also has a connection that it abandons.
     for winner in 0..3 {
         let mut racing = Vec::new();
         for _ in 0..2 {
@@ -72,7 +72,7 @@ async fn a_deferred_connection_takes_no_slot_and_can_resume() {
     assert_eq!(first.closed().await.0, 4409);
     second.send(b"second").await;
     assert_eq!(server.receive().await, (b"second".to_vec(), from));
-    // A repeated request gets the same message.
+    // The relay answers a repeated request with the same message.
     second.message(Message::text(FLOW_REQUEST)).await;
     assert!(second.text().await.contains(&flow.resume));
 }

@@ -1,4 +1,4 @@
-//! Game servers with several addresses: the destination of new clients while one of them is down.
+//! Game servers with several addresses, and the address that new clients get while one of them is down.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ use crate::support::{Client, closed_port, config, directory, game, within};
 const FIRST: &[u8] = b"\xFEfirst";
 const SECOND: &[u8] = b"\xFEsecond";
 
-/// How long a client waits for an answer before it retries.
+/// Time limit for an answer, after which a client retries.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A RakNet server that sends its name to each client.
@@ -40,7 +40,7 @@ impl GameServer {
         tokio::spawn(async move {
             while let Some(connection) = accepting.accept().await {
                 tokio::spawn(async move {
-                    // It fails once the client has left.
+                    // Sending fails once the client has left.
                     let _ = connection.send(name, Delivery::RELIABLE_ORDERED).await;
                     connection.closed().await;
                 });
@@ -50,7 +50,7 @@ impl GameServer {
     }
 }
 
-/// Returns the name of the game server that a new client of the front reaches, if any.
+/// Returns the name of the game server that a new client of the front reaches, or `None` without an answer.
 async fn reached(front: SocketAddr) -> Option<Vec<u8>> {
     let endpoint = front::client().await;
     let connection = endpoint.connect(front).await.ok()?;

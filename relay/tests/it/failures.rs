@@ -1,4 +1,4 @@
-//! Diagnosis from the program alone: each provoked failure is identified by its output, log and metrics.
+//! Diagnosis by the program alone: each provoked failure can be identified by output, log and metrics.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -39,13 +39,13 @@ impl Watched {
         Self::start_with(log, target, more, to)
     }
 
-    /// Starts a relay that logs to `to`.
+    /// Starts a relay whose log is written to `to`.
     fn start_with(log: PathBuf, target: &str, more: &[&str], to: Stdio) -> Self {
         let mut command = relay();
         command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--target", target]);
         command.args(more).stdout(Stdio::piped()).stderr(to);
         let mut child = command.spawn().unwrap();
-        // One reader for both lines, because it reads ahead.
+        // A single reader is used for both lines, because it reads ahead.
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let mut after =
             |begin: &str| lines.find_map(|line| line.strip_prefix(begin)?.split("://").nth(1)?.parse().ok());
@@ -57,7 +57,7 @@ impl Watched {
         self.program.address
     }
 
-    /// Waits for a metric of an event that is not logged, because such datagrams can come from anywhere.
+    /// Waits for the metric of an event that is not logged, because such datagrams can come from anywhere.
     async fn counts(&self, series: &str) {
         within(async {
             let is_counted = |line: &str| line.starts_with(series) && !line.ends_with(" 0");
@@ -68,7 +68,7 @@ impl Watched {
         .await;
     }
 
-    /// Waits for a log line with this text and for the metric that counts the event. Returns the line.
+    /// Waits for a log line with this text, and for the metric that counts the event. Returns the line.
     async fn reports(&self, said: &str, series: &str) -> String {
         let found = within(async {
             loop {
@@ -90,13 +90,13 @@ impl Watched {
     }
 }
 
-/// Returns an ICE connectivity check with a password that belongs to no relay (RFC 8489).
+/// Returns an ICE connectivity check (RFC 8489) with a password that belongs to no relay.
 fn foreign_check() -> Vec<u8> {
     let username = b"rakwire/p4ssw0rdOfThePage/0123:Wx4z";
     let attributes = [
         &[0, 6, 0, 35][..],
         username,
-        // Padding, and the integrity.
+        // The padding, and the header of the integrity.
         &[0, 0, 8, 0, 20],
         &[7; 20],
     ];
@@ -128,7 +128,7 @@ impl Drop for Watched {
     }
 }
 
-/// Failures at the start: one line that names the reason and the remedy.
+/// A failure at startup prints one line that names the reason and the remedy.
 #[test]
 fn startup_failures_are_explained() {
     let files = directory("failures");
@@ -186,7 +186,7 @@ async fn absent_game_servers_and_stores_are_reported() {
         .await;
     relay.reports("the store of servers cannot be reached", "rakwire_relay_store_failures_total").await;
     let mut client = Client::connect(relay.address(), "/ws?target=raw").await;
-    // The report arrives with a later datagram, and datagrams that leave in one system call share one report.
+    // The report arrives with a later datagram, and datagrams of one system call share one report.
     let more = async {
         loop {
             client.send(b"hello").await;
@@ -232,7 +232,7 @@ async fn refused_clients_are_logged_with_the_reason() {
             ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="),
         ],
     );
-    // The answer is a WebSocket, which may stay open.
+    // The reply is a WebSocket, which may stay open.
     tokio::select! {
         _ = forwarded => {}
         _ = relay.reports("put it into admission.trusted_proxies", "") => {}
@@ -291,7 +291,7 @@ async fn reached_limits_are_reported() {
             "rakwire_relay_closes_total{reason=\"too_many_clients\"}",
         ),
     ] {
-        // Makes this machine's clients count like any others.
+        // The clients on this machine are then limited like any others.
         let exempt = ["--exempt", "192.0.2.1"];
         let relay = Watched::start(name, &target, &[limits, &exempt].concat());
         let mut first = Client::connect(relay.address(), "/ws?target=game").await;
@@ -343,7 +343,7 @@ async fn certificate_proxy_and_shutdown_problems_are_reported() {
 #[tokio::test]
 async fn webtransport_failures_are_reported() {
     let target = format!("game={}", Server::echo().await);
-    // Simulates another program that has the UDP port.
+    // Another program already uses the UDP port.
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     let by_force = [
@@ -365,7 +365,7 @@ async fn webtransport_failures_are_reported() {
     let own_port = ["--webtransport", "on", "--webtransport-listen", "127.0.0.1:0", "--header-timeout", "1s"];
     let relay = Watched::start("webtransport", &target, &own_port);
     let announced = webtransport::announced(relay.address()).await.unwrap();
-    // A page with the hash of a certificate from before a restart.
+    // A page has the hash of a certificate from before a restart.
     let wrong =
         webtransport::Announced { certificate_hashes: vec![STANDARD.encode([7; 32])], ..announced.clone() };
     assert!(webtransport::dial(&wrong, relay.address()).await.is_err());
@@ -375,11 +375,11 @@ async fn webtransport_failures_are_reported() {
     let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"}";
     relay.reports("did not end its handshake by WebTransport within limits.header_timeout", late).await;
     drop(open);
-    // A page that leaves has no line, and neither has one that continues on another transport.
+    // A page that leaves is not logged, and neither is one that continues on another transport.
     for (code, is_announced) in [(0_u32, false), (0x100, false), (0x109, true)] {
         let (endpoint, left) = webtransport::dial(&announced, relay.address()).await.unwrap();
         if is_announced {
-            // Its settings arrive once the QUIC handshake is complete on both sides.
+            // The relay's settings arrive once the QUIC handshake is complete on both sides.
             within(left.accept_uni()).await.unwrap();
         }
         left.close(code.into(), b"");
@@ -394,7 +394,7 @@ async fn webtransport_failures_are_reported() {
     assert!(metrics.contains(&format!("{handshake} 2")), "a certificate and an error: {metrics}");
 }
 
-/// Initial packets of clients that get no answer, like those sent with forged sources.
+/// The Initial packets of these clients are never followed up, as with forged sources.
 #[tokio::test]
 async fn unvalidated_addresses_are_not_logged() {
     let target = format!("game={}", Server::echo().await);
@@ -404,7 +404,7 @@ async fn unvalidated_addresses_are_not_logged() {
     let forged = webtransport::Unfinished::start(&announced, relay.address(), 3).await;
     let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"} 3";
     relay.reports("did not end its handshake by WebTransport", late).await;
-    // After all other lines.
+    // This line follows all others.
     Client::connect(relay.address(), "/ws?target=lobby").await.closed().await;
     relay.reports("unknown target 'lobby'", "").await;
     let log = fs::read_to_string(&relay.log).unwrap();
@@ -413,7 +413,7 @@ async fn unvalidated_addresses_are_not_logged() {
     assert!(!log.contains(&forged.address().to_string()), "{log}");
 }
 
-/// An address has 32 slots once it is validated, and 32 more are for clients that need not validate theirs.
+/// An address has 32 slots after validation, and 32 more are for clients that need not validate their address.
 #[tokio::test]
 async fn excess_handshakes_of_a_network_are_reported() {
     let target = format!("game={}", Server::echo().await);
@@ -426,7 +426,7 @@ async fn excess_handshakes_of_a_network_are_reported() {
     assert!(line.contains("client=127.0.0.1:") && line.contains("transport=webtransport"), "{line}");
 }
 
-/// The line about a client refused for its address names the transport.
+/// The log line about a client refused by the limit of its address names the transport.
 #[tokio::test]
 async fn excess_connections_are_reported_with_the_transport() {
     let target = format!("game={}", Server::echo().await);
@@ -461,7 +461,7 @@ async fn data_channel_failures_are_reported() {
     let target = format!("game={}", Server::echo().await);
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    // They use the UDP port of WebTransport.
+    // Data channels use the UDP port of WebTransport.
     let on = ["--webrtc-allow-without-origin", "--webtransport-listen"];
     let relay = Watched::start("no-webrtc", &target, &[&on[..], &[&taken]].concat());
     relay.reports("no data channels: their UDP port cannot be used", "").await;
@@ -474,7 +474,7 @@ async fn data_channel_failures_are_reported() {
     // A check of a page that knows the fingerprint of another certificate.
     page.send(&foreign_check()).unwrap();
     relay.counts(&dropped("wrong_password")).await;
-    // A handshake of a client that does not answer the relay's check, for example behind a restrictive firewall.
+    // The handshake of a client that does not answer the relay's check, for example because of a restrictive firewall.
     page.send(&[&[22, 0xfe, 0xfd][..], &[0; 8], &[0, 40], &[1], &[0; 39]].concat()).unwrap();
     relay.counts(&dropped("unvalidated_source")).await;
 }
@@ -523,10 +523,10 @@ async fn an_unreachable_authority_is_reported() {
     relay.reports("no --acme-cache: every start requests a new certificate", "").await;
 }
 
-/// Lines that cannot be written are lost and counted, without other effects. A later line reports their number.
+/// Lines that cannot be written are dropped and counted, without other effects. A later line reports their number.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_full_log_disk_ends_no_game() {
+async fn flows_continue_while_the_disk_of_the_log_is_full() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let target = format!("game={}", Server::echo().await);
     let mut relay =

@@ -1,4 +1,4 @@
-//! Flows without IO, with seeded random input.
+//! Flows without IO, with random input from a seed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::model::operations;
 use crate::model::random::Random;
 use crate::model::resumption::{self, Game};
 
-/// Runs for each protocol.
+/// Number of runs per protocol.
 const GAMES: u64 = 5_000;
 
 fn survive<P: Game>() {
@@ -22,7 +22,7 @@ fn survive<P: Game>() {
         delivered += outcome.delivered;
         longest_return = longest_return.max(outcome.longest_return);
     }
-    // Each return took one round trip and at most 50 ms more; otherwise the run would have failed.
+    // Each return took one round trip and at most 50 ms more, or the run would have failed.
     assert!(longest_return > Duration::ZERO, "no return was timed");
     assert!(resumed as u64 > 2 * GAMES, "{resumed} resumptions");
     assert!(delivered as u64 > 20 * GAMES, "{delivered} messages");
@@ -53,7 +53,7 @@ fn flows_keep_their_guarantees_under_random_operations() {
     assert!(sum.resumed > 500 && sum.ended > 500, "{sum:?}");
 }
 
-/// A day in which a client connects every second. Some close, some vanish, and some of those return.
+/// Simulates a day in which a client connects every second. Some clients close, some vanish, and some of those return.
 #[test]
 fn a_day_of_clients_leaves_no_state() {
     let (start, counters) = (Instant::now(), Arc::new(TargetCounters::default()));

@@ -39,7 +39,7 @@ async fn fragments_are_limited_in_total() {
     let (code, text) = client.closed().await;
     assert_eq!((code, text.as_str()), (1009, "message of 2000 bytes; a datagram carries at most 1472"));
 
-    // An endless message is refused as soon as it exceeds the maximum length.
+    // An endless message is rejected as soon as it exceeds the maximum length.
     let mut client = relay.client().await;
     send_part(&mut client, BINARY, &[0; 1000], false).await;
     for _ in 0..70 {
@@ -69,7 +69,7 @@ async fn unmasked_frames_are_refused() {
     assert_eq!(client.closed().await.0, 1002);
 }
 
-/// A few compressed bytes can expand to megabytes, and compressing secrets together with chosen text leaks them.
+/// A few compressed bytes can expand to megabytes, and compressing secrets together with chosen text reveals them.
 #[tokio::test]
 async fn compression_is_off() {
     let relay = Running::start(config(Server::echo().await)).await;

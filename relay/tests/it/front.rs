@@ -24,7 +24,7 @@ pub(crate) async fn echo() -> SocketAddr {
         while let Some(connection) = server.accept().await {
             tokio::spawn(async move {
                 while let Some(message) = connection.recv().await {
-                    // It fails once the client has left.
+                    // Sending fails once the client has left.
                     let _ = connection.send(&message.bytes, message.delivery).await;
                 }
             });
@@ -98,7 +98,7 @@ async fn a_draining_relay_keeps_front_clients_and_accepts_no_others() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_drain_disconnects_front_clients() {
+async fn front_clients_are_disconnected_when_the_drain_time_is_over() {
     let mut config = with_front().await;
     config.drain_timeout = Duration::ZERO;
     let bound = Relay::bind(config).await.unwrap();
@@ -128,7 +128,7 @@ async fn front_clients_count_as_clients() {
 }
 
 #[tokio::test]
-async fn a_detached_flow_makes_room_for_a_front_client() {
+async fn a_detached_flow_is_evicted_for_a_front_client() {
     let mut config = with_front().await;
     config.limits.max_clients = 1;
     let bound = Relay::bind(config).await.unwrap();
@@ -156,7 +156,7 @@ async fn first_of(config: Config, server: &Server, source: Ipv4Addr) -> (Vec<u8>
     let connecting = tokio::spawn(async move { endpoint.connect(front).await.map(drop) });
     let first = loop {
         let (datagram, from) = server.receive().await;
-        // The relay itself sends pings.
+        // The relay itself also sends pings.
         if matches!(datagram.first(), Some(&(REQUEST_1 | PROXY_HEADER))) {
             break (datagram, from);
         }

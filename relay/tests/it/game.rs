@@ -1,5 +1,4 @@
-//! A game over real sockets: a server of one of the protocols behind the relay, and a client with an interrupted
-//! connection.
+//! A game over real sockets: a server of one protocol behind the relay, and a client whose connection is interrupted.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -18,12 +17,12 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::model::resumption::{FIRST_BYTE, Game};
 use crate::support::{Client, Flow, Running, Server, config, within};
 
-/// Messages in each direction.
+/// Number of messages in each direction.
 const MESSAGES: u32 = 300;
-/// The number of cuts of the connection.
+/// Number of times that the connection is cut.
 const CUTS: u32 = 5;
 
-/// One end of the game.
+/// One side of the game.
 struct Player<P: Game> {
     peer: Peer<'static, P>,
     start: Instant,
@@ -49,7 +48,7 @@ impl<P: Game> Player<P> {
         self.peer.handle_datagram(self.now(), from, datagram);
     }
 
-    /// Sends the next message up to number `until`, and returns the datagrams that are due.
+    /// Sends the messages up to number `until`, and returns the datagrams that are due.
     fn play(&mut self, until: u32) -> Vec<Vec<u8>> {
         let now = self.now();
         if self.peer.poll_timeout().is_some_and(|at| at <= now) {
@@ -87,7 +86,7 @@ impl<P: Game> Player<P> {
     }
 }
 
-/// Runs the server, which reports when it has all messages, and plays until it is stopped.
+/// Runs the server until it is stopped. It reports when it has received all messages.
 async fn serve<P: Game>(
     socket: UdpSocket,
     complete: oneshot::Sender<()>,
@@ -139,8 +138,8 @@ async fn reliable_messages_survive<P: Game>() {
                 client.0.send(Message::binary(datagram)).await.unwrap();
             }
             if player.sent > (cuts + 1) * MESSAGES / (CUTS + 1) && cuts < CUTS {
-                // The connection ends without a close, with data in flight in both directions; or the client replaces
-                // it by another.
+                // The connection ends without a close and with data in flight in both directions, or the client
+                // replaces it.
                 cuts += 1;
                 if cuts % 2 == 0 {
                     client.tcp().shutdown().await.unwrap();

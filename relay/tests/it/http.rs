@@ -101,7 +101,7 @@ async fn the_server_list_is_refused_to_banned_and_frequent_clients() {
     for _ in 0..8 {
         assert_eq!(status("203.0.113.1").await, "200");
     }
-    // The limit admits more while the test is slow.
+    // The rate limit admits more requests while the test is slow.
     let mut left = 100;
     while status("203.0.113.1").await != "429" {
         left -= 1;
@@ -119,7 +119,7 @@ async fn files_and_health_are_rate_limited() {
     let relay = Running::start(config).await;
     let mut stream = TcpStream::connect(relay.address).await.unwrap();
     let mut buffer = vec![0; 4_096];
-    // On one connection, because connections are limited, too.
+    // All requests use one connection, because connections are limited, too.
     for (request, admitted) in [
         ("GET /healthz", "200"),
         ("GET /ws", "400"),
@@ -132,7 +132,7 @@ async fn files_and_health_are_rate_limited() {
             stream.write_all(format!("{request} HTTP/1.1\r\nHost: relay\r\n\r\n").as_bytes()).await.unwrap();
             let length = within(stream.read(&mut buffer)).await.unwrap();
             let status = String::from_utf8(buffer[9..length.min(12)].to_vec()).unwrap();
-            // The limit admits more while the test is slow.
+            // The rate limit admits more requests while the test is slow.
             if status != admitted || count == 2_000 {
                 break status;
             }
@@ -191,7 +191,7 @@ async fn files_are_served_with_their_types() {
     assert_eq!(get(relay.address, "/healthz").await.1, "ok");
 }
 
-/// Files that are in a directory of pages by accident are not served.
+/// Files that should not be in the served directory are not served.
 #[cfg(unix)]
 #[tokio::test]
 async fn hidden_and_outside_files_are_not_served() {
@@ -199,14 +199,14 @@ async fn hidden_and_outside_files_are_not_served() {
     use std::os::unix::net::UnixListener;
 
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hidden-{}", std::process::id()));
-    // Left by an earlier run.
+    // An earlier run may have left the directory behind.
     let _ = fs::remove_dir_all(&root);
     let directory = root.join("served");
     for name in [".git", ".well-known/.git", ".well-known/acme", "maps", "elsewhere"] {
         fs::create_dir_all(directory.join(name)).unwrap();
     }
     fs::write(root.join("secret"), "secret").unwrap();
-    // Windows treats these as a device, another file, and a stream of one.
+    // On Windows, these paths mean a device, another file, and a stream of a file.
     let of_windows = ["aux.txt", "secret.", "maps/secret:stream"];
     for name in [".env", ".git/config", ".well-known/.git/config"].into_iter().chain(of_windows) {
         fs::write(directory.join(name), "secret").unwrap();

@@ -43,7 +43,7 @@ async fn a_huge_message_is_refused_by_its_frame_header() {
 }
 
 #[tokio::test]
-async fn the_sender_of_a_huge_message_sees_the_code() {
+async fn the_sender_of_a_huge_message_receives_the_close_code() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
     client.message(Message::binary(vec![0; 512 * 1024])).await;
@@ -78,7 +78,7 @@ async fn a_full_relay_refuses_clients_until_one_vanishes() {
     let (code, text) = relay.client().await.closed().await;
     assert_eq!((code, text.as_str()), (1013, "this relay has its maximum of 1 clients; try again later"));
 
-    // No close frame: the connection just ends.
+    // The connection ends without a close frame.
     drop(first);
     eventually("the client is gone", || relay.snapshot().clients == 0).await;
     assert_eq!(relay.snapshot().closes(CloseKind::ClientVanished), 1);
@@ -86,7 +86,7 @@ async fn a_full_relay_refuses_clients_until_one_vanishes() {
     eventually("the port is free again", is_free).await;
     let mut next = within(async {
         loop {
-            // The slot is freed a moment after the session; until then the relay closes the next connection.
+            // The slot is freed shortly after the session ends. Until then, the relay closes new connections.
             let mut client = relay.client().await;
             let _ = client.0.send(Message::binary(&b"again"[..])).await;
             tokio::select! {
@@ -112,7 +112,7 @@ async fn a_client_without_pongs_is_disconnected() {
     let (_, from) = server.receive().await;
     living.send(b"living").await;
     server.receive().await;
-    // Reading answers pings.
+    // Reading the connection also answers pings.
     let reader = tokio::spawn(async move { living.receive().await });
     let gone = || relay.snapshot().closes(CloseKind::Unresponsive) == 1;
     within(async {
@@ -127,7 +127,7 @@ async fn a_client_without_pongs_is_disconnected() {
     reader.abort();
 }
 
-/// Sends numbered datagrams until the relay drops some, and returns how many were sent.
+/// Sends numbered datagrams until the relay drops some. Returns the number of sent datagrams.
 async fn send_until_dropped(relay: &Running, server: &Server, to: std::net::SocketAddr) -> u32 {
     let mut datagram = [0; 1400];
     let mut count = 0u32;
@@ -179,7 +179,7 @@ async fn a_client_that_does_not_read_loses_the_oldest_datagrams() {
     assert!(gap >= 1000, "the newest follow a gap, not {gap}");
 }
 
-/// Its flow waits for it as for any lost client, without holding up others.
+/// The flow of a stalled client waits for its return, without delaying other clients.
 #[tokio::test]
 async fn a_stalled_client_is_disconnected_during_a_server_flood() {
     let server = Server::bind().await;
@@ -206,7 +206,7 @@ async fn a_stalled_client_is_disconnected_during_a_server_flood() {
     .await;
     eventually("its flow waits", || relay.snapshot().all().detached == 1).await;
 
-    // Data left in the system's buffers, without a close frame after it.
+    // The remaining data is from the system's buffers, and no close frame follows it.
     while let Some(Ok(message)) = within(stalled.0.next()).await {
         assert!(matches!(message, Message::Binary(_) | Message::Text(_) | Message::Ping(_)), "{message:?}");
     }
@@ -240,7 +240,7 @@ async fn a_burst_passes_the_shortest_queue_if_the_client_keeps_up() {
 
 #[tokio::test]
 async fn a_flooding_client_does_not_delay_others() {
-    // This socket is never read: datagrams that do not fit are lost, as on any network.
+    // This socket is never read, so datagrams beyond its buffer are lost.
     let slow = Server::bind().await;
     let config =
         config(slow.address()).with_target(format!("echo={}", Server::echo().await).parse().unwrap());
@@ -279,13 +279,13 @@ async fn a_client_cannot_make_the_relay_flood_the_server() {
     for _ in 0..SENT {
         client.send(&[9; 1400]).await;
     }
-    // The relay reads it after the others.
+    // The relay reads this message after the others.
     client.message(Message::text("end")).await;
     assert_eq!(client.closed().await.0, 1003);
     let snapshot = relay.snapshot();
     let (passed, dropped) = (snapshot.to_server.datagrams, snapshot.drops(DropReason::RateLimited));
     assert_eq!(passed + dropped, SENT, "{snapshot}");
-    // One per second, however long sending takes.
+    // One datagram passes per second, however long sending takes.
     assert!(passed < SENT / 2, "{snapshot}");
 }
 
@@ -304,7 +304,7 @@ async fn answering(length: usize) -> std::net::SocketAddr {
 
 #[tokio::test]
 async fn the_total_rate_limits_each_direction() {
-    // The bucket holds one second, and the test ends before it is refilled much.
+    // The bucket holds the rate of one second, and the test ends before much of it is refilled.
     let dropped = async |server, length: usize, reason| {
         let mut config = config(server);
         config.limits.total_bytes_per_second = 10_000;

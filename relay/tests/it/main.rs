@@ -1,6 +1,6 @@
 //! The relay with real sockets over loopback, and its flows without sockets.
 
-// Clippy permits `unwrap` in tests by this attribute; without it, helpers would not count as tests.
+// Clippy permits `unwrap` in tests because of this attribute; without it, helper functions would not count as tests.
 #[cfg(test)]
 #[cfg(all(unix, feature = "acme"))]
 mod acme;
@@ -85,6 +85,6 @@ mod verifier;
 mod webtransport;
 mod webtransport_drafts;
 
-// The models use this name, both here and in the fuzz targets.
+// The models use this path, both here and in the fuzz targets.
 #[cfg(test)]
 use rakwire_relay::flow;

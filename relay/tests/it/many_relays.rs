@@ -1,4 +1,4 @@
-//! Two relays behind HAProxy, one of which dies or is taken out, and the state that they do not share.
+//! Two relays behind HAProxy, one of which fails or is taken out of rotation, and the state that they do not share.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -25,7 +25,7 @@ const HAPROXY: &str = include_str!("../../packaging/proxies/haproxy-relays.cfg")
 /// The number of clients, each with its own address.
 const CLIENTS: u8 = 6;
 
-/// Returns HAProxy with the example for these two relays.
+/// Returns a command that runs HAProxy with the example configuration and these two relays.
 fn haproxy(setup: &Setup, address: SocketAddr, relays: [SocketAddr; 2]) -> Command {
     let text = replaced(
         HAPROXY,
@@ -54,7 +54,7 @@ enum Answer {
     Closed(u16),
 }
 
-/// Opens a WebSocket with this query. Like a page, it retries while the proxy has no relay for it.
+/// Opens a WebSocket with this query. Like a page, it retries while the proxy has no relay available.
 async fn open(proxy: &Proxy, address: Ipv4Addr, query: &str) -> Answer {
     let connector = proxy.authority.connector();
     let mut socket = within(async {
@@ -65,7 +65,7 @@ async fn open(proxy: &Proxy, address: Ipv4Addr, query: &str) -> Answer {
             request.headers_mut().insert("sec-websocket-protocol", FLOW_PROTOCOL.parse().unwrap());
             match client_async(request, stream).await {
                 Ok((socket, _)) => return socket,
-                // Without a relay, or with one that ended before it answered.
+                // No relay was available, or the relay stopped before it answered.
                 Err(tungstenite::Error::Http(answer)) => {
                     assert!(matches!(answer.status().as_u16(), 502 | 503))
                 }
@@ -93,7 +93,7 @@ async fn join(proxy: &Proxy, address: Ipv4Addr, query: &str) -> Player {
 }
 
 impl Player {
-    /// Returns true if the game server answers. A client loses its connection if its relay is gone.
+    /// Returns true if the game server answers. A client loses its connection if its relay has stopped.
     async fn plays(&mut self) -> bool {
         let number = [self.address.octets()[3]];
         if within(self.socket.send(Message::binary(number.to_vec()))).await.is_err() {
@@ -118,7 +118,7 @@ struct Relays {
     players: Vec<Player>,
 }
 
-/// Returns a query with a new token, because each is valid only briefly.
+/// Returns a query with a new token, because a token is valid only briefly.
 fn with_token(key: &SigningKey) -> String {
     format!("&token={}", token(key, |_| {}))
 }
@@ -173,7 +173,7 @@ async fn clients_of_a_dead_relay_continue_at_the_other() {
     }
 }
 
-/// An update: clients stay as long as they play, and new ones are sent elsewhere.
+/// A relay is updated: its clients stay until they leave, and new clients get the other relay.
 #[tokio::test]
 async fn clients_keep_playing_at_a_relay_taken_out_of_rotation() {
     let Relays { mut first, _second, proxy, key, mut players } = Relays::start("relay-out").await;

@@ -1,4 +1,4 @@
-//! The table of marks with WebSocket and WebTransport. Unit tests use it for data channels and for the front.
+//! The table of marks on WebSocket and WebTransport. Unit tests use it for data channels and for the front.
 
 use std::net::SocketAddr;
 
@@ -40,13 +40,13 @@ impl Player {
     }
 }
 
-/// Returns the datagrams dropped as forged headers, and for reserved bytes.
+/// Returns the number of datagrams dropped as forged headers, and as reserved bytes.
 fn drops(relay: &Running) -> [u64; 2] {
     [DropReason::ForgedHeader, DropReason::Reserved].map(|reason| relay.snapshot().drops(reason))
 }
 
-/// Returns true if a client's mark reaches the game server before the client's next datagram, and the address of its
-/// flow.
+/// Returns true if a client's mark reaches the game server before the client's next datagram. Also returns the source
+/// address of the client's flow.
 async fn reaches_server(player: &mut Player, server: &Server, mark: &Mark, end: &[u8]) -> (bool, SocketAddr) {
     let mut arrived = Vec::new();
     let sent = async || {
@@ -63,7 +63,7 @@ async fn reaches_server(player: &mut Player, server: &Server, mark: &Mark, end: 
         }
     };
     let flow = repeated(sent, ended).await;
-    // A header of the relay may precede it. Datagrams sent earlier by others may still arrive.
+    // A PROXY header of the relay may precede the mark, and earlier datagrams of other clients may still arrive.
     let is_it =
         |(datagram, from): &(Vec<u8>, SocketAddr)| *from == flow && datagram.ends_with(&mark.datagram);
     (arrived.iter().any(is_it), flow)
@@ -100,7 +100,7 @@ async fn check(relay: &Running, server: &Server, transport: &str, mark: &Mark) {
     let mut player = Player::connect(relay, transport).await;
     let (to_server, to_client) = (mark.to_server(transport), mark.to_client(transport));
     let before = drops(relay);
-    // Before the game server has answered, as after a restart, and afterwards.
+    // The mark is sent before the game server has answered, as after its restart, and afterwards.
     for is_answered in [false, true] {
         let end = format!("{case}, answered: {is_answered}");
         let (has_passed, flow) = reaches_server(&mut player, server, mark, end.as_bytes()).await;

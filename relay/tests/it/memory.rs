@@ -11,10 +11,10 @@ use tokio::net::TcpStream;
 use crate::program::Program;
 use crate::support::{Client, Server, within};
 
-/// The maximum memory of an idle client, without TLS.
+/// Maximum memory per idle client without TLS, in bytes.
 const IDLE_BYTES: u64 = 8 * 1024;
 
-/// Returns a memory value of a process, in kilobytes.
+/// Returns a value of a process in kibibytes, from its status file.
 fn kilobytes(child: &Child, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
@@ -34,7 +34,7 @@ async fn a_client_that_only_sends_does_not_fill_the_memory() {
     client.send(b"hello").await;
     let (_, from) = server.receive().await;
     let before = resident(&program.child);
-    // 70 MB to a client that does not read, and 7 MB from it to a server that does not read.
+    // 70 MB are sent to a client that does not read, and 7 MB by that client to a server that does not read.
     for _ in 0..1000 {
         for _ in 0..50 {
             server.send(&[5; 1400], from).await;
@@ -76,7 +76,7 @@ async fn memory_does_not_grow_with_past_clients() {
     assert!(after < before + 6 * 1024, "{before} kB before, {after} kB after");
 }
 
-/// Opens a WebSocket by hand, because a library's buffers would exceed the measured memory.
+/// Opens a WebSocket without a library, whose buffers would exceed the measured memory.
 async fn open_and_echo(relay: SocketAddr) -> TcpStream {
     const ECHOED: usize = 2 + 100;
 

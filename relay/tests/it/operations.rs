@@ -30,7 +30,7 @@ use crate::webtransport::Session;
 const DASHBOARD: &str = include_str!("../../packaging/grafana.json");
 const ALERTS: &str = include_str!("../../packaging/alerts.yml");
 
-/// Starts a relay with an admin address, and a client that has sent and received.
+/// Starts a relay with an admin address, and a client that has sent and received a datagram.
 async fn used() -> (Running, SocketAddr, Client) {
     let mut config = config(Server::echo().await);
     config.admin.listen = Some("127.0.0.1:0".parse().unwrap());
@@ -85,7 +85,7 @@ pub(crate) async fn eventually_in(admin: SocketAddr, line: &str) -> String {
     .await
 }
 
-/// The log and the metrics alone show that a game server has gone.
+/// The log and the metrics alone show that a game server is absent.
 #[tokio::test]
 async fn an_absent_game_server_is_visible_in_log_and_metrics() {
     let server = Server::bind().await;
@@ -196,7 +196,7 @@ impl Operated {
         Client::connect(self.program.address, "/ws?target=game").await
     }
 
-    /// Waits for the end of the process, and returns its log.
+    /// Waits for the process to exit, and returns its log.
     pub(crate) async fn ended(mut self) -> Vec<Value> {
         within(tokio::task::spawn_blocking(move || {
             let status = self.program.child.wait().unwrap();
@@ -262,7 +262,7 @@ async fn a_drain_ends_by_timeout_or_a_second_signal() {
     relay.ended().await;
 }
 
-/// Uses a relay, ends it, and returns its log.
+/// Runs a relay with a client, shuts it down, and returns its log.
 async fn log_of_a_session(more: &[&str]) -> Vec<Value> {
     let relay = Operated::start(Server::echo().await, &[more, &["--drain-timeout", "0"]].concat());
     let mut client = relay.client().await;
@@ -288,7 +288,7 @@ async fn the_log_grows_with_clients_and_not_with_datagrams() {
 }
 
 #[tokio::test]
-async fn returns_are_logged_with_the_last_address() {
+async fn resumptions_are_logged_with_the_last_address() {
     let relay = Operated::start(Server::echo().await, &["--drain-timeout", "0"]);
     let (first, flow) = Client::with_control(relay.program.address, "/ws?target=game").await;
     let path = format!("/ws?target=game&resume={}", flow.resume);
@@ -307,7 +307,7 @@ async fn returns_are_logged_with_the_last_address() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_client_is_logged_with_its_details() {
+async fn the_close_of_a_client_is_logged_with_its_details() {
     let relay = Operated::start(Server::echo().await, &[]);
     let mut client = Client::connect(relay.program.address, "/ws?target=game").await;
     client.send(b"hello").await;
@@ -328,8 +328,8 @@ async fn the_end_of_a_client_is_logged_with_its_details() {
     assert_ne!(begun[0]["flow"], begun[1]["flow"]);
 }
 
-/// Opens connections from three networks of this machine: one closes without a byte, one stays silent, and one sends
-/// malformed data. Returns the networks among the logged refusals, with the reasons.
+/// Opens connections from three networks of this machine: one closes without sending, one stays silent, and one sends
+/// malformed data. Returns the logged networks and reasons.
 async fn refused_connections(more: &[&str]) -> Vec<(String, String)> {
     let relay = Operated::start(Server::echo().await, &[more, &["--header-timeout", "1"]].concat());
     let from = async |network: u8| connect_from([127, 0, network, 1].into(), relay.program.address).await;
@@ -378,7 +378,7 @@ async fn world_readable_secrets_are_logged_as_warnings() {
         let relay = Operated::start(Server::echo().await, &keys);
         relay.signal("-TERM");
         let warnings = relay.ended().await.into_iter().filter(|line| line["level"] == "WARN");
-        // On a busy machine there may be other warnings.
+        // On a busy machine there may also be other warnings.
         warnings.filter_map(|line| Some(line["file"].as_str()?.to_owned())).collect::<Vec<_>>()
     };
     assert_eq!(warned(0o644).await, [secret.to_str().unwrap()]);
@@ -413,7 +413,7 @@ fn check_warns_about_world_readable_secrets() {
     assert_eq!(warned(0o640, closed), [""; 0]);
 }
 
-/// Returns the log bytes of a session and of a refusal, each with the longest client address.
+/// Returns the number of bytes logged for a session and for a refusal, each with the longest client address.
 async fn bytes_of_lines(format: &str) -> (u64, u64) {
     const SESSIONS: usize = 50;
     const PROXY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 9);
@@ -435,18 +435,18 @@ async fn bytes_of_lines(format: &str) -> (u64, u64) {
     eventually("all clients have closed", || lines("client closed") == SESSIONS).await;
     let session = (size() - begin) / SESSIONS as u64 + 2 * longer;
     let begin = size();
-    // The longest reason contains the remedy: a proxy that sends no header.
+    // The longest reason, with its remedy, is that of a proxy which sends no PROXY header.
     let _silent = connect_from(PROXY.into(), program.address).await;
     eventually("the refusal has its line", || lines("client refused") == 1).await;
     (session, size() - begin + longer)
 }
 
-/// Prints the bytes with `--nocapture`.
+/// Run with `--nocapture` to print the number of bytes.
 #[tokio::test]
-async fn the_log_of_a_day_with_2_000_clients_has_at_most_5_mb_also_in_a_flood_of_refusals() {
-    // The number is verified by `a_day_of_floods_for_all_reasons_has_at_most_7_000_lines`.
+async fn the_log_of_a_day_has_at_most_5_mb_even_during_a_flood_of_refusals() {
+    // `a_day_of_floods_for_all_reasons_has_at_most_7_000_lines` verifies this number.
     const REFUSALS: u64 = 7_000;
-    // One per minute that names five reasons, each of up to 139 bytes.
+    // One line per minute names five reasons of up to 139 bytes each.
     const SUMMARIES: u64 = 24 * 60 * 900;
     for format in ["text", "json"] {
         let (session, refusal) = bytes_of_lines(format).await;
@@ -458,7 +458,7 @@ async fn the_log_of_a_day_with_2_000_clients_has_at_most_5_mb_also_in_a_flood_of
     }
 }
 
-/// Requests of banned clients are logged too, on their own connections and through a proxy.
+/// Requests of banned clients are also logged, on their own connections and through a proxy.
 #[tokio::test]
 async fn requests_of_banned_clients_are_logged() {
     let bans = directory("banned-requests").join("bans");
@@ -485,7 +485,7 @@ async fn requests_of_banned_clients_are_logged() {
     }
 }
 
-/// The second refusal for a reason is not logged; those for other reasons are, with the remedy.
+/// The second refusal for a reason is not logged. Refusals for other reasons are logged with the remedy.
 #[tokio::test]
 async fn refusals_are_logged_once_a_minute_per_reason() {
     let relay = Operated::start(Server::echo().await, &["--max-clients", "1"]);
@@ -526,10 +526,10 @@ async fn addresses_can_be_hashed() {
     }
 }
 
-/// Returns a socket for notifications to the service manager. The path of a socket has to be short.
+/// Returns a socket for notifications to the service manager. The path of a Unix socket must be short.
 fn notifications() -> (UnixDatagram, PathBuf) {
     let path = std::env::temp_dir().join(format!("rakwire-relay-{}", std::process::id()));
-    // Left by an earlier run.
+    // An earlier run may have left the socket behind.
     let _ = fs::remove_file(&path);
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -548,7 +548,7 @@ fn wait_for(socket: &UnixDatagram, state: &str) {
 
 /// Starts a relay as a service manager does, with an inherited socket.
 fn start_by_manager(server: SocketAddr, listener: std::net::TcpListener, notify: &Path) -> Child {
-    // The socket becomes the third file descriptor of the process that replaces the shell.
+    // The socket becomes file descriptor 3 of the process that replaces the shell.
     let script = "exec 3<&0 </dev/null; export LISTEN_FDS=1 LISTEN_PID=$$; exec \"$@\"";
     let program = relay();
     let mut command = Command::new("sh");
@@ -585,7 +585,7 @@ async fn the_service_manager_passes_the_socket_and_is_notified() {
 #[tokio::test]
 async fn clients_reconnect_after_a_crash() {
     let server = Server::echo().await;
-    // Prevents other programs from taking the port in between.
+    // The reserved port prevents other programs from taking it in between.
     let (_port, address) = reserve_port();
     let start = || {
         let mut command = relay();
@@ -600,7 +600,7 @@ async fn clients_reconnect_after_a_crash() {
     first.child.wait().unwrap();
     let second = start();
     assert_eq!(second.address, first.address);
-    // Its secret no longer matches a flow, so that it gets a new one.
+    // The client's secret no longer matches a flow, so the client gets a new one.
     let path = format!("/ws?target=game&resume={}", flow.resume);
     let (mut again, new) = Client::with_control(second.address, &path).await;
     assert!(!new.resumed && new.resume != flow.resume);
@@ -657,7 +657,7 @@ async fn an_endless_header_is_refused() {
     for header in [many, long] {
         let mut stream = TcpStream::connect(relay.address).await.unwrap();
         let request = format!("GET /healthz HTTP/1.1\r\nHost: relay\r\n{header}\r\n");
-        // The relay may end the connection before it has received everything.
+        // The relay may close the connection before it has received everything.
         let _ = stream.write_all(request.as_bytes()).await;
         let mut answer = Vec::new();
         let _ = within(stream.read_to_end(&mut answer)).await;
@@ -677,7 +677,7 @@ async fn a_stalled_file_download_is_disconnected() {
     config.limits.write_stall_timeout = Duration::from_millis(300);
     let relay = Running::start(config).await;
     let mut stopped = Vec::new();
-    // The maximum number of connections.
+    // As many connections as the relay accepts.
     for _ in 0..2 + 64 {
         let mut stream = TcpStream::connect(relay.address).await.unwrap();
         stream.write_all(b"GET /large.bin HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
@@ -691,7 +691,7 @@ async fn a_stalled_file_download_is_disconnected() {
 /// Simulates a full disk.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn an_unwritable_log_ends_nothing() {
+async fn an_unwritable_log_stops_neither_relay_nor_commands() {
     let full = || Stdio::from(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
     let mut program = Program::start_with(Server::echo().await, &["--log-level", "debug"], full());
     for _ in 0..2 {
@@ -707,7 +707,7 @@ async fn an_unwritable_log_ends_nothing() {
     }
 }
 
-/// Pages are notified that their relay is about to end while they can still move, on each transport with control
+/// Pages are notified of the shutdown while they can still move to another relay, on each transport with control
 /// messages.
 #[tokio::test]
 async fn a_drain_announces_the_remaining_time() {
@@ -730,7 +730,7 @@ async fn a_drain_announces_the_remaining_time() {
     let by_websocket = left(&by_websocket.text().await);
     let by_webtransport = loop {
         let text = by_webtransport.control().await;
-        // Answers to requests for the flow may still arrive.
+        // Answers to requests for the flow message may still arrive.
         if !text.contains("\"flow\"") {
             break left(&text);
         }

@@ -20,7 +20,7 @@ use crate::webtransport::Session;
 
 /// Returns the path of a test's admin socket.
 fn socket(name: &str) -> PathBuf {
-    // The path of a socket has at most 108 bytes, less than that of a target directory may have.
+    // The path of a Unix socket has at most 108 bytes, which the path of a target directory may exceed.
     let directory = std::env::temp_dir().join(format!("rakwire-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     directory.join("admin.sock")
@@ -47,7 +47,7 @@ async fn order(socket: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the clients as JSON.
+/// Returns the list of clients as JSON.
 async fn clients(socket: &Path, more: &[&str]) -> Vec<Value> {
     let text = order(socket, &[&["clients", "--json"], more].concat()).await;
     let list: Value = serde_json::from_str(&text).unwrap();

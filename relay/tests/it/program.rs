@@ -31,7 +31,7 @@ impl Program {
         Self::run(relay().args(arguments).args(more).stderr(log))
     }
 
-    /// Starts a program that prints its address first.
+    /// Starts a program whose first output is its address.
     pub(crate) fn run(command: &mut Command) -> Self {
         command.stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -49,7 +49,7 @@ impl Program {
         assert!(sent.success());
     }
 
-    /// Sends a shutdown signal, and waits for the end of the process.
+    /// Sends a shutdown signal, and waits for the process to exit.
     #[cfg(unix)]
     pub(crate) fn shut_down(mut self) {
         self.signal("-TERM");
@@ -60,7 +60,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -168,7 +168,7 @@ async fn signals_close_clients_and_end_the_relay_cleanly() {
     }
 }
 
-/// A closing terminal, or a reload by an administrator, ends no game.
+/// A closing terminal, or a reload by an administrator, disconnects no player.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_hangup_is_survived_and_logged() {
@@ -204,7 +204,7 @@ fn directories_without_a_page_are_refused() {
     };
     let name = directory.to_str().unwrap();
     fs::create_dir_all(&directory).unwrap();
-    // Left by an earlier run.
+    // An earlier run may have left the file behind.
     let _ = fs::remove_file(directory.join("index.html"));
     let line = arguments(name);
     assert!(line.contains(name) && line.contains("has no index.html"), "{line}");

@@ -38,7 +38,7 @@ fn offline(datagram: &[u8]) -> Option<Offline<'_>> {
     Offline::read(&mut Reader::new(datagram)).ok()
 }
 
-/// A server and a client that it knows, with the relay in between.
+/// A server and a connected client, with the relay in between.
 struct Flow {
     relay: Running,
     server: Server,
@@ -48,7 +48,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// Sends this datagram from the client, which must be the first one to arrive.
+    /// Sends this datagram from the client. It must be the first one to arrive at the server.
     async fn begin(relay: Running, server: Server, mut client: Client, datagram: &[u8]) -> Self {
         client.send(datagram).await;
         let (first, from) = next(&server).await;
@@ -56,13 +56,13 @@ impl Flow {
         Self { relay, server, client, from }
     }
 
-    /// Sends a datagram of the server, which must arrive unchanged.
+    /// Sends a datagram from the server. It must arrive at the client unchanged.
     async fn answer(&mut self, datagram: &[u8]) {
         self.server.send(datagram, self.from).await;
         assert_eq!(self.client.receive().await, datagram);
     }
 
-    /// Sends a datagram of the client, which must arrive next.
+    /// Sends a datagram from the client. It must be the next one to arrive at the server.
     async fn ask(&mut self, datagram: &[u8]) {
         self.client.send(datagram).await;
         assert_eq!(next(&self.server).await, (datagram.to_vec(), self.from));
@@ -73,7 +73,7 @@ impl Flow {
     }
 }
 
-/// Returns the next datagram that is not a ping of the relay itself.
+/// Returns the next datagram at the server that is not a ping of the relay itself.
 async fn next(server: &Server) -> (Vec<u8>, SocketAddr) {
     loop {
         let (datagram, from) = server.receive().await;
@@ -108,7 +108,7 @@ async fn raknet_datagrams_pass_once_the_server_accepts() {
     assert_eq!(flow.drops(), 2);
 }
 
-/// RakNet implementations that count no headers send as many bytes as the MTU.
+/// Some RakNet implementations do not count headers, and send datagrams as long as the MTU.
 #[tokio::test]
 async fn client_datagrams_may_be_as_long_as_the_mtu() {
     let server = Server::bind().await;
@@ -162,7 +162,7 @@ async fn front_client_datagrams_may_be_as_long_as_the_mtu() {
     assert_eq!(next(&server).await.0, CONNECTED, "what is longer goes nowhere");
 }
 
-/// Accepting one client implies nothing about another one.
+/// The server accepts each client separately.
 #[tokio::test]
 async fn each_raknet_client_is_accepted_separately() {
     let server = Server::bind().await;
@@ -201,7 +201,7 @@ async fn game_protocol_packets_pass_once_the_server_answers() {
     assert_eq!(flow.drops(), 2);
 }
 
-/// Runs a server that answers every ping; returns the times in the pings of clients that reached it.
+/// Runs a server that answers every ping. Returns the times in the pings of clients that reached it.
 fn answer_pings(server: Server) -> Arc<Mutex<Vec<u64>>> {
     let seen = Arc::<Mutex<Vec<u64>>>::default();
     let asked = Arc::clone(&seen);
@@ -220,14 +220,14 @@ fn answer_pings(server: Server) -> Arc<Mutex<Vec<u64>>> {
     seen
 }
 
-/// Returns the pong for a ping with this time.
+/// Sends a ping with this time, and returns the pong.
 async fn ping(client: &mut Client, time: u64) {
     client.send(&bytes(&Offline::Ping { scope: PingScope::Any, time, guid: Some(CLIENT) })).await;
     let pong = client.receive().await;
     assert_eq!(offline(&pong), Some(Offline::Pong { time, guid: SERVER, data: ADVERTISEMENT }));
 }
 
-/// Only the relay pings the server, and clients get its pong with the time of their own pings.
+/// Only the relay pings the server. Clients get the cached pong with the time of their own pings.
 #[tokio::test]
 async fn pings_are_answered_from_the_cache() {
     let server = Server::bind().await;
@@ -236,7 +236,7 @@ async fn pings_are_answered_from_the_cache() {
     for number in 1..=5 {
         let mut client = relay.client().await;
         within(async {
-            // Before the relay has a pong itself, pings are forwarded to the server.
+            // Before the relay has a pong, clients' pings are forwarded to the server.
             for time in (number * 1_000_000..).step_by(1_000) {
                 ping(&mut client, time).await;
                 if !seen.lock().unwrap().contains(&time) {
@@ -249,7 +249,7 @@ async fn pings_are_answered_from_the_cache() {
     }
 }
 
-/// Otherwise a client of another protocol would wait in vain.
+/// Without the report, a client of another protocol would wait until its timeout.
 #[tokio::test]
 async fn a_protocol_mismatch_is_reported_to_the_client() {
     let request = bytes(&Offline::Request1 { protocol: 6, mtu: MTU });

@@ -31,22 +31,22 @@ pub(crate) struct Proxy {
     child: Child,
     pub(crate) address: SocketAddr,
     pub(crate) authority: Authority,
-    /// Reserves its port.
+    /// Keeps the port reserved.
     _port: TcpSocket,
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The inputs for starting a proxy.
+/// The parameters for starting a proxy.
 pub(crate) struct Setup {
     directory: PathBuf,
-    /// The certificate of the proxy and its key, as three files: separate and combined.
+    /// The certificate of the proxy and its key, as separate files and as a combined file.
     chain: PathBuf,
     key: PathBuf,
     pub(crate) combined: PathBuf,
@@ -89,7 +89,7 @@ impl Setup {
 }
 
 impl Proxy {
-    /// Returns true if it eventually accepts connections.
+    /// Returns true once the proxy accepts connections, and false if it never does.
     async fn listens(&mut self) -> bool {
         within(async {
             loop {
@@ -106,13 +106,13 @@ impl Proxy {
     }
 }
 
-/// Returns the program of a daemon, which may be outside of the user's path.
+/// Returns the path of a daemon's program, which may not be in the user's `PATH`.
 pub(crate) fn daemon(name: &str) -> Command {
     let in_sbin = Path::new("/usr/sbin").join(name);
     if in_sbin.is_file() { Command::new(in_sbin) } else { Command::new(name) }
 }
 
-/// Returns an example in which each of these texts occurs and is replaced.
+/// Returns an example configuration with these texts replaced. Each must occur in it.
 pub(crate) fn replaced(example: &str, replacements: &[(&str, &str)]) -> String {
     replacements.iter().fold(example.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "the example has no {from:?}");
@@ -179,25 +179,27 @@ fn caddy(setup: &Setup, address: SocketAddr) -> Command {
         replaced(CADDY, &[("play.example.org {\n", &site), ("127.0.0.1:8080", &setup.relay.to_string())]);
     let mut command = daemon("caddy");
     command.args(["run", "--adapter", "caddyfile", "--config"]).arg(setup.write("Caddyfile", &text));
-    // It stores certificates and its state below these.
+    // Caddy stores certificates and its state in these directories.
     for variable in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
         command.env(variable, &setup.directory);
     }
     command
 }
 
-/// Configures a relay for a proxy on this machine, with a ping interval so short that a session sees several.
+/// Returns the configuration of a relay for a proxy on this machine. The ping interval is so short that a session has
+/// several pings.
 async fn relay_behind_proxy() -> Config {
     let mut config = config(Server::echo().await);
     config.limits.ping_interval = Duration::from_secs(2);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     config.admission.allow_any_origin = true;
-    // Makes the echoing game server reveal the address of the client.
+    // With PROXY headers, the echo of the game server contains the address of the client.
     game(&mut config).proxy_protocol = true;
     config
 }
 
-/// Sends requests one after the other on one connection, then keeps a session idle for many pings until the relay ends.
+/// Sends requests one after the other on one connection. Then keeps a session idle for many pings, until the relay is
+/// stopped.
 async fn serves(proxy: &Proxy, relay: Running) {
     let connector = proxy.authority.connector();
     let mut stream = connect(&connector, proxy.address, NAME).await;
@@ -222,7 +224,7 @@ async fn serves(proxy: &Proxy, relay: Running) {
     assert!(first.ends_with(b"hello"), "{first:?}");
     assert_eq!(first[16..20], elsewhere.octets(), "the game server is told where the client is");
     client.echoes(b"again").await;
-    // Without answers the relay would close after three of them.
+    // Without answers, the relay would close the session after three pings.
     for _ in 0..4 {
         client.answer_ping().await;
     }
@@ -262,7 +264,7 @@ async fn sessions_pass_through_caddy() {
     serves(&proxy, relay).await;
 }
 
-/// Returns the seconds after a word of a file.
+/// Returns the duration in seconds after a word of a file.
 fn seconds(text: &str, word: &str) -> Duration {
     let mut values =
         text.lines().filter_map(|line| line.trim().strip_prefix(word)?.trim().strip_suffix(['s', ';']));
@@ -270,8 +272,8 @@ fn seconds(text: &str, word: &str) -> Duration {
     Duration::from_secs(value.parse().unwrap())
 }
 
-/// A proxy must neither send a request on a connection that the relay is about to close, nor close one for which the
-/// relay still waits.
+/// A proxy must neither send a request on a connection that the relay is about to close, nor close a connection for
+/// which the relay still waits.
 #[test]
 fn example_timeouts_fit_the_limits_of_the_relay() {
     let limits = Limits::default();

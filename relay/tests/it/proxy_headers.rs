@@ -17,7 +17,7 @@ use crate::support::{Running, Server, config, connect_from, directory, eventuall
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
 
-/// Returns the header of a TCP connection of [`CLIENT`] over IPv4.
+/// Returns the PROXY header of a TCP connection of [`CLIENT`] over IPv4.
 pub(crate) fn header() -> Vec<u8> {
     let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
     header.extend(CLIENT.octets());
@@ -25,7 +25,8 @@ pub(crate) fn header() -> Vec<u8> {
     header
 }
 
-/// Configures a relay with proxies at 127.0.0.1 and a game server that echoes the address of the client.
+/// Returns the configuration of a relay with trusted proxies at 127.0.0.1, and with a game server that echoes the
+/// client's address.
 async fn behind_proxy() -> Config {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
@@ -37,7 +38,7 @@ async fn behind_proxy() -> Config {
 
 async fn ends(mut stream: TcpStream) {
     let mut answer = Vec::new();
-    // By FIN or RST.
+    // The relay closes the connection by FIN or RST.
     let _ = within(stream.read_to_end(&mut answer)).await;
     assert!(!answer.starts_with(b"HTTP/1.1 1") && !answer.starts_with(b"HTTP/1.1 2"), "{answer:?}");
 }
@@ -46,7 +47,7 @@ async fn ends(mut stream: TcpStream) {
 async fn a_trusted_proxy_names_the_client() {
     let relay = Running::start(behind_proxy().await).await;
     let mut stream = TcpStream::connect(relay.address).await.unwrap();
-    // In two parts, as a network may deliver it.
+    // The header arrives in two parts, as on a network.
     let header = header();
     let (first, rest) = header.split_at(20);
     stream.write_all(first).await.unwrap();
@@ -114,7 +115,7 @@ async fn a_ban_applies_behind_a_proxy() {
     assert_eq!((u16::from(frame.code), frame.reason.as_str()), (4403, "this address is banned"));
     assert_eq!(relay.snapshot().bans_refused, 1);
 
-    // Any other input is rejected and ends the connection.
+    // The relay closes the connection after any other input.
     let mut stream = connect().await;
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
     let mut answer = String::new();

@@ -85,7 +85,7 @@ async fn flows_survive_changes_of_targets() {
     assert_eq!(relay.code("/ws?target=a").await, 4404);
     echoes(&mut early).await;
 
-    // The same name with another address: a flow keeps the address that it began with.
+    // The address of the target changes. A flow keeps the address with which it was opened.
     fs::write(&path, format!("{LISTEN}{}", targets(&[("b", one)]))).unwrap();
     relay.reloader.reload().await.unwrap();
     late.send(b"still here").await;
@@ -95,7 +95,7 @@ async fn flows_survive_changes_of_targets() {
 
 #[tokio::test]
 async fn a_reload_does_not_resolve_the_current_listen_name() {
-    // A label of 64 bytes is too long for a query: the socket exists already, like that of a service manager.
+    // A label of 64 bytes is too long for a query. The socket already exists, like one of a service manager.
     let listen = format!("listen = \"{}.invalid:1\"\n", "a".repeat(64));
     let (one, two) = (Server::echo().await, Server::echo().await);
     let path = file("listen-name", &format!("{listen}{}", targets(&[("a", one)])));
@@ -107,7 +107,7 @@ async fn a_reload_does_not_resolve_the_current_listen_name() {
     fs::write(&path, format!("{listen}{}", targets(&[("b", two)]))).unwrap();
     let changes = reloader.reload().await.unwrap().to_string();
     assert_eq!(changes.matches("targets.a.address").count(), 1, "{changes}");
-    // Another name would have to be resolved at a start.
+    // A start would have to resolve another name.
     let other = listen.replace(".invalid", ".test");
     fs::write(&path, format!("{other}{}", targets(&[("b", two)]))).unwrap();
     assert!(reloader.reload().await.unwrap_err().to_string().contains("cannot resolve"));
@@ -164,7 +164,7 @@ async fn an_invalid_file_is_refused_and_the_old_one_stays() {
     assert_eq!(relay.reloader.reload().await.unwrap().to_string(), "nothing changed");
 }
 
-/// The public socket stays when a configuration asks for another one, and so do its rules.
+/// The public socket and its rules stay in force when the configuration asks for another one.
 #[tokio::test]
 async fn a_configuration_for_loopback_does_not_open_a_public_socket() {
     let target = targets(&[("game", Server::echo().await)]);
@@ -182,7 +182,7 @@ async fn a_configuration_for_loopback_does_not_open_a_public_socket() {
     assert_eq!(open_with_origin(address, Some("http://localhost")).await, Err(4403));
 }
 
-/// A reload takes as long as its files and names do.
+/// A reload may take long to read its files and resolve its names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shutdown_does_not_wait_for_a_reload() {
     let relay = Relay::bind(config(Server::echo().await)).await.unwrap();
@@ -256,7 +256,7 @@ async fn a_front_answers_pings_after_its_target_changes_protocol() {
     let more = format!("{}kind = \"raknet\"\n", targets(&[("other", other.address())]));
     fs::write(&path, format!("{LISTEN}{game}kind = \"game-protocol\"\n{more}{rest}")).unwrap();
     relay.reloader.reload().await.unwrap();
-    // A ping to this one implies that all targets have been examined.
+    // A ping to this server implies that all targets have been examined.
     other.receive().await;
     within(async { while ping().await.is_err() {} }).await;
 }
@@ -284,7 +284,7 @@ async fn reloaded_connection_limits_apply_to_new_connections() {
     assert!(metrics.lines().any(|line| line == "rakwire_relay_clients_max 5"), "{metrics}");
 }
 
-/// The command requests a reload through the admin address, and reports the result.
+/// The command reloads the relay through the admin address, and reports the result.
 #[tokio::test]
 async fn a_reload_by_the_admin_address_reports_changes_or_errors() {
     let server = Server::echo().await;
@@ -317,7 +317,7 @@ async fn a_reload_by_the_admin_address_reports_changes_or_errors() {
     );
     echoes(&mut relay.client("b").await).await;
 
-    // Neither a page nor a GET request triggers it.
+    // Neither a request of a page nor a GET request triggers a reload.
     fs::write(&path, with("c")).unwrap();
     let (head, _) = get(relay.admin.unwrap(), "/reload").await;
     assert!(head.starts_with("http/1.1 405"), "{head}");
@@ -367,7 +367,7 @@ mod signals {
             format!("{LISTEN}pid_file = \"{pid_file}\"\n{}", targets(&[(target, server)]))
         };
         let path = file("program", &with("a"));
-        // An existing file is replaced, and the target of a link stays.
+        // An existing file is replaced, and the target of a link is not changed.
         let other = directory("reload").join("other");
         fs::write(&other, "other").unwrap();
         let _ = fs::remove_file(&pid_file);

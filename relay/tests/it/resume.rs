@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::support::{Client, Flow, Running, Server, TIMEOUT, config, eventually, game, within};
 
-/// A relay, its game server, and a client that is known there.
+/// A relay, its game server, and a client with a flow.
 pub(crate) struct Game {
     pub(crate) relay: Running,
     pub(crate) server: Server,
@@ -39,7 +39,7 @@ impl Game {
         Self { relay, server, client, flow, from }
     }
 
-    /// Returns the client on a new connection with its secret.
+    /// Connects the client again, with the secret of its flow.
     async fn come_back(&self) -> (Client, Flow) {
         let path = format!("/ws?target=game&resume={}", self.flow.resume);
         Client::with_control(self.relay.address, &path).await
@@ -73,9 +73,9 @@ async fn a_returning_client_resumes_its_flow() {
     assert_eq!((snapshot.flows, snapshot.all().resumed, snapshot.all().detached), (2, 1, 0));
 }
 
-/// The next datagram passes although the client has read only the answer to its upgrade.
+/// The next datagram is forwarded although the client has read only the response to its upgrade.
 #[tokio::test]
-async fn a_return_takes_one_round_trip_after_tcp() {
+async fn a_resumption_takes_one_round_trip_after_the_tcp_handshake() {
     let mut game = Game::start().await;
     let (other, _) = Client::with_control(game.relay.address, "/ws?target=game").await;
     drop(std::mem::replace(&mut game.client, other));
@@ -88,7 +88,7 @@ async fn a_return_takes_one_round_trip_after_tcp() {
         game.flow.resume
     );
     stream.write_all(request.as_bytes()).await.unwrap();
-    // Up to the end of the answer, and not beyond.
+    // Reads up to the end of the response, and not beyond.
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\n") {
         answer.push(within(stream.read_u8()).await.unwrap());
@@ -100,7 +100,7 @@ async fn a_return_takes_one_round_trip_after_tcp() {
     assert_eq!(game.server.receive().await, (b"here again".to_vec(), game.from));
 }
 
-/// Players behind one address who lose their connections together return together.
+/// Players behind one address may lose their connections, and return, at the same time.
 #[tokio::test]
 async fn a_returning_client_does_not_count_as_new() {
     let game = Game::start_with(|config| {
@@ -119,7 +119,7 @@ async fn a_returning_client_does_not_count_as_new() {
         Client::connect_with_control(game.relay.address, &path(&game.flow.resume, "&defer=1")).await;
     deferred.message(Message::text(FLOW_REQUEST)).await;
     assert!(deferred.text().await.contains(r#""resumed":true"#));
-    // A secret that matches no flow grants nothing.
+    // A secret that matches no flow is treated as no secret.
     for more in ["", "&defer=1"] {
         let mut foreign =
             Client::connect_with_control(game.relay.address, &path("AAAAAAAAAAAAAAAAAAAAAA", more)).await;
@@ -130,13 +130,14 @@ async fn a_returning_client_does_not_count_as_new() {
     }
 }
 
-/// A secret grants a limited number of attempts: each could take the flow over, or have a signature verified.
+/// The number of attempts per secret is limited, because each could take over the flow, or require the verification of
+/// a signature.
 #[tokio::test]
-async fn returns_to_one_flow_are_limited() {
+async fn resumptions_of_one_flow_are_limited() {
     let game = Game::start_with(|config| {
         config.admission.exempt.clear();
         config.clients.rate_per_address = 1;
-        // Four times as many connections.
+        // The limit for connections is four times as high.
         config.clients.burst_per_address = 4;
     })
     .await;
@@ -156,7 +157,7 @@ async fn returns_to_one_flow_are_limited() {
     assert_eq!(game.server.receive().await, (b"still here".to_vec(), game.from));
 }
 
-/// A proxy that restarts or has lost its path closes both of its connections with such a code.
+/// A proxy that restarts, or has lost its path, closes both of its connections with such a code.
 #[tokio::test]
 async fn a_flow_waits_for_its_client_after_the_close_codes_of_proxies() {
     let mut game = Game::start().await;
@@ -172,7 +173,7 @@ async fn a_flow_waits_for_its_client_after_the_close_codes_of_proxies() {
     assert_eq!(game.server.receive().await, (b"here again".to_vec(), game.from));
 }
 
-/// "Going away" is sent by a browser when a page is closed, and by a proxy that restarts.
+/// Browsers send "going away" when a page is closed, and proxies send it when they restart.
 #[tokio::test]
 async fn going_away_ends_a_flow_unless_a_proxy_may_have_sent_it() {
     for is_proxy_trusted in [false, true] {
@@ -191,7 +192,7 @@ async fn going_away_ends_a_flow_unless_a_proxy_may_have_sent_it() {
     }
 }
 
-/// An address that has changed: the old connection is not known to be lost.
+/// The client's address has changed, and the old connection is not known to be lost.
 #[tokio::test]
 async fn a_new_connection_replaces_the_old_one() {
     let game = Game::start().await;
@@ -264,7 +265,7 @@ async fn flows_without_control_messages_do_not_wait() {
 }
 
 #[tokio::test]
-async fn a_detached_flow_makes_room_in_a_full_relay() {
+async fn a_detached_flow_is_evicted_for_a_client_of_a_full_relay() {
     let game = Game::start_with(|config| config.limits.max_clients = 2).await;
     let Game { relay, client, flow, server, .. } = game;
     let (second, _) = Client::with_control(relay.address, "/ws?target=game").await;
@@ -289,7 +290,7 @@ async fn a_silent_client_can_resume() {
 
 #[tokio::test]
 async fn a_shutdown_does_not_wait_for_absent_clients() {
-    // Longer than the test waits for the end.
+    // Longer than the test waits for the shutdown.
     let long = 10 * TIMEOUT;
     let game = Game::start_with(|config| {
         config.limits.idle_timeout = long;
@@ -312,7 +313,7 @@ async fn drops_are_reported_to_clients() {
     let expected = r#"{"type":"drops","to_client":{"too_big":1},"to_server":{"empty_message":1}}"#;
     while game.client.text().await != expected {}
 
-    // After a resumption everything is sent again, although nothing has changed.
+    // After a resumption, all reports are sent again although nothing has changed.
     let (mut client, _) = game.come_back().await;
     assert_eq!(client.text().await, expected);
 }
@@ -339,7 +340,7 @@ async fn drops_are_reported_to_a_slow_client() {
             let report: serde_json::Value = serde_json::from_str(&text).unwrap();
             let counts = report["to_client"].as_object().unwrap();
             let sum: u64 = counts.values().map(|count| count.as_u64().unwrap()).sum();
-            // Queued datagrams may be dropped too, which another message reports.
+            // Queued datagrams may also be dropped, which a later message reports.
             if sum == dropped() {
                 return;
             }

@@ -1,4 +1,4 @@
-//! Clients that resume from another address, and impostors.
+//! Clients that resume a flow from another address, and impostors.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -12,7 +12,7 @@ use crate::admission::{key_file, token};
 use crate::resume::Game;
 use crate::support::{Client, Flow, Running, Server, config, connect_from, game, within};
 
-/// Differs from the address of the first connection.
+/// An address other than that of the first connection.
 const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 /// Opens a client at [`ELSEWHERE`] that accepts control messages.
@@ -23,7 +23,7 @@ async fn open(relay: SocketAddr, query: &str) -> Client {
     Client(within(client_async(request, stream)).await.unwrap().0)
 }
 
-/// A changed network: the game server notices nothing, with or without PROXY headers.
+/// The client's network changes. The game server does not notice it, with or without PROXY headers.
 #[tokio::test]
 async fn a_client_resumes_from_another_address() {
     for source in [TargetSource::Shared, TargetSource::LoopbackPool] {
@@ -38,7 +38,7 @@ async fn a_client_resumes_from_another_address() {
     }
 }
 
-/// An impostor does not take the flow, and its client keeps it.
+/// An impostor does not get the flow, and its client keeps it.
 #[tokio::test]
 async fn another_address_without_the_secret_gets_its_own_flow() {
     let mut game = Game::start_with(|config| game(config).source = TargetSource::LoopbackPool).await;
@@ -55,7 +55,8 @@ async fn another_address_without_the_secret_gets_its_own_flow() {
     assert_eq!(game.server.receive().await, (b"still here".to_vec(), game.from));
 }
 
-/// A token that names the first address is invalid at the second, where the secret of the flow suffices.
+/// A token that contains the first address is invalid at the second address, where the secret of the flow is
+/// sufficient.
 #[tokio::test]
 async fn the_secret_replaces_a_token_at_another_address() {
     let key = SigningKey::ed25519().unwrap();

@@ -1,4 +1,4 @@
-//! Secrets that a log must not contain, even at the most verbose level.
+//! Secrets that the log must not contain, even at the most verbose level.
 
 use std::fs;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ impl Logged {
         open_with_header(self.program.address, path, ("sec-websocket-protocol", protocols)).await.0
     }
 
-    /// Shuts the relay down. Its log must contain lines about clients, but not this secret.
+    /// Shuts the relay down. Its log must contain lines about clients, but not `secret`.
     fn assert_silent_on(self, secret: &str) {
         self.program.shut_down();
         let text = fs::read_to_string(&self.log).unwrap();
@@ -49,7 +49,7 @@ impl Logged {
     }
 }
 
-/// A token never appears in the log, at any level and with any outcome, in the query or as a subprotocol.
+/// A token never appears in the log: at any level, with any result, in the query or as a subprotocol.
 #[tokio::test]
 async fn tokens_are_not_logged() {
     for format in ["text", "json"] {
@@ -78,7 +78,7 @@ async fn tokens_are_not_logged() {
     }
 }
 
-/// Nor does the secret of a flow, which grants as much as a token.
+/// The secret of a flow, which grants as much as a token, never appears in the log.
 #[tokio::test]
 async fn secrets_of_flows_are_not_logged() {
     for format in ["text", "json"] {

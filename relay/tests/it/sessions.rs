@@ -1,4 +1,4 @@
-//! The traffic and the end of a client's session.
+//! The traffic and the close of a client's session.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn one_message_is_one_datagram_both_ways() {
 }
 
 #[tokio::test]
-async fn clients_do_not_share_a_socket() {
+async fn each_client_has_its_own_udp_socket() {
     let server = Server::bind().await;
     let relay = Running::start(config(server.address())).await;
     let (mut one, mut two) = (relay.client().await, relay.client().await);
@@ -138,7 +138,7 @@ async fn a_close_of_the_client_is_answered() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
     within(client.0.close(None)).await.unwrap();
-    // Without the answer the stream would end with an error.
+    // Without the answer, the stream would end with an error.
     while let Some(message) = within(futures_util::StreamExt::next(&mut client.0)).await {
         message.unwrap();
     }
@@ -146,7 +146,7 @@ async fn a_close_of_the_client_is_answered() {
     assert_eq!(relay.snapshot().closes(CloseKind::ClientClosed), 1);
 }
 
-/// Starts a game server whose address no other program takes while it is down.
+/// Starts a game server at an address that no other program takes while the server is down.
 async fn bind_apart() -> Server {
     Server::bind_to(SocketAddr::from(([127, 0, 0, 77], 0))).await
 }
@@ -169,7 +169,7 @@ async fn a_session_survives_a_restart_of_the_game_server() {
     })
     .await;
     let server = Server::bind_to(address).await;
-    // An earlier datagram may still be in transit. This one has to arrive although the socket has a pending error.
+    // An earlier datagram may still be in transit. This one must arrive although the socket has a pending error.
     client.send(b"after").await;
     let from = loop {
         let (datagram, from) = server.receive().await;
@@ -215,7 +215,7 @@ async fn a_loopback_game_server_sees_a_separate_address_per_client() {
     assert_eq!(seen[1], seen[0], "the same client has the same address");
 }
 
-/// Returns the addresses in a PROXY header according to an independent parser, and the length of the header.
+/// Returns the addresses in a PROXY header and its length, as parsed by an independent implementation.
 fn read_header(datagram: &[u8]) -> (ProxiedAddress, usize) {
     let (header, length) = proxy_header::ProxyHeader::parse(datagram, ParseConfig::default()).unwrap();
     (header.proxied_address().unwrap().clone(), length)
@@ -263,7 +263,7 @@ fn addresses_of_every_family_are_read_from_a_header() {
     }
 }
 
-/// A request names the MTU by its length, which is that of the path including the preceding header.
+/// The length of a request encodes the MTU. It must be that of the path, including the preceding header.
 #[tokio::test]
 async fn the_raknet_mtu_leaves_room_for_the_proxy_header() {
     const MAGIC: &[u8] = b"\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78";
@@ -279,7 +279,7 @@ async fn the_raknet_mtu_leaves_room_for_the_proxy_header() {
     client.send(&request).await;
     let first = loop {
         let (datagram, _) = server.receive().await;
-        // The relay itself sends pings.
+        // The relay itself also sends pings.
         if datagram.first() == Some(&b'\r') {
             break datagram;
         }
@@ -316,7 +316,7 @@ async fn many_datagrams_arrive_one_by_one_in_both_directions() {
     }
 }
 
-/// A game server that never existed.
+/// The game server never existed.
 #[tokio::test]
 async fn a_client_waits_for_an_absent_game_server() {
     let server = bind_apart().await;

@@ -1,4 +1,4 @@
-//! Relays that were suspended, for example by a closed lid, a paused machine or a debugger: queued input is read before
+//! Relays that were suspended, for example by a closed lid, a paused machine or a debugger. Queued input is read before
 //! timers fire.
 
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ use crate::program::Program;
 use crate::support::{Client, Server, within};
 use crate::webtransport::Session;
 
-/// Longer than a client may be silent: three pings of a second each, and the idle time of a session.
+/// Longer than a client may be silent (three pings of a second each), and longer than the idle timeout of a session.
 const STOP: Duration = Duration::from_secs(5);
 
 /// Starts a relay for UDP, WebSocket and WebTransport, and returns the address of its front.
@@ -33,13 +33,13 @@ async fn start(ping_interval: &str) -> (Program, SocketAddr) {
         let is_front = line["message"].as_str().unwrap().contains("UDP of their own");
         line["udp"].as_str().filter(|_| is_front).map(|address| address.parse().unwrap())
     });
-    // The relay continues to write.
+    // The output of the relay is read, so that it never blocks.
     std::thread::spawn(move || lines.for_each(drop));
     (relay, udp.unwrap())
 }
 
-/// The WebTransport page uses a separate relay: both ends of QUIC time out after the same silence, and input that a
-/// relay reads late helps only its own end.
+/// The WebTransport page uses a separate relay. Both sides of QUIC time out after the same silence, and a relay's late
+/// reading of input helps only its own side.
 #[tokio::test]
 async fn players_survive_a_long_pause_of_the_relay() {
     let (relay, udp) = start("1s").await;
@@ -63,7 +63,7 @@ async fn players_survive_a_long_pause_of_the_relay() {
     while stopped.elapsed() < STOP {
         page.send(b"hello").await;
         session.send(b"hello");
-        // It may have no room.
+        // Sending fails while the queue is full.
         let _ = player.try_send(b"\xFEhello", Delivery::UNRELIABLE);
         sleep(STOP / 20).await;
     }

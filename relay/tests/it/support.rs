@@ -23,10 +23,10 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Response;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-/// Long enough for the slowest machine; only a failing test takes that long.
+/// Time limit for every wait, long enough for the slowest machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The time after which a datagram counts as lost.
+/// Time after which a datagram counts as lost and is sent again.
 const RESEND_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
@@ -50,7 +50,7 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
     assert!(timeout(TIMEOUT, wait).await.is_ok(), "never: {what}");
 }
 
-/// Sends until there is an answer, because UDP may lose datagrams.
+/// Sends repeatedly until there is an answer, because UDP may lose datagrams.
 pub(crate) async fn repeated<T>(mut send: impl AsyncFnMut(), answer: impl Future<Output = T>) -> T {
     let mut answer = pin!(answer);
     within(async {
@@ -64,8 +64,8 @@ pub(crate) async fn repeated<T>(mut send: impl AsyncFnMut(), answer: impl Future
     .await
 }
 
-/// Reserves a port of this machine while the socket is kept. The socket does not listen, so that a server that reuses
-/// addresses can bind it.
+/// Reserves a port of this machine for as long as the socket exists. The socket does not listen, so a server that
+/// reuses addresses can bind the port.
 pub(crate) fn reserve_port() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_reuseaddr(true).unwrap();
@@ -75,7 +75,7 @@ pub(crate) fn reserve_port() -> (TcpSocket, SocketAddr) {
 }
 
 /// Returns a closed UDP port of this machine, which ICMP reports to senders. The socket is connected to a silent peer,
-/// which keeps the port from other programs.
+/// so other programs cannot use the port.
 pub(crate) fn closed_port() -> (StdUdpSocket, SocketAddr) {
     let socket = StdUdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect("127.0.0.1:9").unwrap();
@@ -83,7 +83,7 @@ pub(crate) fn closed_port() -> (StdUdpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// Returns a configuration on a free port with one target.
+/// Returns a configuration with one target, which listens on a free port.
 pub(crate) fn config(server: SocketAddr) -> Config {
     let config = Config::new("127.0.0.1:0".parse().unwrap());
     let mut config = config.with_target(format!("game={server}").parse().unwrap());
@@ -136,7 +136,7 @@ pub(crate) async fn connect_from(source: IpAddr, address: SocketAddr) -> TcpStre
     within(socket.connect(address)).await.unwrap()
 }
 
-/// A client in place of a browser.
+/// A WebSocket client in place of a browser.
 pub(crate) struct Client(pub(crate) WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Client {
@@ -144,7 +144,7 @@ impl Client {
         Self(within(connect_async(format!("ws://{relay}{path}"))).await.unwrap().0)
     }
 
-    /// Connects a client that accepts control messages; returns the first of them.
+    /// Connects a client that accepts control messages. Returns it with the first of them.
     pub(crate) async fn with_control(relay: SocketAddr, path: &str) -> (Self, Flow) {
         let mut client = Self::connect_with_control(relay, path).await;
         let flow = client.flow().await;
@@ -174,7 +174,7 @@ impl Client {
         within(self.0.send(message)).await.unwrap();
     }
 
-    /// Returns the next message, which has to be binary.
+    /// Returns the next message, which must be binary.
     pub(crate) async fn receive(&mut self) -> Vec<u8> {
         loop {
             match within(self.0.next()).await {
@@ -185,7 +185,7 @@ impl Client {
         }
     }
 
-    /// Returns the next datagram; control messages before it are skipped.
+    /// Returns the next datagram, skipping control messages.
     pub(crate) async fn datagram(&mut self) -> Vec<u8> {
         loop {
             match within(self.0.next()).await {
@@ -196,7 +196,7 @@ impl Client {
         }
     }
 
-    /// Returns the next control message; datagrams before it are skipped.
+    /// Returns the next control message, skipping datagrams.
     pub(crate) async fn text(&mut self) -> String {
         loop {
             match within(self.0.next()).await {
@@ -207,7 +207,7 @@ impl Client {
         }
     }
 
-    /// Returns the code and the text of the close frame.
+    /// Waits for the close frame, and returns its code and text.
     pub(crate) async fn closed(mut self) -> (u16, String) {
         loop {
             match within(self.0.next()).await {
@@ -241,7 +241,7 @@ pub(crate) struct Flow {
     pub(crate) max_datagram: usize,
 }
 
-/// A game server: the test reads and writes its datagrams.
+/// A game server, whose datagrams the test reads and writes.
 pub(crate) struct Server(pub(crate) UdpSocket);
 
 impl Server {
@@ -305,7 +305,7 @@ pub(crate) async fn open_with_header(
     (Client(socket), response)
 }
 
-/// Opens a WebSocket to an echo server; `Err` contains the close code if the relay refuses it.
+/// Opens a WebSocket to an echo server. The error is the close code with which the relay refuses it.
 pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) -> Result<(), u16> {
     let mut request = format!("ws://{relay}/ws?target=game").into_client_request().unwrap();
     if let Some(origin) = origin {
@@ -314,7 +314,7 @@ pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) ->
     match within(connect_async(request)).await {
         Ok((socket, _)) => {
             let mut client = Client(socket);
-            // A refused connection may be gone by now.
+            // A refused connection may already be closed.
             let _ = within(client.0.send(Message::binary(&b"x"[..]))).await;
             match within(client.0.next()).await {
                 Some(Ok(Message::Close(Some(frame)))) => Err(frame.code.into()),

@@ -54,7 +54,7 @@ impl Authority {
         fs::write(key, pair.serialize_pem()).unwrap();
     }
 
-    /// Issues a certificate for the names and the P-256 key of a signing request in DER.
+    /// Issues a certificate for the names and the P-256 key in a signing request in DER.
     pub(crate) fn sign(&self, request: &[u8]) -> String {
         let (_, request) = X509CertificationRequest::from_der(request).unwrap();
         let extensions = request.requested_extensions().into_iter().flatten();
@@ -146,7 +146,7 @@ impl TlsClient {
         }
     }
 
-    /// Waits for a ping, which must be the next message; reading answers it.
+    /// Waits for a ping, which must be the next message. Reading the connection answers it.
     pub(crate) async fn answer_ping(&mut self) {
         let message = within(self.0.next()).await.unwrap().unwrap();
         assert!(matches!(message, Message::Ping(_)), "{message:?}");
@@ -200,7 +200,7 @@ async fn new_clients_get_a_replaced_certificate() {
 
     files.replace();
     let mut late = loop {
-        // Without an earlier session: resuming it would skip the certificate.
+        // A new connector has no TLS session. Resuming a session would skip the certificate.
         let late = TlsClient::open(&files.authority.connector(), relay.address, "localhost").await;
         if late.certificate() != first {
             break late;
@@ -237,7 +237,7 @@ async fn a_refused_configuration_keeps_the_certificate() {
     let running = tokio::spawn(relay.run(std::future::pending()));
     let served = async || TlsClient::open(&authority.connector(), address, "localhost").await.certificate();
     let first = served().await;
-    // The socket stays public, so that this is refused after the files were read.
+    // The socket stays public, so this configuration is refused after its files were read.
     write("127.0.0.1", "second", "");
     assert!(reloader.reload().await.is_err());
     assert_eq!(served().await, first);

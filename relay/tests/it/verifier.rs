@@ -1,4 +1,4 @@
-//! Certificate verification of clients that know no authority.
+//! Certificate verification for clients that trust no authority.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 /// The accepted certificates.
 #[derive(Debug)]
 pub(crate) enum Accept {
-    /// Any certificate. Signatures are not verified either: webpki rejects the critical extension of RFC 8737's
-    /// certificates.
+    /// Any certificate. Signatures are not verified, either: webpki rejects the critical extension in the certificates
+    /// of RFC 8737.
     Anyone,
     /// The certificate with this hash, as pinned by a browser.
     Sha256(Vec<u8>),

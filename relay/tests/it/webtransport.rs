@@ -51,7 +51,8 @@ pub(crate) struct Announced {
     pub(crate) certificate_hashes: Vec<String>,
 }
 
-/// A configuration with a separate UDP port: the socket of another test may use the UDP port with the relay's number.
+/// Returns a configuration with a separate UDP port, because another test may use the UDP port with the number of the
+/// relay's TCP port.
 pub(crate) fn config(server: SocketAddr) -> Config {
     let mut config = support::config(server);
     config.webtransport.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
@@ -92,8 +93,8 @@ pub(crate) async fn dial(
     Ok((endpoint, connection))
 }
 
-/// Handshakes that the relay cannot complete: the client is asked to validate its address, and its further packets do
-/// not arrive.
+/// Handshakes that the relay cannot complete. It requests the client to validate its address, and the client's further
+/// packets do not arrive.
 pub(crate) struct Unfinished {
     address: SocketAddr,
     _endpoint: Endpoint,
@@ -143,7 +144,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Connects a client that has sent nothing yet; returns the relay's UDP address as well.
+/// Connects a client that has sent nothing yet. Also returns the relay's UDP address.
 async fn connected(relay: SocketAddr) -> (Endpoint, Connection, SocketAddr) {
     let announced = announced(relay).await.expect("there is WebTransport");
     let to = SocketAddr::new(relay.ip(), announced.port);
@@ -151,8 +152,8 @@ async fn connected(relay: SocketAddr) -> (Endpoint, Connection, SocketAddr) {
     (endpoint, connection, to)
 }
 
-/// Returns how the relay ends the connection of a client with these settings, which does not wait for those of the
-/// relay.
+/// Returns the error with which the relay closes the connection of a client with these settings. The client does not
+/// wait for the relay's settings.
 pub(crate) async fn end_of(relay: SocketAddr, settings: &Settings) -> quinn::ConnectionError {
     let (_endpoint, connection, _) = connected(relay).await;
     let mut sent = within(connection.open_uni()).await.unwrap();
@@ -172,7 +173,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens a session with this query; the error is the HTTP status.
+    /// Opens a session with this query. The error is the HTTP status.
     async fn open(relay: SocketAddr, query: &str, origin: Option<&str>) -> Result<Self, u16> {
         let announced = announced(relay).await.expect("there is WebTransport");
         let to = SocketAddr::new(relay.ip(), announced.port);
@@ -194,7 +195,7 @@ impl Session {
         Self::request_in(endpoint, connection, &settings, &request).await
     }
 
-    /// Opens a session at `/wt` with these settings and the request that `encode` creates for a host and port.
+    /// Opens a session at `/wt` with these settings, and with the request that `encode` creates for a host and port.
     pub(crate) async fn open_with(
         relay: SocketAddr,
         settings: &Settings,
@@ -204,7 +205,7 @@ impl Session {
         within(Self::request_in(endpoint, connection, settings, &encode(&to.to_string()))).await
     }
 
-    /// Opens a session of a client that has opened streams with these bytes before its settings; the error is the HTTP
+    /// Opens a session of a client that has opened streams with these bytes before its settings. The error is the HTTP
     /// status.
     pub(crate) async fn open_behind(relay: SocketAddr, streams: &[&[u8]]) -> Result<Self, u16> {
         let (endpoint, connection, to) = connected(relay).await;
@@ -268,7 +269,8 @@ impl Session {
         datagram
     }
 
-    /// Sends until the game server receives the datagram, and returns the client's address as the server sees it.
+    /// Sends a datagram repeatedly until the game server receives it. Returns the client's source address at the
+    /// server.
     async fn reach(&self, server: &Server, datagram: &[u8]) -> SocketAddr {
         repeated(async || self.send(datagram), server.receive_until(datagram)).await
     }
@@ -279,7 +281,7 @@ impl Session {
         assert_eq!(*echo, *b"hello");
     }
 
-    /// Returns the next control message; datagrams before it are skipped.
+    /// Returns the next control message, skipping datagrams.
     pub(crate) async fn control(&self) -> String {
         loop {
             let datagram = self.receive().await;
@@ -299,7 +301,7 @@ impl Session {
         serde_json::from_str(&self.control().await).unwrap()
     }
 
-    /// Returns the code and the text with which the relay closes the session.
+    /// Waits for the relay to close the session, and returns the code and the text.
     pub(crate) async fn closed(self) -> (u32, String) {
         let mut capsules = Http3CapsuleReader::new(self.answers);
         match within(capsules.read()).await.unwrap() {
@@ -308,7 +310,7 @@ impl Session {
         }
     }
 
-    /// Returns why the connection has ended.
+    /// Returns the error with which the connection was closed.
     #[cfg(unix)]
     pub(crate) async fn lost(self) -> quinn::ConnectionError {
         within(self.connection.closed()).await
@@ -364,7 +366,7 @@ async fn a_flow_moves_between_transports() {
     assert_eq!(session.request_flow().await, Flow { resumed: true, ..flow.clone() });
     assert_eq!(socket.closed().await.0, 4409);
     assert_eq!(session.reach(&server, b"by WebTransport").await, from);
-    // A lost message is sent again.
+    // A lost message is requested again.
     assert_eq!(session.request_flow().await.resume, flow.resume);
 
     let path = format!("/ws?target=game&resume={}", flow.resume);
@@ -438,7 +440,7 @@ async fn datagrams_beyond_the_session_limit_are_counted() {
     session.reach(&server, &[CONTROL_PREFIX, b"hello"].concat()).await;
 }
 
-/// The server offers the largest MTU, and the client sees the one that the session carries.
+/// The server offers the largest MTU, and the client receives the MTU that the session carries.
 #[tokio::test]
 async fn the_raknet_mtu_is_clamped_to_the_session() {
     const MAGIC: &[u8] = b"\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78";
@@ -456,7 +458,7 @@ async fn the_raknet_mtu_is_clamped_to_the_session() {
     let (head, mtu) = answered.split_at(reply.len() - 2);
     assert_eq!(head, &reply[..reply.len() - 2]);
     let mtu = usize::from(u16::from_be_bytes(mtu.try_into().unwrap()));
-    // Minus the session id, which takes one byte.
+    // One byte of the datagram is the session id.
     let carried = session.connection.max_datagram_size().unwrap() - 1;
     assert!(mtu < 1_492 && mtu - IP_UDP <= carried, "an MTU of {mtu} where {carried} bytes pass");
     let datagram = [&[0x84], &vec![9; mtu - IP_UDP - 1][..]].concat();
@@ -481,12 +483,12 @@ async fn a_reload_changes_the_ping_interval() {
     write("1s");
     reloader.reload().await.unwrap();
     let session = Session::game(address).await;
-    // The MTU discovery of the path takes a few itself.
+    // QUIC's MTU discovery also sends a few pings.
     eventually("the relay pings", || session.connection.stats().frame_rx.ping > 12).await;
     running.abort();
 }
 
-/// An incomplete capsule is buffered, and a close has four bytes at least.
+/// An incomplete capsule is buffered. The code of a close capsule has four bytes.
 #[tokio::test]
 async fn an_incomplete_close_ends_the_session() {
     const SHORT_CLOSE: &[u8] = b"\x68\x43\x03abc";
@@ -532,7 +534,7 @@ async fn a_vanished_client_can_resume() {
     let session = Session::with_control(relay.address, "").await;
     session.reach(&server, b"hello").await;
     let flow = session.request_flow().await;
-    // Like a browser that abandons the connection with an error.
+    // The client closes the connection with an error, like a browser that abandons it.
     session.connection.close(7_u32.into(), b"");
     eventually("the flow waits", || relay.snapshot().all().detached == 1).await;
     let session = Session::with_control(relay.address, &format!("&resume={}", flow.resume)).await;
@@ -581,7 +583,7 @@ fn ping() -> Vec<u8> {
 }
 
 /// Starts a relay with WebTransport, and with a front if configured, on one free UDP port of this address. If another
-/// program takes the port meanwhile, it retries with another one.
+/// program takes the port in the meantime, tries another port.
 async fn on_one_port(mut config: Config, ip: IpAddr, has_front: bool) -> (Relay, SocketAddr) {
     loop {
         let address = UdpSocket::bind((ip, 0)).unwrap().local_addr().unwrap();
@@ -596,8 +598,8 @@ async fn on_one_port(mut config: Config, ip: IpAddr, has_front: bool) -> (Relay,
     }
 }
 
-/// Wildcard sockets, reached at one address of either family by each transport; with and without data channels and a
-/// front on the port of QUIC.
+/// Uses wildcard sockets, which each transport reaches at an address of either family. Tests with and without data
+/// channels and a front at the port of QUIC.
 #[tokio::test]
 async fn every_transport_works_on_ipv6_sockets() {
     let server = front::echo().await;
@@ -649,7 +651,7 @@ async fn a_front_shares_the_port_of_webtransport() {
         let connection = within(client.connect(port)).await.unwrap();
         let session = Session::game(address).await;
         front::echoes(&connection).await;
-        // Many large ones: several arrive in one call, and acknowledgements begin like QUIC packets.
+        // Many large messages: several arrive in one receive call, and acknowledgements begin like QUIC packets.
         for _ in 0..50 {
             connection.send(&[0xFE; 50_000], Delivery::RELIABLE_ORDERED).await.unwrap();
         }
@@ -670,7 +672,7 @@ async fn allowed_pages_can_read_the_transports() {
     assert!(local.contains("access-control-allow-origin: http://localhost:5173"), "{local}");
 }
 
-/// A page with only WebTransport sees here why it gets no session.
+/// A page that supports only WebTransport reads here why it gets no session.
 #[tokio::test]
 async fn refused_pages_can_read_the_reason() {
     const FOREIGN: [(&str, &str); 1] = [("origin", "https://example.com")];
@@ -698,7 +700,7 @@ async fn refused_pages_can_read_the_reason() {
     assert_eq!(relay.snapshot().bans_refused, 1);
 }
 
-/// Returns the UDP transports announced by a relay with a proxy at 127.0.0.1, with this public port.
+/// Returns the UDP ports announced by a relay with a proxy at 127.0.0.1 and this public port.
 async fn announced_behind_proxy(public_port: Option<u16>, has_header: bool) -> (Option<u16>, Option<u16>) {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
@@ -761,7 +763,7 @@ async fn the_log_contains_no_tokens_or_secrets() {
 }
 
 #[tokio::test]
-async fn a_client_that_ignores_the_answer_is_disconnected() {
+async fn a_client_that_never_reads_the_response_is_disconnected() {
     let mut config = config(Server::echo().await);
     config.limits.header_timeout = Duration::from_secs(10);
     let relay = Running::start(config).await;
@@ -770,7 +772,7 @@ async fn a_client_that_ignores_the_answer_is_disconnected() {
     settings.enable_webtransport(1);
     let mut room = BytesMut::new();
     settings.encode(&mut room);
-    // The receive window has room only for the relay's SETTINGS, so the response is blocked.
+    // The client's receive window has space only for the relay's SETTINGS, so the response is blocked.
     let mut transport = TransportConfig::default();
     transport.receive_window(u32::try_from(room.len()).unwrap().into());
     let to = SocketAddr::new(relay.address.ip(), announced.port);
@@ -785,7 +787,7 @@ async fn a_client_that_ignores_the_answer_is_disconnected() {
     within(connection.closed()).await;
 }
 
-/// An address has 32 handshake slots at a time.
+/// The limit is 32 concurrent handshakes per address.
 #[tokio::test]
 async fn a_connected_client_releases_its_handshake_slot() {
     let relay = Running::start(config(Server::echo().await)).await;
@@ -802,7 +804,7 @@ async fn a_connected_client_releases_its_handshake_slot() {
     drop(silent);
 }
 
-/// A client that neither validates its address nor continues costs little and is forgotten.
+/// A client that neither validates its address nor continues uses few resources, which are freed.
 #[tokio::test]
 async fn an_unfinished_handshake_is_abandoned() {
     let mut config = config(Server::echo().await);
@@ -816,7 +818,7 @@ async fn an_unfinished_handshake_is_abandoned() {
         forger.send_to(&packet, to).unwrap();
     }
     let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    // The first packet of a client, which gets no answer.
+    // The first packet of a client, which is not answered.
     let between = socket.local_addr().unwrap();
     let endpoint = client_endpoint(&announced, TransportConfig::default(), between);
     let connecting = endpoint.connect(between, "127.0.0.1").unwrap();
@@ -830,7 +832,7 @@ async fn an_unfinished_handshake_is_abandoned() {
 
 #[tokio::test]
 async fn an_absent_game_server_closes_the_session_if_requested() {
-    // Connected to itself, so that its port is closed for other senders but stays reserved.
+    // The socket is connected to itself, so its port is closed for other senders but stays reserved.
     let reserved = UdpSocket::bind("127.0.0.1:0").unwrap();
     let absent = reserved.local_addr().unwrap();
     reserved.connect(absent).unwrap();

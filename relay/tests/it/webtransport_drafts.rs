@@ -6,7 +6,7 @@ use web_transport_proto::{Setting, Settings, VarInt};
 use crate::support::{Running, Server, eventually};
 use crate::webtransport::{Session, config, end_of};
 
-/// The numeric settings of a client, and the token of its request.
+/// The numeric settings of a client, and the protocol token of its request.
 struct Dialect {
     name: &'static str,
     settings: &'static [(u32, u32)],
@@ -46,8 +46,8 @@ fn settings(pairs: &[(u32, u32)]) -> Settings {
     settings
 }
 
-/// Encodes a request for a session with the game, without Huffman coding. Method and scheme are in QPACK's static table
-/// (RFC 9204).
+/// Encodes a request for a session with the target `game`, without Huffman coding. Method and scheme are in QPACK's
+/// static table (RFC 9204).
 fn request(host: &str, token: &str) -> Vec<u8> {
     fn string(text: &str) -> Vec<u8> {
         [&[u8::try_from(text.len()).expect("a short one")], text.as_bytes()].concat()
@@ -79,7 +79,7 @@ async fn clients_of_every_draft_can_play() {
 #[tokio::test]
 async fn clients_without_datagram_support_are_refused() {
     let relay = Running::start(config(Server::echo().await)).await;
-    // The connection is closed without an answer.
+    // The relay closes the connection without a response.
     let end = end_of(relay.address, &settings(&[(0x2c7c_f000, 1)])).await;
     let ConnectionError::ApplicationClosed(close) = end else { panic!("{end}") };
     assert_eq!((close.error_code.into_inner(), &close.reason[..]), (0, &[][..]));

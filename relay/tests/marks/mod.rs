@@ -1,18 +1,19 @@
-//! Marks that the relay or game servers interpret, in datagrams of senders that must not write them, and the outcome on
-//! each transport and in each direction. The tests of the transports use this table.
+//! Marks are bytes that the relay or game servers interpret. This table contains them in datagrams of senders that are
+//! not allowed to write them, with the outcome on each transport and in each direction. The tests of all transports use
+//! it.
 
-/// The transports, in the order of the rows.
+/// The transports, in the order of the columns of each row.
 const TRANSPORTS: [&str; 4] = ["WebSocket", "WebTransport", "data channels", "front"];
 
-/// The outcome of a datagram.
+/// The outcome of a datagram with a mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MarkOutcome {
     Passes,
-    /// Dropped, and counted as a forged header.
+    /// The datagram is dropped, and counted as a forged header.
     Forged,
-    /// Dropped, and counted as reserved bytes.
+    /// The datagram is dropped, and counted as reserved bytes.
     Reserved,
-    /// A control message, which the client may send.
+    /// The datagram is a control message, which the client may send.
     Control,
 }
 
@@ -51,12 +52,12 @@ const SIGNATURE: usize = 12;
 /// A pong of RakNet with an advertisement.
 const PONG: &[u8] = b"\x1C\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x05\0\xFF\xFF\0\xFE\xFE\xFE\xFE\xFD\xFD\xFD\xFD\x12\x34\x56\x78\0\x06MCPE;a";
 
-/// The position of its text, after the length.
+/// The position of the pong's text, after its length.
 const PONG_TEXT: usize = 35;
 
 const ALL_PASS: [MarkOutcome; 4] = [Passes; 4];
 const ALL_FORGED: [MarkOutcome; 4] = [Forged; 4];
-/// Only WebTransport carries control messages as datagrams; the others use text frames, a channel or none.
+/// Only WebTransport carries control messages as datagrams. The others use text frames, a separate channel, or none.
 const RESERVED: [MarkOutcome; 4] = [Passes, Reserved, Passes, Passes];
 
 /// Returns every mark.

@@ -1,5 +1,4 @@
-//! The guarantees of the relay's flows, and runs that check them. The tests here and the fuzz targets share these
-//! files.
+//! The guarantees of the relay's flows, and runs that check them. The tests and the fuzz targets share these files.
 
 pub mod operations;
 pub mod random;

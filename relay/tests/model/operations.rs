@@ -1,7 +1,7 @@
 //! Applies every operation to flows and to the resume table, and checks their guarantees.
 //!
-//! Queues are bounded. Every datagram arrives once and in order, or is counted as dropped, and none is forwarded that
-//! is too old. A resumable flow ends when its time is over and not before.
+//! Queues are bounded. Every datagram arrives once and in order, or is counted as dropped. No datagram is forwarded
+//! after its maximum age. A resumable flow ends when its time is over, and not earlier.
 
 use std::mem;
 use std::num::NonZeroUsize;
@@ -56,12 +56,12 @@ enum Operation {
         flow: u8,
         frames: u8,
     },
-    /// A client arrives with the secret of a flow, and the right target or another one.
+    /// A client returns with the secret of a flow, and with the right target or another one.
     ComeBack {
         flow: u8,
         is_elsewhere: bool,
     },
-    /// Limits the datagrams that a client's path carries from now on.
+    /// Limits the length of the datagrams that a client's path carries.
     Carry {
         flow: u8,
         max_datagram: u16,
@@ -70,7 +70,7 @@ enum Operation {
     Wait {
         millis: u16,
     },
-    /// Sets the clock back; time continues from there.
+    /// Sets the clock back. Time continues from there.
     JumpBack {
         millis: u16,
     },
@@ -110,7 +110,7 @@ struct Client {
     /// The earliest time at which a detached flow may end.
     kept_until: Option<Instant>,
     must_greet: bool,
-    /// Records a repeated request for the first message, and the last answer to one.
+    /// Set after a repeated request for the first message; and the time of the last answer to such a request.
     has_requested: bool,
     last_answer: Option<Instant>,
     last_report: Option<Instant>,
@@ -155,7 +155,7 @@ impl Direction {
         number.to_be_bytes().into_iter().chain(millis.to_be_bytes()).chain(fill).collect()
     }
 
-    /// Checks a delivered datagram; returns the time at which it was sent.
+    /// Checks a delivered datagram, and returns the time at which it was sent.
     fn deliver(&mut self, datagram: &[u8]) -> Result<u64, Broken> {
         let head = datagram
             .split_first_chunk::<4>()
@@ -172,7 +172,7 @@ impl Direction {
         Ok(u64::from_be_bytes(*millis))
     }
 
-    /// Compares input and output, once nothing is queued.
+    /// Compares input and output when no datagrams are queued.
     fn settle(&self, dropped: u64) -> Result<(), Broken> {
         if u64::from(self.accepted) == u64::from(self.delivered) + dropped {
             return Ok(());
@@ -299,7 +299,7 @@ impl World {
         self.now = self.now.checked_sub(time).unwrap_or(self.now).max(self.start);
     }
 
-    /// Advances the clock at once; everything due in between is done afterwards.
+    /// Sets the clock forward. Everything that was due in between happens afterwards.
     fn jump_ahead(&mut self, time: Duration) {
         self.is_steady = false;
         self.now += time;
@@ -311,7 +311,7 @@ impl World {
         self.clients[usize::from(flow) % FLOWS].as_mut().map(act);
     }
 
-    /// Returns the maximum age of a delivered datagram in milliseconds; unlimited after a clock jump.
+    /// Returns the maximum age of a delivered datagram in milliseconds, which is unlimited after a clock jump.
     fn max_age(&self) -> u64 {
         if self.is_steady { self.limits.queue_age.as_millis() as u64 + 1 } else { u64::MAX }
     }
@@ -344,7 +344,7 @@ impl World {
         if client.flow.end().is_some() { Ok(()) } else { Err("an evicted flow goes on".into()) }
     }
 
-    /// Advances the clock; everything due is done on time.
+    /// Advances the clock step by step, so that everything due happens on time.
     fn wait(&mut self, time: Duration) -> Result<(), Broken> {
         let end = self.now + time;
         for _ in 0..10_000 {
@@ -367,7 +367,7 @@ impl World {
         Err("something is due for ever".into())
     }
 
-    /// Acts like a driver after a change of a flow: notes lost connections, and removes ended flows.
+    /// Acts like a driver after a change of a flow: records lost connections, and removes ended flows.
     fn notice(&mut self) -> Result<(), Broken> {
         let (now, is_steady) = (self.now, self.is_steady);
         for place in &mut self.clients {
@@ -416,7 +416,7 @@ impl World {
         }
     }
 
-    /// Drains all queues, and compares input and output.
+    /// Empties all queues, and compares input and output.
     fn finish(mut self) -> Result<Outcome, Broken> {
         let (now, millis) = (self.now, self.millis());
         for client in self.clients.iter_mut().flatten() {
@@ -463,7 +463,7 @@ impl Client {
     fn input_down(&mut self, now: Instant, kind: u8) {
         let input = match kind {
             0 => FromServer::Failed,
-            // A datagram that is too long for the relay is sent, and dropped.
+            // Some datagrams are too long for the relay, which drops them.
             1..=128 => {
                 self.down.accepted += 1;
                 FromServer::Oversized
@@ -473,7 +473,7 @@ impl Client {
         self.flow.handle_server(now, input);
     }
 
-    /// The transport drops datagrams for lack of room.
+    /// The transport drops datagrams because its buffer is full.
     fn lose_up(&mut self, now: Instant, count: u8) {
         if self.flow.end().is_none() && self.flow.is_attached() {
             self.up.accepted += u32::from(count);

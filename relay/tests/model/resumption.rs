@@ -1,6 +1,6 @@
-//! A seeded game behind the relay: a client and a server of one of the protocols, a lossy path between the relay and
-//! the server, and a connection to the client that is cut repeatedly. Every reliable message arrives once, and neither
-//! end notices more than a pause.
+//! A seeded game behind the relay: a client and a server of one protocol, a lossy path between the relay and the
+//! server, and a connection to the client that is cut repeatedly. Every reliable message arrives exactly once, and
+//! neither side notices more than a pause.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,21 +20,21 @@ use crate::flow::{
 };
 
 const TARGET: &str = "game";
-/// More steps than any run takes.
+/// An upper limit for the number of steps of a run.
 const STEPS: usize = 200_000;
 /// The maximum duration of a run in simulated time.
 const LIMIT: Duration = Duration::from_secs(120);
 /// RakNet reserves lower values for itself.
 pub const FIRST_BYTE: u8 = 0xFE;
-/// The maximum total duration of all interruptions in a run, in milliseconds: shorter than the timeout of either
+/// The maximum total duration of all interruptions in a run in milliseconds, which is below the timeout of either
 /// protocol.
 const INTERRUPTION: u64 = 6_000;
-/// The maximum time that the relay adds to a client's return, not counting the round trip of the request.
+/// The maximum time that the relay adds to a client's return, in addition to the round trip of the request.
 const RESUME_TIME: Duration = Duration::from_millis(50);
 /// The number of datagrams per call.
 const BATCH_MAX: usize = 16;
 
-/// A protocol as used in this run.
+/// A protocol as used in a run.
 pub trait Game: Protocol {
     /// Returns a configuration that survives losses during the handshake.
     fn configure(entropy: [u8; 32]) -> Self::Config;
@@ -61,9 +61,9 @@ pub struct Outcome {
     pub delivered: usize,
     /// The number of resumptions.
     pub resumed: usize,
-    /// The longest time between the request of a returning client and its flow.
+    /// The longest time between the resume request of a client and the first message of its flow.
     pub longest_return: Duration,
-    /// Datagrams that the relay dropped for their age.
+    /// Datagrams that the relay dropped because of their age.
     pub too_old: u64,
 }
 
@@ -86,7 +86,7 @@ type Pipe<T> = VecDeque<(Instant, T)>;
 /// The connection between the client and the relay.
 enum Connection {
     Open,
-    /// Cut; the relay notices at one time, and the client returns at another.
+    /// The connection is cut. The relay notices it at one time, and the client returns at another.
     Cut {
         noticed_at: Option<Instant>,
         back_at: Instant,
@@ -115,9 +115,9 @@ struct World<P: Protocol> {
     next_cut: Instant,
     cuts: u64,
     cuts_left: u64,
-    /// True if the first frame of the connection has arrived.
+    /// True if the first frame of the current connection has arrived.
     is_greeted: bool,
-    /// When the client sent its resume request; none while it has its flow.
+    /// The time at which the client sent its resume request; `None` while it has its flow.
     asked_at: Option<Instant>,
     outcome: Outcome,
 }
@@ -146,7 +146,7 @@ impl<P: Game> Side<P> {
         }
     }
 
-    /// Sends a message if it is time, and returns when the next one is due.
+    /// Sends a message if one is due, and returns the time of the next one.
     fn send(&mut self, now: Instant, random: &mut Random) -> Result<(), Broken> {
         let Some(id) = self.id else { return Ok(()) };
         while self.left > 0 && self.next_send <= now {
@@ -167,7 +167,7 @@ impl<P: Game> Side<P> {
         Ok(())
     }
 
-    /// Handles events; messages are counted for the other side.
+    /// Handles events. Received messages are counted for the other side.
     fn poll(&mut self, name: &str) -> Result<usize, Broken> {
         let mut delivered = 0;
         while let Some(event) = self.peer.poll_event() {
@@ -209,7 +209,7 @@ impl<P: Game> Side<P> {
             && other.arrived.iter().all(|count| *count == 1)
     }
 
-    /// Returns when it needs to be called next.
+    /// Returns the time at which this side must be called next.
     fn due(&self) -> Option<Instant> {
         let send = (self.id.is_some() && self.left > 0).then_some(self.next_send);
         self.peer.poll_timeout().into_iter().chain(send).min()
@@ -279,7 +279,7 @@ impl<P: Game> World<P> {
         }
     }
 
-    /// Returns the time for the relay.
+    /// Returns the current time for the relay.
     fn system_now(&self) -> SystemInstant {
         self.start.0 + self.now.saturating_since(self.start.1)
     }
@@ -328,7 +328,7 @@ impl<P: Game> World<P> {
         Ok(self.outcome)
     }
 
-    /// Does everything that is due now.
+    /// Performs everything that is due.
     fn act(&mut self) -> Result<(), Broken> {
         let now = self.now;
         self.change_connection()?;
@@ -380,7 +380,8 @@ impl<P: Game> World<P> {
         Ok(())
     }
 
-    /// Returns true outside of handshakes, in which neither protocol tolerates a pause as long as on a connection.
+    /// Returns true outside of handshakes. In a handshake, neither protocol tolerates a pause as long as on a
+    /// connection.
     fn can_be_cut(&self) -> bool {
         let is_connected = self.client.id.is_some() && self.server.id.is_some();
         is_connected && self.is_greeted && self.cuts_left > 0
@@ -393,7 +394,7 @@ impl<P: Game> World<P> {
         }
         self.table.set_attached(&secret);
         let now = self.system_now();
-        // Output that the relay had written to the lost connection is lost too.
+        // Output that the relay had written to the lost connection is also lost.
         self.down.clear();
         self.flow.handle_attached(now);
         self.outcome.resumed += 1;
@@ -446,7 +447,7 @@ impl<P: Game> World<P> {
         }
     }
 
-    /// Checks that a client has its flow again after one round trip and little more.
+    /// Checks that a returning client has its flow again after one round trip and at most [`RESUME_TIME`].
     fn check_resumption(&mut self) -> Result<(), Broken> {
         let Some(asked_at) = self.asked_at.take() else { return Ok(()) };
         let (taken, longest) = (self.now.saturating_since(asked_at), 2 * self.latency + RESUME_TIME);
@@ -475,7 +476,7 @@ impl<P: Game> World<P> {
             let count = batch.count;
             self.flow.handle_sent(count, Sending::Sent);
         }
-        // A relay that has not noticed yet writes into a lost connection.
+        // The relay has not noticed the loss yet, and writes to the lost connection.
         while let Some(frame) = self.flow.poll_to_client(system_now) {
             if is_open {
                 self.down.push_back((now + self.latency, frame));
