@@ -1,11 +1,11 @@
-// An endpoint that issues tokens for a relay, without dependencies. A game's own backend would do the same after it has
-// authenticated the player.
+// An endpoint that issues tokens for a relay, without dependencies. A game's backend would issue them in the same way,
+// after it has authenticated the player.
 //
 //   rakwire-relay keygen --out token.key
 //   node token-server.mjs --key token.key --target game --listen 127.0.0.1:8090 --allow-origin https://play.example.org
 //   rakwire-relay --token-key token.key.pub ...
 //
-// A page then fetches http://127.0.0.1:8090/token and connects with the token in the answer. The key may be an Ed25519
+// A page then fetches http://127.0.0.1:8090/token and connects with the token in the response. The key may be an Ed25519
 // key or a secret, as `rakwire-relay keygen` makes them.
 
 import { createHmac, createPrivateKey, randomUUID, sign } from "node:crypto";
@@ -23,7 +23,7 @@ const { values } = parseArgs({
   },
 });
 
-/** A function that signs bytes, and the name of its algorithm. */
+/** Returns the name of the key's algorithm, and a function that signs bytes. */
 function signer(text) {
   const secret = /^hmac-sha256:(\S+)/.exec(text)?.[1];
   if (secret !== undefined) {
@@ -36,16 +36,16 @@ function signer(text) {
 
 const [alg, signature] = signer(readFileSync(values.key, "utf8"));
 
-/** A token for one client, which works for a short time, only from the address that asked for it and for the page that did. */
+/** Returns a token for a short time, which is valid only for the address and the page that requested it. */
 function token(address, origin) {
   const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const claims = {
     exp: Math.floor(Date.now() / 1000) + Number(values.lifetime),
     jti: randomUUID(),
     target: values.target,
-    // Leave it out where clients reach the relay by another address, such as by IPv4 here and by IPv6 there.
+    // Omit this claim if clients may reach the relay from another address, such as over IPv4 here and over IPv6 there.
     addr: address.replace(/^::ffff:/, ""),
-    // Data channels need it where the relay has a list of origins.
+    // Data channels require this claim if the relay has a list of allowed origins.
     ...(origin !== undefined && { origin }),
   };
   const signed = `${part({ alg, typ: "JWT" })}.${part(claims)}`;

@@ -46,7 +46,7 @@ options! {
         /// Interval at which the host names of targets are resolved again; a running flow keeps its address.
         #[serde(with = "duration")]
         resolve_interval: Duration = secs(60), time(secs(1), DAY), "resolve-interval", Reload;
-        /// Time that a shutdown waits for clients.
+        /// Time that a shutdown waits for clients to leave.
         #[serde(with = "duration")]
         drain_timeout: Duration = secs(5), time(Duration::ZERO, DAY), "drain-timeout", Reload;
         /// A game server and its name for browsers, as NAME=HOST:PORT[,SETTING=VALUE]...; can be repeated.
@@ -104,7 +104,7 @@ options! {
         /// Age at which a datagram that is queued for a client is dropped.
         #[serde(default = "Target::queue_age", with = "duration")]
         queue_age: Duration = secs(1), time(millis(10), millis(60_000)), "", Reload;
-        /// The most bytes queued for a client; above it the oldest datagrams are dropped.
+        /// Maximum bytes queued for a client; beyond it the oldest datagrams are dropped.
         #[serde(default = "Target::queue_bytes")]
         queue_bytes: NonZeroUsize = at_least_one(256 * 1024),
             number("bytes", 2048, 16 * 1024 * 1024), "", Reload;
@@ -142,7 +142,7 @@ options! {
     pub struct TokensConfig["tokens."] {
         /// Files with keys that verify tokens; with at least one every client needs a token.
         keys: Vec<PathBuf> = Vec::new(), Texts("FILE"), "token-key", Reload;
-        /// Admit only once with each token; its id is remembered until it expires.
+        /// Admit only one client per token; the token's id is stored until the token expires.
         single_use: bool = false, Switch, "token-single-use", Reload;
         /// Maximum remaining validity of a token.
         #[serde(with = "duration")]
@@ -157,19 +157,19 @@ options! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[serde(default)]
     pub struct Limits["limits."] {
-        /// The most connected clients. The limit of TCP connections, 2 x this + 64, changes on restart.
+        /// Maximum number of connected clients. The limit for TCP connections, 2 x this + 64, changes on restart.
         max_clients: usize = 1000, number("clients", 1, 1_000_000), "max-clients", Reload;
-        /// The longest datagram that a client may send; to RakNet targets it may be 28 bytes longer, up to 1492.
+        /// Maximum length of a client's datagram; to RakNet targets it may be 28 bytes longer, up to 1492.
         max_datagram: usize = 1472, number("bytes", 1, UDP_PAYLOAD_MAX as u64), "max-datagram", Reload;
-        /// Length of the queue in each direction of a client; a full queue drops its oldest datagram.
+        /// Maximum datagrams queued for a client in each direction; a full queue drops its oldest datagram.
         queue: NonZeroUsize = at_least_one(256), number("datagrams", 1, 65_536), "queue", Reload;
-        /// Datagrams that a client may send to its game server; 0 is unlimited.
+        /// Rate of datagrams from a client to its game server; 0 is unlimited.
         datagrams_per_second: usize = 0,
             number("datagrams per second", 0, 10_000_000), "datagrams-per-second", Reload;
-        /// Bytes of payload that a client may send to its game server; 0 is unlimited.
+        /// Rate of payload from a client to its game server; 0 is unlimited.
         bytes_per_second: usize = 0,
             number("bytes per second", 0, 10_000_000_000), "bytes-per-second", Reload;
-        /// Bytes of payload in each direction for all clients together, with a fair share for each; 0 is unlimited.
+        /// Rate of payload in each direction for all clients together, with a fair share for each; 0 is unlimited.
         total_bytes_per_second: usize = 0,
             number("bytes per second", 0, 100_000_000_000), "total-bytes-per-second", Reload;
         /// Close a session after this time without a datagram in either direction.
@@ -178,10 +178,10 @@ options! {
         /// Interval of WebSocket pings. A client that sends nothing for three of them is disconnected.
         #[serde(with = "duration")]
         ping_interval: Duration = secs(15), time(secs(1), DAY), "ping-interval", Reload;
-        /// Time that a TCP connection may take to send the header of a request.
+        /// Time limit for a TCP connection to send a request header.
         #[serde(with = "duration")]
         header_timeout: Duration = secs(10), time(millis(100), secs(600)), "header-timeout", Restart;
-        /// Time that a client may accept no data while some is pending.
+        /// Time after which a client that accepts none of the pending data is disconnected.
         #[serde(with = "duration")]
         write_stall_timeout: Duration = secs(20), time(millis(100), DAY), "write-stall-timeout", Reload;
     }
@@ -194,9 +194,9 @@ options! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[serde(default)]
     pub struct AddressLimits["clients."] {
-        /// The most simultaneous clients of one address (IPv4 address or IPv6 /64); 0 is unlimited.
+        /// Maximum number of simultaneous clients of one address (IPv4 address or IPv6 /64); 0 is unlimited.
         per_address: u32 = 64, number("clients", 0, 1_000_000), "clients-per-address", Reload;
-        /// The most simultaneous clients of one prefix (IPv4 /24 or IPv6 /56); 0 is unlimited.
+        /// Maximum number of simultaneous clients of one prefix (IPv4 /24 or IPv6 /56); 0 is unlimited.
         per_prefix: u32 = 256, number("clients", 0, 1_000_000), "clients-per-prefix", Reload;
         /// Long-term rate of new clients from one address; 0 is unlimited.
         rate_per_address: u32 = 60,
@@ -257,7 +257,7 @@ options! {
         target: Option<TargetName> = None, Text("NAME"), "udp-target", Restart;
         /// File with cookie keys, 32 hexadecimal digits per line, the first of which issues cookies; random by default.
         cookie_keys: Option<PathBuf> = None, Text("FILE"), "udp-cookie-keys", Reload;
-        /// Admit clients of the front, which cannot send a token, although others need one.
+        /// Admit clients of the front, which cannot send tokens, even if other clients need one.
         allow_without_token: bool = false, Switch, "udp-allow-without-token", Reload;
     }
 
@@ -274,7 +274,8 @@ options! {
         /// PEM file with the certificate of the data channels and its key, created if missing; without it a new one is
         /// generated at each start, and pages cannot keep the fingerprint.
         certificate: Option<PathBuf> = None, Text("FILE"), "webrtc-certificate", Restart;
-        /// Let every page connect by data channels, which do not reveal the origin of a page, although others may not.
+        /// Let every page connect by data channels, which do not reveal a page's origin, even if not every page may
+        /// connect.
         allow_without_origin: bool = false, Switch, "webrtc-allow-without-origin", Reload;
     }
 
@@ -316,7 +317,7 @@ options! {
         level: String = "info".to_owned(), Text("LEVELS"), "log-level", Restart;
         /// Log client addresses as a hash with a key generated at the start.
         hash_addresses: bool = false, Switch, "log-hash-addresses", Restart;
-        /// The most log lines; further lines are counted and left out.
+        /// Maximum rate of log lines; further lines are counted and omitted.
         lines_per_second: u32 = 100,
             number("lines per second", 1, 1_000_000), "log-lines-per-second", Restart;
     }
