@@ -9,8 +9,8 @@ use rakwire::Instant;
 const PAUSE: Duration = Duration::from_millis(100);
 /// The time after a pause that other tasks get to move datagrams from the network device to the socket.
 ///
-/// It is measured in time for a device behind SPI, and in polls for the task of the network stack, however slow the
-/// processor is.
+/// The grace period is measured in time for a device behind SPI, and in polls for the task of the network stack,
+/// however slow the processor is.
 const GRACE: Duration = Duration::from_millis(10);
 const GRACE_POLLS: u8 = 16;
 

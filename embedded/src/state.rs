@@ -15,9 +15,9 @@ use crate::socket::{Buffers, Neighbour, Neighbours, Storage};
 
 /// The memory of a peer and its sockets.
 ///
-/// It has `CONNECTIONS` connections, which share `BLOCKS` blocks of `BLOCK_SIZE` bytes (see [`Resources`]). Its receive
-/// buffer holds `DATAGRAMS` datagrams of `DATAGRAM_SIZE` bytes, the [`MAX_DATAGRAM`](Protocol::MAX_DATAGRAM) of the
-/// protocol.
+/// The memory has `CONNECTIONS` connections, which share `BLOCKS` blocks of `BLOCK_SIZE` bytes (see [`Resources`]). Its
+/// receive buffer holds `DATAGRAMS` datagrams of `DATAGRAM_SIZE` bytes, the [`MAX_DATAGRAM`](Protocol::MAX_DATAGRAM) of
+/// the protocol.
 ///
 /// A new state is all zero bytes, so a static takes no flash. [`raknet::State`](crate::raknet::State) and
 /// [`game_protocol::State`](crate::game_protocol::State) explain how to choose the sizes.

@@ -29,10 +29,10 @@ const MAX_BEFORE_TIME: usize = 16_384;
 /// Bytes charged for each batch in addition to its payload.
 const OVERHEAD: usize = 64;
 
-/// Reads from the socket and remembers when it was last empty.
+/// Reads from the socket, and records when it was last empty.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    /// `None` before the driver runs and after it has ended.
+    /// `None` before the driver starts and after it has exited.
     socket: Option<Arc<Socket>>,
     buffers: Option<Buffers>,
     empty_at: Option<Instant>,
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_holds_datagrams_that_left_the_simulated_network() {
+    fn datagrams_arrive_when_they_leave_the_simulated_network() {
         let queue = ArrivalQueue::new(0, "latency=2ms".parse().ok());
         queue.push([batch(&[1, 2, 3], 2)].into_iter());
         let end = Instant::from_micros(2_000);

@@ -53,7 +53,7 @@ impl Clock {
 
 /// Converts an endpoint's times to the time since 1970-01-01 UTC, for captures and logs.
 ///
-/// It reads the system's clock once, at the first conversion, so that events keep their order even if that clock is
+/// The system's clock is read once, at the first conversion, so that events keep their order even if that clock is
 /// changed later.
 ///
 /// ```

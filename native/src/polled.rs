@@ -86,7 +86,7 @@ pub struct Endpoint<P: Protocol> {
     outgoing: Box<[u8]>,
     /// The datagram in `outgoing` that the system had no buffer space for.
     unsent: Option<(SocketAddr, usize)>,
-    /// True if attempts end when their address is reported unreachable.
+    /// True if attempts fail when their address is reported unreachable.
     fail_on_unreachable: bool,
     proxies: Proxies,
     /// The simulated network between the protocol and the socket.
@@ -356,8 +356,8 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Takes the next event.
     ///
-    /// It borrows the bytes of a message, which count against the receive memory of its connection until they are
-    /// taken: a game that does not take its events slows its peers down.
+    /// The event borrows the bytes of a message, which count against the receive memory of its connection until the
+    /// event is taken. A game that does not take its events therefore slows its peers down.
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
         self.hooked.poll_event()
     }

@@ -73,9 +73,9 @@ mod present {
 
     /// A simulated lossy network between an endpoint and its socket, equal in both directions and for all addresses.
     ///
-    /// It is parsed from text such as `loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7`; all parts are
-    /// optional. Probabilities are percentages or numbers from 0 to 1. Times have a unit (`us`, `ms` or `s`) and apply
-    /// to one direction. The same seed produces the same effects on the same datagrams.
+    /// A simulation is parsed from text such as `loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7`; all
+    /// parts are optional. Probabilities are percentages or numbers from 0 to 1. Times have a unit (`us`, `ms` or `s`)
+    /// and apply to one direction. The same seed produces the same effects on the same datagrams.
     ///
     /// ```
     /// use rakwire_native::Simulation;
@@ -214,7 +214,7 @@ mod present {
         use super::*;
 
         #[test]
-        fn all_conditions_are_parsed() {
+        fn all_simulated_conditions_are_parsed() {
             let text = "loss=5%, latency=50ms,jitter=500us,duplicate=1%,reorder=0.02,seed=9";
             let Simulation { conditions, seed } = text.parse().expect("a simulation");
             assert_eq!((conditions.loss, conditions.duplication, conditions.reordering), (0.05, 0.01, 0.02));
@@ -279,7 +279,7 @@ mod present {
         }
 
         #[test]
-        fn links_without_datagrams_are_replaced() {
+        fn idle_simulated_links_are_replaced() {
             let mut network = emulator("latency=1s");
             for port in 0..MAX_LINKS as u16 + 9 {
                 network.send(Instant::ZERO, address(port), &[0]);

@@ -439,7 +439,7 @@ const DATAGRAMS: usize = 2;
 enum SendMode {
     /// The driver sends it in its next run.
     Driver,
-    /// The task that queues the next message sends it at once through this socket, which the tasks of the endpoint own.
+    /// The task that queues the next message sends it inline through this socket, which the tasks of the endpoint own.
     Inline(Weak<Socket>),
     /// The driver sends it after the datagram in the buffer, which the system has refused.
     Held { to: SocketAddr, size: usize },
@@ -492,7 +492,7 @@ impl SendPath {
         }
     }
 
-    /// Leaves all sending to the driver from now on, beginning with the held datagram.
+    /// Leaves all further sending to the driver, beginning with the held datagram.
     pub(crate) fn return_to_driver(&mut self, outgoing: &mut Outgoing) {
         match std::mem::replace(&mut self.mode, SendMode::Driver) {
             SendMode::Driver | SendMode::Inline(_) => {}

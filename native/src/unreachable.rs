@@ -111,7 +111,7 @@ mod linux {
 
     /// Enables or disables error reports. Disabling them discards those that are pending.
     pub(crate) fn set_error_reports(socket: &impl AsFd, enabled: bool) {
-        // A socket supports only the options of its family. If they are missing, an attempt ends by its timeout.
+        // A socket supports only the options of its family. If they are missing, an attempt fails by its timeout.
         let _ = setsockopt(socket, sockopt::Ipv4RecvErr, &enabled);
         let _ = setsockopt(socket, sockopt::Ipv6RecvErr, &enabled);
         if !enabled {

@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn local_networks_are_private() {
+    fn local_networks_are_classified_as_private() {
         for address in [
             "127.0.0.1",
             "127.255.0.9",
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn remaining_addresses_are_public() {
+    fn all_other_addresses_are_classified_as_public() {
         for address in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "198.20.0.1", "2606:4700::1111", "2a00::1"] {
             assert_eq!(class(address), AddressClass::Public, "{address}");
         }

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_listed_in_the_order_of_their_values() {
+    fn close_kinds_are_listed_in_the_order_of_their_values() {
         for (index, kind) in CloseKind::ALL.into_iter().enumerate() {
             assert_eq!(kind as usize, index);
         }

@@ -268,7 +268,7 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // A failure at exit cannot be reported any more.
+        // A failure at exit can no longer be reported.
         let _ = fs::remove_file(&self.0);
     }
 }

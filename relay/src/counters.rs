@@ -56,7 +56,7 @@ impl Drop for OpenTransport {
 }
 
 impl Counters {
-    /// Returns the current counts. Each is exact, but they are not read atomically together.
+    /// Returns the current counts. Each count is exact, but they are not read atomically together.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let targets = self.targets.read().unwrap_or_else(PoisonError::into_inner);

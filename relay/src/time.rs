@@ -86,7 +86,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_burst_passes_then_the_rate() {
+    fn a_token_bucket_passes_a_burst_then_the_rate() {
         let (mut bucket, now) = (Bucket::default(), Instant::now());
         let each = cost(1, 3, SECOND);
         let taken = |bucket: &mut Bucket, now| (0..10).filter(|_| bucket.take(now, each, SECOND)).count();

@@ -284,7 +284,7 @@ mod tests {
         assert!(append(at("append")).is_err() && create_new(at("new")).is_err());
         assert!(keep_private(at("append")).is_err());
         assert_eq!((mode(&precious), fs::read(&precious).unwrap()), (0o644, b"precious".to_vec()));
-        // An existing file is readable only by its owner from then on.
+        // From then on, an existing file is readable only by its owner.
         append(&precious).unwrap();
         assert_eq!(mode(&precious), 0o600);
         fs::set_permissions(&precious, fs::Permissions::from_mode(0o644)).unwrap();

@@ -37,8 +37,8 @@ use crate::unsent::UnsentReason;
 
 /// Half of the time that the main socket may be blocked before it is replaced.
 ///
-/// It is split in two because the task of the network stack must run in between, which it cannot while this task
-/// computes.
+/// The timeout is split in two because the task of the network stack must run in between, which it cannot while this
+/// task computes.
 const SEND_TIMEOUT: Duration = Duration::from_millis(50);
 /// The maximum number of senders that are stored until they have been answered.
 const SENDERS: usize = 16;

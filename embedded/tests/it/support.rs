@@ -451,7 +451,7 @@ pub(crate) fn pair<P: Tested>(wire: Wire) -> (Machine<P>, Machine<P>) {
     (net.client::<P, 1, 48, 128, 8>(), net.server::<P, 1, 48, 128, 8>())
 }
 
-/// Opens a connection and returns the client's and the server's end.
+/// Opens a connection, and returns it as seen by the client and by the server.
 pub(crate) async fn connect<P: Tested>(
     client: &Machine<P>,
     server: &Machine<P>,

@@ -33,7 +33,7 @@ struct Inner {
     waiting: HashMap<SocketAddr, Box<[u8]>>,
     /// Clients that have not been passed to the application yet.
     undelivered: VecDeque<Client>,
-    /// The decision about the request that the protocol is handling.
+    /// The decision on the request that the protocol is handling.
     decision: Option<Decision>,
     /// The client for which the protocol has just requested a decision.
     asked: Option<Client>,
@@ -49,7 +49,7 @@ impl Deferred {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the decision about a client, or that it is pending.
+    /// Returns the decision on a client, which may still be pending.
     fn ask(&self, client: &Client) -> Decision {
         let mut inner = self.lock();
         if let Some(decision) = inner.decision.take() {

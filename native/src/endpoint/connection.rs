@@ -291,7 +291,7 @@ impl<P: Protocol> Connection<P> {
         sent.map(|_| ())
     }
 
-    /// Returns the counters and measurements of the connection, or `None` once it has ended.
+    /// Returns the counters and measurements of the connection, or `None` once it is closed.
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {
         let stats =
@@ -348,7 +348,7 @@ pub enum TryRecvError {
     /// No unread message is available.
     #[error("no message is waiting")]
     Empty,
-    /// The connection has ended and all messages have been received.
+    /// The connection is closed and all messages have been received.
     #[error("the connection has ended")]
     Closed,
 }

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_time_the_timer_never_fires() {
+    async fn a_timer_without_a_deadline_never_fires() {
         let mut timer = Timer::default();
         set(&mut timer, SOON).await;
         assert!(tokio::time::timeout(2 * SOON, timer.wait(None)).await.is_err());
@@ -408,7 +408,7 @@ mod stall_tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn a_stall_does_not_lengthen_the_latency_of_a_ping() {
+    async fn a_stalled_protocol_does_not_increase_the_latency_of_a_ping() {
         let mut measured = Vec::new();
         while measured.len() < TRIES {
             measured.push(latency_with_a_stall().await);
@@ -496,7 +496,7 @@ mod stall_tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn a_stall_does_not_lengthen_the_round_trip_of_a_connection() {
+    async fn a_stalled_protocol_does_not_increase_the_rtt_of_a_connection() {
         let mut measured = Vec::new();
         while measured.len() < TRIES {
             let (ping, round_trip) = round_trip_with_a_stall().await;

@@ -454,7 +454,7 @@ pub(crate) fn forbids(hook: Option<HookId>) -> bool {
     is_running(|running| match running {
         Running::With(_) => true,
         Running::Method(of) => Some(*of) == hook,
-        // It runs inside `Method`, or for an endpoint that needs no lock.
+        // A method of a shared hook runs inside `Method`, or for an endpoint that needs no lock.
         Running::SharedMethod(_) => false,
     })
 }

@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inbox_is_not_returned_for_a_later_connection() {
+    fn a_reused_slot_does_not_return_the_inbox_of_an_earlier_connection() {
         let id = |number| {
             let mut peer = Peer::with_capacity(Capacity::default(), Config::new([7; 32]));
             peer.partition_ids(number, 2).expect("a peer without connections");

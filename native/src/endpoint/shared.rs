@@ -35,7 +35,7 @@ pub(crate) struct Shared<P: Protocol> {
     /// Deferred effects of handles that were dropped inside a hook.
     postponed: Postponed<P>,
     pub(crate) io: Io,
-    /// True if attempts and pings end when their address is reported unreachable.
+    /// True if attempts and pings fail when their address is reported unreachable.
     pub(crate) fail_on_unreachable: bool,
     /// Notified when the queue of messages to peers without a connection may have space.
     pub(crate) unconnected_room: Notify,
@@ -81,7 +81,7 @@ impl<P: Protocol> Shared<P> {
     pub(crate) fn act<R>(&self, act: impl FnOnce(&mut State<P>, Instant) -> R) -> R {
         let mut state = self.lock();
         let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
-        // The driver, which usually does this, may have ended.
+        // The driver usually does this, but it may have exited.
         self.do_postponed(&mut state, now);
         let result = act(&mut state, now);
         let woken = state.dispatcher.blocked_senders.take();
@@ -166,7 +166,7 @@ impl<P: Protocol> Shared<P> {
         self.io.wake.notify();
     }
 
-    /// Sends everything through another socket from now on.
+    /// Replaces the socket of the endpoint.
     pub(crate) fn replace_socket(&self, socket: Socket) {
         self.io.replace_socket(socket);
         self.lock().send_path.forbid_inline();
@@ -392,7 +392,7 @@ impl Io {
         self.flushes.load(Ordering::SeqCst) > 0
     }
 
-    /// Waits until the driver has sent everything that can be sent now, or has ended.
+    /// Waits until the driver has sent everything that can be sent now, or has exited.
     pub(crate) async fn flush(&self) {
         let mut idle = std::pin::pin!(self.idle.notified());
         // Notifications after this line are not missed.

@@ -301,7 +301,7 @@ impl<P: Protocol> State<P> {
         false
     }
 
-    /// Writes datagrams while there is room. Returns false if there may be more of them.
+    /// Writes datagrams while `outgoing` has space. Returns false if there may be more of them.
     fn write(&mut self, now: Instant, outgoing: &mut Outgoing) -> bool {
         while let Some(room) = outgoing.room() {
             let Some(transmit) = self.hooked.poll_transmit(now, room) else {
@@ -315,8 +315,8 @@ impl<P: Protocol> State<P> {
 
     /// Returns true if a connection may have something left to send.
     ///
-    /// It ignores a closed connection, which only answers resends of the peer, and an incoming connection that is not
-    /// open yet, because a closed endpoint would not accept it.
+    /// A closed connection does not count, because it only answers resends of the peer. An incoming connection that is
+    /// not open yet does not count either, because a closed endpoint would not accept it.
     fn has_connections(&self) -> bool {
         let mut infos = self.hooked.peer.connections().filter_map(|id| self.hooked.peer.connection(id));
         infos.any(|info| match info.state {

@@ -172,8 +172,8 @@ mod meters {
             counter!(ENDED, "protocol" => self.protocol, "reason" => name(reason)).increment(1);
         }
 
-        /// Returns when to [report](Self::report) changes to the recorder: later than `now` if the last report was a
-        /// moment ago. Only the driver calls this, in each run; between runs nothing changes.
+        /// Returns when to [report](Self::report) changes to the recorder: later than `now` if the last report was less
+        /// than [`INTERVAL`] ago. Only the driver calls this, in each run; between runs nothing changes.
         pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
             Some(self.reported_at.map_or(now, |at| at + INTERVAL))
         }
@@ -312,7 +312,7 @@ mod meters {
         use super::*;
 
         #[test]
-        fn a_reason_is_named_without_its_fields() {
+        fn a_drop_reason_is_labelled_without_its_fields() {
             assert_eq!(name(&DisconnectReason::Lost), "Lost");
             assert_eq!(name(&ConnectFailure::IncompatibleProtocol { server: 11 }), "IncompatibleProtocol");
             assert_eq!(name(&ConnectFailure::Refused(Refusal::Banned)), "Refused");
@@ -411,7 +411,7 @@ mod events {
             Self { span, protocol, rations: Arc::default() }
         }
 
-        /// Records that the endpoint uses a socket with this address from now on.
+        /// Records that the endpoint uses a socket with this address.
         pub(crate) fn bound(&self, local: SocketAddr) {
             self.span.record("local", display(local));
             debug!(target: TARGET, parent: &self.span, %local, "bound");
@@ -498,7 +498,7 @@ mod events {
             debug!(target: TARGET, parent: &self.0, "connecting");
         }
 
-        /// Records the end of the handshake, with the GUID of the peer if it has one.
+        /// Records that the handshake is complete, with the GUID of the peer if it has one.
         pub(crate) fn connected(&self, guid: Option<u64>) {
             if let Some(guid) = guid {
                 self.0.record("guid", display(format_args!("{guid:016x}")));

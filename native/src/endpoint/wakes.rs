@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_task_may_wait_later() {
+    async fn a_signal_can_later_be_awaited_by_another_task() {
         let signal = Arc::new(Signal::default());
         assert!(!is_set(&signal).await, "this task waited");
         let waits = Arc::clone(&signal);

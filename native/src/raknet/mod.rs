@@ -220,7 +220,7 @@ impl crate::endpoint::Endpoint<RakNet> {
 impl crate::endpoint::Connection<RakNet> {
     /// Returns the smoothed round-trip time, or `None` before the first measurement and after the connection is closed.
     ///
-    /// It includes the peer's acknowledgement delay.
+    /// The measurements include the peer's acknowledgement delay.
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options};

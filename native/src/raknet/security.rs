@@ -65,8 +65,8 @@ impl Options<RakNet> {
 }
 
 impl Connection<RakNet> {
-    /// Returns the identity that the peer of a secure connection has proved, or `None` if the connection is plain or
-    /// has ended.
+    /// Returns the identity that the peer of a secure connection has proved, or `None` if the connection is not secure
+    /// or is closed.
     #[must_use]
     pub fn secure_peer(&self) -> Option<SecurePeer> {
         self.reference.shared.act(|state, _| state.hooked.peer.secure_peer(self.reference.id))
@@ -168,7 +168,7 @@ impl UsedTokenStore for UsedTokenTable {
     }
 }
 
-/// Maximum length of a key file in bytes: a key, and room for comments.
+/// Maximum length of a key file in bytes, which leaves space for comments.
 const LONGEST: u64 = 64 << 10;
 
 /// Returns a generator of random bytes for keys and connect tokens, seeded by the system.
@@ -329,7 +329,7 @@ mod ring_cipher {
     ///
     /// [`Options::secure`](crate::endpoint::Options::secure) selects it if the feature `ring` is enabled.
     ///
-    /// It does not erase keys: each datagram leaves the expanded key on the stack.
+    /// This cipher does not erase keys: each datagram leaves the expanded key on the stack.
     ///
     /// ```
     /// use rakwire_native::secure::RustCrypto;

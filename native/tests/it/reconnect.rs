@@ -1,4 +1,4 @@
-//! Successive connections.
+//! Reconnection after a connection is lost.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn only_attempts_that_may_succeed_are_repeated() {
 }
 
 #[tokio::test]
-async fn the_number_of_attempts_is_bounded() {
+async fn the_number_of_reconnect_attempts_is_bounded() {
     let mut attempts = 0;
     let open = async || {
         attempts += 1;

@@ -78,7 +78,7 @@ impl DiscoveredNames {
         (targets, newly)
     }
 
-    /// Looks up unknown names concurrently, and forgets those that are no longer requested.
+    /// Looks up unknown names concurrently, and removes those that are no longer requested.
     async fn look_up_all<F>(&mut self, names: impl Iterator<Item = HostPort>, find: impl Fn(HostPort) -> F)
     where
         F: Future<Output = Found> + Send + 'static,

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trusted_proxy_is_not_exempt() {
+    fn a_trusted_proxy_is_not_exempt_from_address_limits() {
         let (limiter, now) = (limiter(), Instant::now());
         let _connected = [(); 2].map(|()| limiter.take(ip("127.0.0.9")).unwrap());
         assert_eq!(limiter.take(ip("127.0.0.9")).unwrap_err(), Excess::Address);
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn departed_clients_leave_no_state() {
+    fn departed_clients_leave_no_limiter_state() {
         let limiter = limiter();
         for last in 0..=255 {
             drop(limiter.take(ip(&format!("192.0.2.{last}"))).unwrap());
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn recovered_networks_are_forgotten_to_make_room() {
+    fn networks_with_a_complete_burst_are_removed_for_new_ones() {
         let (rate, start) = (KeyedRate::new(1, 1).unwrap(), Instant::now());
         let network = |number: u32| IpNet::from(IpAddr::from(number.to_be_bytes()));
         let keys = u32::try_from(KEYS_MAX).unwrap();
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_means_unlimited() {
+    fn limits_of_zero_mean_unlimited() {
         let limits = AddressLimits {
             per_address: 0,
             per_prefix: 0,
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_keeps_counting() {
+    fn a_successor_limiter_keeps_counting_clients() {
         let limiter = limiter();
         let connected = limiter.take(ip("192.0.2.1")).unwrap();
         assert!(limiter.successor(LIMITS, 6, limiter.exempt.clone()).is_none(), "nothing changed");
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unchanged_rate_continues_in_a_successor() {
+    fn an_unchanged_rate_keeps_its_state_in_a_successor_limiter() {
         let (limiter, now) = (limiter(), Instant::now());
         let admitted = |limiter: &AddressLimiter, last: u8| {
             let client = ip(&format!("192.0.2.{last}"));

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn any_admits_every_origin() {
+    fn a_wildcard_admits_every_origin() {
         let policy = policy("0.0.0.0:80", &["https://example.org", "*"]).unwrap();
         assert!(policy.admits(&headers(&[])));
         assert!(policy.admits(&headers(&["null"])));

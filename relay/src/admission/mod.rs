@@ -429,7 +429,7 @@ pub(crate) struct Usage {
 
 #[allow(dead_code, reason = "the relay itself does not ask")]
 impl Admission {
-    /// Limits the number of remembered used tokens.
+    /// Limits the number of stored used tokens.
     pub(crate) fn with_used_tokens_max(self, max: usize) -> Self {
         Self { used: UsedTokens::new(max), ..self }
     }

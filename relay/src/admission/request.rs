@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_entry_yields_the_proxy_address() {
+    fn an_unreadable_forwarding_entry_yields_the_proxy_address() {
         for line in ["", "unknown", "203.0.113.9,", "203.0.113.9 x", "203.0.113.256", "\u{7f}x"] {
             let seen = line.parse::<HeaderValue>().is_ok();
             assert!(!seen || x_forwarded_for("127.0.0.1", &[line]) == "127.0.0.1", "{line:?}");

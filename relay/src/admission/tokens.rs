@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_used_once_until_it_expires() {
+    fn a_token_id_is_accepted_once_until_it_expires() {
         let used = UsedTokens::default();
         let now = Now::read();
         let claim = |id: &str, until, now| used.claim(id, until, now).map(TokenClaim::keep);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_cannot_be_remembered_are_refused() {
+    fn tokens_are_refused_when_the_store_of_used_ids_is_full() {
         let used = UsedTokens::new(100);
         let now = Now::read();
         let claim = |id: &str, now: Now| used.claim(id, now.wall, now).map(TokenClaim::keep);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_without_a_flow_are_forgotten() {
+    fn token_rates_without_a_flow_are_removed() {
         let (rates, now) = (TokenRates::default(), Instant::now());
         let kept = rates.of("kept", rate(), now);
         for id in 0..10_000 {

@@ -222,7 +222,7 @@ fn inconsistencies_are_reported_with_the_line_of_a_key() {
 }
 
 #[test]
-fn mistakes_elsewhere_are_reported_with_their_option() {
+fn mistakes_in_flags_and_variables_are_reported_with_their_option() {
     let target = flag("targets", &["game=127.0.0.1:1"]);
     let error = |given: Override| Loaded::load(None, &[target.clone(), given]).unwrap_err().to_string();
     let cases = [

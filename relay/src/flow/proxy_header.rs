@@ -111,8 +111,8 @@ pub(crate) struct Announcement {
 enum State {
     /// The game server has not sent anything yet.
     First,
-    /// The game server has sent something, so it knows the address. `asked` is the time of the client's first datagram
-    /// since the server's last one.
+    /// The game server has sent something, so it knows the client's address. `asked` is the time of the client's first
+    /// datagram since the server's last one.
     Known { asked: Option<Instant> },
     /// The game server may have forgotten the address. A datagram too long for a header is sent without it, because the
     /// maximum length announced to clients leaves no space for a header.
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn only_loopback_servers_have_a_pool() {
+    fn only_loopback_targets_have_a_source_address_pool() {
         for server in ["192.0.2.1:1", "[::1]:1"] {
             let client = "192.0.2.7".parse().unwrap();
             assert_eq!(Source::LoopbackPool.address(client, server.parse().unwrap()), None, "{server}");

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_queue_returns_its_memory() {
+    fn an_empty_queue_frees_its_memory() {
         let (mut queue, now) = (AgeQueue::default(), Instant::now());
         let bounds = Bounds { count: 100, bytes: 1000, max_age: Duration::ZERO };
         for _ in 0..50 {

@@ -325,7 +325,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_are_limited_too() {
+        fn the_byte_rate_is_limited_like_the_datagram_rate() {
             let now = Instant::now();
             let mut limit = limit(1000, 10_000, now);
             assert_eq!(passed(&mut limit, now, 1000), 10);
@@ -385,7 +385,7 @@ mod tests {
         }
 
         #[test]
-        fn everything_passes_without_a_total_rate_limit() {
+        fn every_datagram_passes_without_a_total_rate_limit() {
             let (total, now) = (TotalRate::default(), Instant::now());
             let shares = Shares::default();
             assert!((0..10_000).all(|_| total.admits(now, TO_SERVER, 1_000_000, &shares)));
@@ -417,7 +417,7 @@ mod tests {
         }
 
         #[test]
-        fn directions_are_limited_independently() {
+        fn the_total_rate_limits_directions_independently() {
             let (total, now) = (limited(1_000), Instant::now());
             let shares = Shares::default();
             let passed = |direction: Direction, shares: &Shares| {

@@ -97,7 +97,7 @@ fn datagrams_queued_when_a_flow_ends_are_counted_as_dropped() {
 }
 
 #[test]
-fn the_size_limit_is_exact() {
+fn a_datagram_of_exactly_the_maximum_length_passes() {
     let mut fixture = fixture();
     fixture.client(datagram(1472));
     assert_eq!(fixture.end(), None);
@@ -602,7 +602,7 @@ fn refusals_are_counted_and_a_foreign_protocol_ends_the_flow() {
 }
 
 #[test]
-fn the_protocol_inspection_decides_about_datagrams() {
+fn the_inspector_forwards_cuts_answers_or_drops_datagrams() {
     let wide = FlowLimits { queue: NonZeroUsize::new(100).unwrap(), ..FlowLimits::default() };
     let mut fixture = fixture_of(wide, Setup { inspect: Some(Box::new(Strict)), ..Setup::default() });
     for first in 0..4 {
@@ -620,7 +620,7 @@ fn the_protocol_inspection_decides_about_datagrams() {
 }
 
 #[test]
-fn clock_jumps_end_a_flow_in_order_or_change_nothing() {
+fn a_clock_set_back_has_no_effect_and_a_jump_ahead_ends_the_flow_as_idle() {
     let mut fixture = resumable();
     let before = fixture.start.checked_sub(SECOND).unwrap();
     fixture.flow.handle_server(before, FromServer::Datagram(b"x"));

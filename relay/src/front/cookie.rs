@@ -223,7 +223,7 @@ mod tests {
 
     /// The table of docs/udp-front.md, which was computed independently of this code.
     #[test]
-    fn published_vectors_match() {
+    fn cookies_match_the_published_vectors() {
         let keys = keys(ONE);
         let vectors = [
             ("192.0.2.1:19132", 1_700_000_000, 11, 0xF41A_5C7E, 0xF41A_5C75),

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_remembered_until_it_is_full_again() {
+    fn a_spent_handshake_budget_is_kept_until_it_is_refilled() {
         let start = Instant::now();
         let full = start + Handshake::default().refill;
         let mut spent = SpentBudgets::default();

@@ -56,7 +56,7 @@ pub(crate) struct App {
     pub(crate) drain_timeout: Arc<watch::Sender<Duration>>,
     /// Cancelled when the relay stops accepting clients.
     pub(crate) drain: CancellationToken,
-    /// The time at which flows end, during a drain that lets them continue.
+    /// The time at which the remaining flows end during a drain.
     pub(super) drain_until: OnceLock<Instant>,
     /// Cancelled when all flows must end.
     pub(crate) stop: CancellationToken,

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_late_timer_waits_and_only_once() {
+    fn only_a_late_timer_is_postponed_and_only_once() {
         let due = Instant::now();
         let mut catch_up = CatchUp::default();
         assert!(catch_up.is_over(due, due + LATE / 2));

@@ -154,7 +154,7 @@ where
         Arc::new(FrontGate { shared: Arc::clone(&self.shared), waiting })
     }
 
-    /// Makes the front receive by itself again, after the other receiver has ended.
+    /// Makes the front itself the receiver again, after the other receiver has ended.
     pub(crate) fn receive_itself(&mut self) {
         self.taken = None;
     }

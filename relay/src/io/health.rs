@@ -629,7 +629,7 @@ mod tests {
         }
 
         #[test]
-        fn unanswered_clients_are_forgotten_individually() {
+        fn clients_without_an_answer_expire_individually() {
             let (start, observations, mut judgement) = begin();
             // There are never three of them within a minute.
             for second in 0..1_000 {

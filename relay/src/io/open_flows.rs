@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ending_flow_takes_no_connection() {
+    fn an_ending_flow_returns_a_new_connection() {
         let handover = Handover::new();
         assert_eq!(handover.attach(1), Ok(None));
         assert_eq!(handover.end(FlowEnd::Kicked), Some(1));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_flow_takes_no_requests() {
+    fn an_ended_flow_ignores_requests() {
         let handover = Handover::new();
         assert_eq!(handover.attach(1), Ok(None));
         assert_eq!(handover.close(), Some(1));

@@ -29,7 +29,7 @@ thread_local! {
 
 /// Reads more than requested, into buffers that all connections of a thread share.
 ///
-/// A WebSocket reads in small pieces, because its own read buffer exists as long as its client. This layer below it
+/// A WebSocket reads in small pieces, because its own read buffer exists for as long as its client. This layer below it
 /// saves most of the system calls, and an idle client holds no buffer.
 #[derive(Debug)]
 pub(crate) struct ReadAhead<S> {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stalled_peer_fails_but_a_pausing_one_does_not() {
+    async fn a_write_deadline_expires_for_a_stalled_peer_but_not_for_a_pausing_one() {
         let (ours, mut theirs) = duplex(1024);
         let mut ours = WriteDeadline::new(ours, MAX, websocket(false));
         ours.write_all(&[0; 1024]).await.unwrap();

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_passes_for_an_unknown_protocol() {
+    fn every_datagram_passes_for_an_unknown_protocol() {
         let now = Instant::now();
         let mut flow =
             FlowInspector::new(ProtocolKind::Raw, Handshake::default(), Arc::new(PongCache::default()), now);

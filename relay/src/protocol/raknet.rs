@@ -471,7 +471,7 @@ mod tests {
 
         /// A client that connects again on its flow begins with another number.
         #[test]
-        fn the_disconnect_continues_the_latest_connection() {
+        fn the_disconnect_uses_the_datagram_numbers_of_the_latest_connection() {
             let (mut flow, now) = flow(Handshake::default());
             flow.handle_server(now, &reply_2());
             flow.handle_client(now, &[0x84, 9, 0, 0, 0, 0, 8, 0xFE]);

@@ -334,7 +334,7 @@ fn empty_datagrams_arrive_and_oversized_ones_are_rejected() {
 }
 
 #[test]
-fn the_last_control_message_arrives_before_the_end() {
+fn the_last_control_message_arrives_before_the_session_ends() {
     let mut network = Network::connect(Version::Either, None);
     // Loss begins only now, because a handshake might lose the same datagram every time.
     network.loss = Some(3);

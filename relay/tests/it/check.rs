@@ -389,7 +389,7 @@ async fn a_reload_reports_the_same_errors_and_keeps_the_old_file() {
 
 /// Configurations that may work must be accepted.
 #[test]
-fn working_configurations_are_not_refused() {
+fn configurations_that_may_work_are_accepted() {
     let path = directory("check").join("works.toml");
     let accepts = |path: &Path, text: &str| {
         fs::write(path, text).unwrap();

@@ -71,7 +71,7 @@ async fn unmasked_frames_are_refused() {
 
 /// A few compressed bytes can expand to megabytes, and compressing secrets together with chosen text reveals them.
 #[tokio::test]
-async fn compression_is_off() {
+async fn websocket_compression_is_disabled() {
     let relay = Running::start(config(Server::echo().await)).await;
     let offer = ("sec-websocket-extensions", "permessage-deflate; client_max_window_bits");
     let (mut client, response) = open_with_header(relay.address, "/ws?target=game", offer).await;

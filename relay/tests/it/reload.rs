@@ -164,7 +164,7 @@ async fn an_invalid_file_is_refused_and_the_old_one_stays() {
     assert_eq!(relay.reloader.reload().await.unwrap().to_string(), "nothing changed");
 }
 
-/// The public socket and its rules stay in force when the configuration asks for another one.
+/// The public socket and its rules stay in force when the configuration contains another address.
 #[tokio::test]
 async fn a_configuration_for_loopback_does_not_open_a_public_socket() {
     let target = targets(&[("game", Server::echo().await)]);

@@ -350,7 +350,7 @@ async fn drops_are_reported_to_a_slow_client() {
 }
 
 #[tokio::test]
-async fn counts_are_kept_by_target() {
+async fn traffic_and_drops_are_counted_by_target() {
     let (one, two) = (Server::echo().await, Server::echo().await);
     let relay = Running::start(config(one).with_target(format!("other={two}").parse().unwrap())).await;
     let mut client = relay.client().await;

@@ -91,7 +91,7 @@ async fn requests_without_a_valid_target_are_closed_with_a_text() {
 }
 
 #[tokio::test]
-async fn text_is_refused() {
+async fn text_messages_are_refused() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
     client.message(Message::text("hello")).await;
@@ -265,7 +265,7 @@ fn addresses_of_every_family_are_read_from_a_header() {
 
 /// The length of a request encodes the MTU. It must be that of the path, including the preceding header.
 #[tokio::test]
-async fn the_raknet_mtu_leaves_room_for_the_proxy_header() {
+async fn the_raknet_mtu_leaves_space_for_the_proxy_header() {
     const MAGIC: &[u8] = b"\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78";
 
     let server = Server::bind().await;

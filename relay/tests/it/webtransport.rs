@@ -389,7 +389,7 @@ async fn a_deferred_session_has_no_flow_before_its_first_datagram() {
 }
 
 #[tokio::test]
-async fn refused_sessions_end_as_websockets_do() {
+async fn refused_webtransport_sessions_get_websocket_close_codes() {
     let key = SigningKey::ed25519().unwrap();
     let file = directory("webtransport").join("token.key.pub");
     fs::write(&file, key.public_text().unwrap()).unwrap();
@@ -490,7 +490,7 @@ async fn a_reload_changes_the_ping_interval() {
 
 /// An incomplete capsule is buffered. The code of a close capsule has four bytes.
 #[tokio::test]
-async fn an_incomplete_close_ends_the_session() {
+async fn an_incomplete_close_capsule_ends_the_session() {
     const SHORT_CLOSE: &[u8] = b"\x68\x43\x03abc";
 
     let relay = Running::start(config(Server::echo().await)).await;

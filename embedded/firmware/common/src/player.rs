@@ -109,7 +109,7 @@ pub struct Board<'a, P> {
     pub handle: Handle<'a>,
     /// The network.
     pub stack: Stack<'a>,
-    /// How to find the server.
+    /// The way to find the server.
     pub discovery: Discovery,
     /// The heartbeat for the watchdog.
     pub heartbeat: &'a Heartbeat,
@@ -227,8 +227,8 @@ impl<'a, 'd> Game<'a, 'd> {
                 Delivery::Reliable => Reliability::Reliable,
                 Delivery::Unreliable => Reliability::Unreliable,
             };
-            // Actions are repeated, so a message that cannot be queued is dropped. `recv` reports the end of the
-            // connection.
+            // Actions are repeated, so a message that cannot be queued is dropped. `recv` reports when the connection
+            // is closed.
             if self.connection.try_send(message, reliability) == Err(SendError::NotConnected) {
                 break;
             }

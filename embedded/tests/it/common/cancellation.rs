@@ -77,7 +77,7 @@ pub(crate) fn a_cancelled_disconnect_still_completes<P: Tested>() {
     });
 }
 
-pub(crate) fn a_connection_ends_with_its_last_reference<P: Tested>() {
+pub(crate) fn a_connection_closes_with_its_last_reference<P: Tested>() {
     run(async {
         let (_client, server, here, there) = connected::<P>(Wire::losing(0)).await;
         let reader = here.clone();

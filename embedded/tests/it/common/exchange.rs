@@ -10,7 +10,7 @@ use crate::support::{
     number, pair, round_trips, run, until,
 };
 
-pub(crate) fn round_trips_survive_loss<P: Tested>() {
+pub(crate) fn messages_survive_datagram_loss<P: Tested>() {
     run(async {
         let wire = Wire::losing(20);
         let (client, server) = pair::<P>(wire.clone());
@@ -206,7 +206,7 @@ pub(crate) fn a_client_with_a_fixed_or_used_port_keeps_it<P: Tested>() {
 }
 
 /// A message sent before the last reference was dropped is delivered from the port that the remote knows.
-pub(crate) fn an_ending_connection_keeps_its_port<P: Tested>() {
+pub(crate) fn a_closing_connection_keeps_its_port<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let client = net.client::<P, 2, 24, 128, 4>();

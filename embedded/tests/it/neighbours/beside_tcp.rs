@@ -83,7 +83,7 @@ fn a_connection_survives_tcp_dialling_an_absent_server() {
 }
 
 #[test]
-fn an_unfinished_handshake_makes_way_for_the_next() {
+fn an_incomplete_tcp_handshake_times_out_for_the_next_client() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
         let ((here, _), (there, address)) = (net.machine_without_peer(), net.machine_without_peer());

@@ -10,7 +10,7 @@ fn large_messages_arrive_in_parts_both_ways() {
 }
 
 #[test]
-fn all_connections_share_one_port() {
+fn all_raknet_connections_share_one_port() {
     assert_eq!(exchange::ports_of_three_connections::<RakNet>(), 1);
 }
 
@@ -35,8 +35,8 @@ fn a_cancelled_disconnect_still_completes() {
 }
 
 #[test]
-fn a_connection_ends_with_its_last_reference() {
-    cancellation::a_connection_ends_with_its_last_reference::<RakNet>();
+fn a_connection_closes_with_its_last_reference() {
+    cancellation::a_connection_closes_with_its_last_reference::<RakNet>();
 }
 
 #[test]
@@ -55,8 +55,8 @@ fn calls_after_the_disconnect_report_it() {
 }
 
 #[test]
-fn round_trips_survive_loss() {
-    exchange::round_trips_survive_loss::<RakNet>();
+fn messages_survive_datagram_loss() {
+    exchange::messages_survive_datagram_loss::<RakNet>();
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn a_client_with_a_fixed_or_used_port_keeps_it() {
 }
 
 #[test]
-fn an_ending_connection_keeps_its_port() {
-    exchange::an_ending_connection_keeps_its_port::<RakNet>();
+fn a_closing_connection_keeps_its_port() {
+    exchange::a_closing_connection_keeps_its_port::<RakNet>();
 }
 
 #[test]

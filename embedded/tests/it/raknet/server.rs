@@ -72,7 +72,7 @@ fn a_connection_is_found_by_the_guid_of_the_remote() {
         assert!(server.handle.connection_of(Guid(1)).is_none());
         let same = server.handle.connection_of(client.handle.guid()).expect("it is connected");
         assert_eq!((same.id(), same.remote()), (there.id(), there.remote()));
-        // It is a separate reference.
+        // `there` is a separate reference.
         drop(there);
         here.send(&message(1, 9), Delivery::RELIABLE).await.expect("an open end");
         assert!(same.recv().await.is_some());

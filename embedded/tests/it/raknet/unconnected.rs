@@ -18,7 +18,7 @@ fn accepting() -> (Net, Machine<RakNet>, Machine<RakNet>) {
 }
 
 #[test]
-fn messages_need_no_connection() {
+fn unconnected_peers_exchange_messages() {
     run(async {
         let (_net, here, there) = accepting();
         assert_eq!(here.handle.send_out_of_band(there.address, &[]).await, Err(OutOfBandError::BadLength));

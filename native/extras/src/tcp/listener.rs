@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_has_one_share_for_all_its_addresses() {
+    fn all_addresses_of_a_network_share_one_limit() {
         let places = places(10, None, Some(2));
         for (members, other) in [
             (["192.0.2.1", "192.0.2.2", "::ffff:192.0.2.3"], "192.0.3.1"),
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn all_addresses_together_stay_within_the_total() {
+    fn all_addresses_together_stay_within_max_incoming() {
         let places = places(2, None, None);
         let kept = ["192.0.2.1", "192.0.2.2"].map(|ip| places.take(client(ip)).expect("a place"));
         assert_eq!(places.take(client("192.0.2.3")).err(), Some(NoPlace::Full));
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_has_at_least_one_slot() {
+    fn limits_of_zero_admit_one_connection_per_address() {
         assert!(places(1, Some(0), Some(0)).take(client("192.0.2.1")).is_ok());
     }
 }

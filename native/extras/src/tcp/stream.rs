@@ -110,7 +110,7 @@ pub(super) fn start<K: Send + 'static>(
     shared
 }
 
-/// Reads and writes until either direction ends the connection. The stream is closed when this returns.
+/// Reads and writes until either direction fails or is closed. The stream is closed when this returns.
 async fn run(
     stream: impl AsyncRead + AsyncWrite,
     receive_queue: mpsc::UnboundedSender<Queued>,

@@ -31,14 +31,14 @@ async fn everything_reliable_arrives_through<P: Subject>(networks: [&str; 2], co
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reliable_messages_arrive_over_a_bad_network() {
+async fn reliable_messages_arrive_despite_jitter_loss_and_reordering() {
     let networks = ["loss=5%,latency=4ms,jitter=2ms,duplicate=2%,reorder=2%,seed=3", ""];
     everything_reliable_arrives_through::<RakNet>(networks, 1_000).await;
     everything_reliable_arrives_through::<GameProtocol>(networks, 1_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_reliable_arrives_over_a_lossy_network() {
+async fn reliable_messages_arrive_despite_heavy_loss_in_both_directions() {
     let networks = ["loss=20%,latency=2ms,duplicate=10%"; 2];
     everything_reliable_arrives_through::<RakNet>(networks, 300).await;
     everything_reliable_arrives_through::<GameProtocol>(networks, 300).await;

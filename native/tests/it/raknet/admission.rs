@@ -45,7 +45,7 @@ async fn a_password_is_required() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_attempt_may_override_the_configuration() {
+async fn connect_options_override_the_configuration() {
     let (server, client) = (server(8).await, server(0).await);
     let odd = ConnectOptions { protocol_version: Some(77), ..Default::default() };
     let refused = failure(client.connect_with(server.local_addr(), &odd).await);

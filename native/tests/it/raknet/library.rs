@@ -94,7 +94,7 @@ async fn pings_return_pongs_or_errors() {
     let (_socket, silent) = silent_socket();
     let nothing = client.ping(silent, Duration::from_millis(50)).await;
     assert_eq!(nothing, Err(PingError::NoAnswer));
-    // Cancelled pings make room for others.
+    // Cancelled pings free their places for others.
     for _ in 0..20 {
         let (_socket, address) = silent_socket();
         let nothing = client.ping(address, Duration::from_millis(1)).await;
@@ -132,8 +132,8 @@ fn only_bedrock(options: &mut Options) {
 
 /// Forwards the datagrams of one client to `server` and back.
 ///
-/// After a reply that requires another version, the next `blocked` datagrams of the client are dropped, as go-raknet
-/// servers drop all for 10 s and more.
+/// After a reply that requires another version, the next `blocked` datagrams of the client are dropped. go-raknet
+/// servers drop all of them for at least 10 s.
 async fn block_after_another_version(server: SocketAddr, blocked: usize) -> SocketAddr {
     let front = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
     let back = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
@@ -163,7 +163,7 @@ async fn block_after_another_version(server: SocketAddr, blocked: usize) -> Sock
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_outlasts_a_block_after_another_version() {
+async fn a_client_connects_after_a_server_has_blocked_it_for_another_version() {
     let server = echo_all(server(only_bedrock).await);
     let client = client(|options| {
         options.config.connect_interval = Duration::from_millis(20);
@@ -191,7 +191,8 @@ async fn a_client_outlasts_a_block_after_another_version() {
     panic!("no answer was in time");
 }
 
-/// By default a client requests the server's version first, so that the server never receives another one.
+/// By default a client requests the server's version first, so the server never receives a request with another
+/// version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_version_of_a_blocking_server_is_requested() {
     let server = echo_all(server(only_bedrock).await);
@@ -282,7 +283,7 @@ async fn a_large_message_reports_progress_to_both_sides() {
     assert_eq!(here.recv_progress().await, None);
 }
 
-/// RakNet's own ids are refused with a specific error; all other messages arrive, whatever their first byte.
+/// RakNet's own ids are refused with a specific error. All other messages arrive, whatever their first byte.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reserved_ids_are_refused() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
@@ -299,7 +300,7 @@ async fn reserved_ids_are_refused() {
     assert_eq!(here.send(&[id::USER], Delivery::RELIABLE).await, Err(SendError::NotConnected));
 }
 
-/// The result is a single connection, which each of them opened.
+/// Both endpoints open the same connection, and there is only one in the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_endpoints_may_connect_to_each_other_at_once() {
     let bind = || Endpoint::bind("127.0.0.1:0", Options::server(2).expect("entropy"));
@@ -308,7 +309,7 @@ async fn two_endpoints_may_connect_to_each_other_at_once() {
         let (there, here) =
             tokio::join!(first.connect(second.local_addr()), second.connect(first.local_addr()));
         let connections = [there.ok(), here.ok()];
-        // If an endpoint's attempt lost the race, it accepts the other's connection.
+        // If an endpoint's own attempt was not the first, it accepts the other endpoint's connection.
         let accepted = match &connections {
             [Some(_), None] => second.accept().await,
             [None, Some(_)] => first.accept().await,
@@ -349,7 +350,7 @@ async fn connections_are_found_by_guid_and_measured() {
     until("the end of the connection", || server.remote_of(client.guid()).is_none()).await;
 }
 
-/// A message is encoded and decoded with this crate's exports only.
+/// Encodes and decodes a message with this crate's exports only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn this_crate_exports_codecs_for_message_contents() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);

@@ -47,7 +47,7 @@ async fn join(client: &Endpoint, server: &Endpoint) -> (Connection, Connection) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_pass_and_each_side_knows_the_other() {
+async fn secure_peers_exchange_messages_and_identities() {
     let (server, client) = (server(|_| {}).await, client(Some(client_key())).await);
     let (here, there) = join(&client, &server).await;
     let Some(SecurePeer::Server(known)) = here.secure_peer() else { panic!("a plain server") };
@@ -64,7 +64,7 @@ async fn messages_pass_and_each_side_knows_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_data_of_an_identity_comes_with_it() {
+async fn a_server_receives_the_data_of_a_client_identity() {
     let (server, client, key) = (server(|_| {}).await, client(None).await, client_key());
     let without_identity = ConnectOptions { identity_data: b"blue", ..pinned() };
     let refused = client.connect_with(server.local_addr(), &without_identity).await.err();
@@ -93,8 +93,8 @@ async fn peers_with_different_ciphers_interoperate() {
     assert_eq!((unauthentic(&server), unauthentic(&client)), (0, 0));
 }
 
-/// The driver cannot read the header of a sealed datagram. Data for a full queue is refused nevertheless,
-/// acknowledgements are not, and everything arrives in the end.
+/// The driver cannot read the header of a sealed datagram. Data for a full queue is still refused, acknowledgements are
+/// not, and all messages arrive later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_receive_queue_refuses_sealed_data() {
     const MESSAGES: usize = 300;
@@ -166,7 +166,7 @@ async fn invalid_security_options_are_refused() {
 }
 
 #[test]
-fn the_fast_cipher_is_selected_if_available() {
+fn the_ring_cipher_is_selected_if_available() {
     let mut options = Options::client().expect("entropy");
     let chosen = format!("{:?}", options.secure().expect("entropy").cipher);
     assert_eq!(chosen, if cfg!(feature = "ring") { "RingCipher" } else { "RustCrypto" });

@@ -20,7 +20,7 @@ async fn latency_applies_in_both_directions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_broken_network_carries_nothing() {
+async fn a_network_with_full_loss_delivers_no_datagrams() {
     let server = bind(8, "loss=100%").await;
     let client = bind(0, "").await;
     let silence = client.ping(server.local_addr(), Duration::from_millis(200)).await;

@@ -30,7 +30,7 @@ fn token_key() -> TokenKey {
     TokenKey::from_bytes([0x70; 32])
 }
 
-/// Makes a server require tokens and remember at most `limit` of them.
+/// Makes a server require tokens, and store at most `limit` used ones.
 fn require_tokens(options: &mut Options, limit: usize) {
     let mut identity = ServerIdentity::new(server_key());
     let keys = [token_key()].into_iter().collect();
@@ -60,7 +60,7 @@ impl Hook<RakNet> for Refusals {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_server_is_notified_why_a_token_was_refused() {
+async fn the_application_gets_the_reason_for_a_refused_token() {
     let refusals = SharedHook::new(Refusals::default());
     let (mut options, hook) = (Options::server(8).expect("entropy"), refusals.clone());
     require_tokens(&mut options, 16);
@@ -103,7 +103,7 @@ fn soon() -> u64 {
     (since_1970 + Duration::from_secs(3_600)).as_secs()
 }
 
-/// Returns a token of the backend with the changes that `change` makes.
+/// Returns a token of the backend, changed by `change`.
 fn sealed(change: impl FnOnce(&mut TokenClaims<'_>)) -> Vec<u8> {
     let servers = [server_key().public().hash()];
     let mut claims = TokenClaims {
@@ -171,7 +171,7 @@ async fn invalid_tokens_are_refused() {
     assert_eq!(full, Some(ConnectError::Failed(ConnectFailure::InvalidPassword)), "there is no room");
 }
 
-/// A token used at one shard is refused by all others.
+/// A token that was used at one shard is refused by all others.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_is_used_once_across_all_shards() {
@@ -189,7 +189,7 @@ async fn a_token_is_used_once_across_all_shards() {
     assert_eq!(opened.len(), 1);
 }
 
-/// A game that calls its endpoint once per frame can check expiry, too.
+/// A polled endpoint also checks the expiry of tokens.
 #[test]
 fn a_polled_server_requires_tokens() {
     let mut options = Options::server(8).expect("entropy");

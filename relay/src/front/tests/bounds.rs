@@ -206,7 +206,7 @@ fn a_client_refused_by_a_game_protocol_server_has_one_budget() {
     assert_eq!(datagrams, Handshake::default().datagrams as usize);
 }
 
-/// Two clients evict the half-open flows of each other in turn.
+/// Two clients alternately evict the half-open flows of each other.
 #[test]
 fn an_evicted_client_gets_no_new_budget() {
     let mut bench = Bench::raknet();
@@ -265,7 +265,7 @@ fn an_unsent_header_precedes_the_next_datagram() {
 }
 
 #[test]
-fn the_mtu_leaves_room_for_the_header() {
+fn the_mtu_leaves_space_for_the_proxy_header() {
     let mut bench = Bench::raknet();
     bench.front.admission.proxy_protocol = true;
     for (from, header, mtu) in [(client_address(1), 28, 1_464), (address("[2001:db8::1]:5"), 52, 1_440)] {

@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_inbox_is_bounded_and_reports_checks_last() {
+    fn a_session_inbox_is_bounded_and_reports_checks_last() {
         let inbox = Inbox::default();
         let context = Context::from_waker(Waker::noop());
         let from = SocketAddr::from(([192, 0, 2, 1], 1));

@@ -167,7 +167,7 @@ impl WebTransportTransport {
         }
     }
 
-    /// Passes the output of `flow` to QUIC until QUIC's send buffer is full. QUIC writes it by itself.
+    /// Passes the output of `flow` to QUIC until QUIC's send buffer is full. QUIC sends the buffered datagrams.
     pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,

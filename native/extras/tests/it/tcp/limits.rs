@@ -93,7 +93,7 @@ async fn messages_that_never_fit_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slots_are_limited_and_reused() {
+async fn incoming_connections_are_limited_and_their_slots_reused() {
     let server = endpoint(Options::server(2)).await;
     let client = endpoint(Options::client()).await;
     let address = server.local_addr();
