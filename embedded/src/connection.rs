@@ -19,7 +19,7 @@ pub enum Event<'d, P: Protocol, H: Hook<P> = ()> {
     Receipt {
         /// The receipt that [`Connection::send`] returned.
         receipt: Receipt,
-        /// The outcome.
+        /// Whether the message was acknowledged.
         outcome: Outcome,
     },
     /// The progress of a large message ([`Config::progress_interval`](rakwire::raknet::Config::progress_interval));

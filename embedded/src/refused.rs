@@ -15,7 +15,6 @@ impl<I> RefusedClients<I> {
         Self(Vec::new())
     }
 
-    /// Adds a client.
     pub(crate) fn push(&mut self, client: RefusedClient<I>) {
         if KEPT > 0 {
             if self.0.is_full() {

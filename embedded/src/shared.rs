@@ -122,7 +122,7 @@ impl<P: Protocol, H: Hook<P>> Shared<'_, P, H> {
         self.inner.borrow_mut().hooked.handle_datagram(now, from, datagram);
     }
 
-    /// Handles timeouts.
+    /// Handles expired timers of the protocol.
     pub(crate) fn handle_timeout(&self, now: Instant) {
         self.inner.borrow_mut().hooked.handle_timeout(now);
     }

@@ -26,7 +26,6 @@ pub(crate) struct Slot<P: Protocol> {
     pub(crate) references: u8,
 }
 
-/// All slots.
 #[derive(Debug)]
 pub(crate) struct Slots<'d, P: Protocol>(pub(crate) &'d mut [Option<Slot<P>>]);
 
@@ -71,7 +70,7 @@ impl<P: Protocol> Slots<'_, P> {
         Some(at)
     }
 
-    /// Adds a reference.
+    /// Adds a reference to the connection in this slot.
     pub(crate) fn retain(&mut self, at: usize) {
         if let Some(slot) = self.get_mut(at) {
             slot.references = slot.references.saturating_add(1);

@@ -53,7 +53,7 @@ impl<
     /// The size of the [`Resources`] in bytes, without the sockets and the peer itself.
     pub const RESOURCES_BYTES: usize = size_of::<Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>>();
 
-    /// Creates unused memory.
+    /// Creates memory for one peer.
     #[must_use]
     pub const fn new() -> Self {
         const {

@@ -77,7 +77,8 @@ pub(crate) async fn serve(endpoint: Endpoint) {
     }
 }
 
-/// Issues a token. In a real game this runs at the login server, once it knows the user, and the client asks by HTTPS.
+/// Issues a token. In a real game this runs at the login server, once it knows the user, and the client requests it by
+/// HTTPS.
 pub(crate) fn log_in(
     folder: &Path,
     user_id: u64,

@@ -28,7 +28,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Starts a clock.
+    /// Starts a clock, which begins at one second.
     #[must_use]
     pub fn start() -> Self {
         // Starting at one second ensures that no instant is zero.
@@ -156,7 +156,7 @@ pub enum BindError {
     /// The system could not bind the socket, for example because the port is in use.
     #[error("cannot listen on {address}: {source}")]
     Socket {
-        /// The requested address.
+        /// The address to which the socket could not be bound.
         address: SocketAddr,
         /// The error reported by the system.
         source: io::Error,

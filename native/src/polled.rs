@@ -74,8 +74,9 @@ const FULL_UPDATES: u8 = 4;
 
 /// A UDP socket with a protocol that works only while it is called. [The module](self) has an example.
 ///
-/// Dropping it closes the socket immediately. To notify peers, call [`disconnect`](Self::disconnect) first and call
-/// [`update`](Self::update) until [`connections`](Self::connections) is 0.
+/// Dropping the endpoint closes the socket immediately, without notifying peers. To notify peers, call
+/// [`disconnect`](Self::disconnect) first and call [`update`](Self::update) until [`connections`](Self::connections) is
+/// 0.
 #[derive(Debug)]
 pub struct Endpoint<P: Protocol> {
     socket: UdpSocket,

@@ -293,8 +293,8 @@ fn unbound(address: SocketAddr) -> io::Result<socket2::Socket> {
 
 /// Returns true if an error means that the network does not support segmentation at all.
 ///
-/// This is EIO if the interface has no checksum offload, and EINVAL on older kernels. EINVAL also results from segments
-/// that exceed the path MTU of one receiver, which does not concern other receivers: the system fragments only
+/// The error is EIO if the interface has no checksum offload, and EINVAL on older kernels. EINVAL also results from
+/// segments that exceed the path MTU of one receiver, which does not concern other receivers: the system fragments only
 /// datagrams that are sent individually.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn refuses_segments(error: &io::Error, size: usize) -> bool {

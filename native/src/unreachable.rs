@@ -65,7 +65,7 @@ use self::linux::is_report;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use self::linux::{read_errors, set_error_reports};
 
-/// Unreachable addresses.
+/// Unreachable addresses from pending error reports.
 #[derive(Debug)]
 pub(crate) struct Reported {
     pub(crate) addresses: Vec<SocketAddr>,

@@ -114,7 +114,7 @@ impl FromStr for HostPort {
 pub struct TargetSpec {
     /// The name for clients.
     pub name: TargetName,
-    /// The address.
+    /// The address of the game server.
     pub address: HostPort,
 }
 
@@ -316,7 +316,6 @@ pub struct ListenName {
 pub struct ListenSyntaxError;
 
 impl ListenName {
-    /// Returns the name.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }

@@ -13,7 +13,7 @@ use crate::directory::table;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ClientList {
-    /// The clients.
+    /// The clients, ordered by the number of their flow.
     pub clients: Vec<ClientEntry>,
     /// The number of clients omitted because a response has at most 10,000.
     pub left_out: usize,

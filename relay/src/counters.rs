@@ -130,7 +130,7 @@ impl Counters {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransportSnapshot {
-    /// Open connections.
+    /// Connections that are open.
     pub open: u64,
     /// Connections since the start.
     pub opened: u64,
@@ -140,13 +140,13 @@ pub struct TransportSnapshot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Connected clients.
+    /// Clients with an open connection.
     pub clients: u64,
     /// Flows since the start.
     pub flows: u64,
-    /// Traffic to game servers.
+    /// Traffic from clients to game servers.
     pub to_server: Traffic,
-    /// Traffic to clients.
+    /// Traffic from game servers to clients.
     pub to_client: Traffic,
     /// Requests of pages that may not connect.
     pub origins_refused: u64,

@@ -546,7 +546,7 @@ async fn resolve_again(admission: Arc<Admission>) {
     }
 }
 
-/// Logs drops by the total rate.
+/// Logs datagrams dropped by the total rate, at most once a minute.
 async fn log_total_rate(app: Arc<App>) {
     let mut log = TotalLog::default();
     loop {

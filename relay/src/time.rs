@@ -12,7 +12,6 @@ pub(crate) struct Now {
 }
 
 impl Now {
-    /// Reads both clocks.
     pub(crate) fn read() -> Self {
         Self { at: Instant::now(), wall: SystemTime::now() }
     }

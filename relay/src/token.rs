@@ -86,7 +86,7 @@ impl Claims {
         if (1..=ID_MAX).contains(&self.jti.len()) { Ok(()) } else { Err(ClaimsError::Id) }
     }
 
-    /// Returns the expiry.
+    /// Returns the expiry, or `None` if it exceeds the range of the system's time.
     pub(crate) fn expires(&self) -> Option<SystemTime> {
         UNIX_EPOCH.checked_add(Duration::from_secs(self.exp))
     }

@@ -17,7 +17,7 @@ const FIXED_LENGTH: usize = 16;
 /// which the longest in practice is a certificate's name.
 pub const MAX_HEADER: usize = 2_048;
 
-/// A complete header.
+/// A complete header of version 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProxyHeader {

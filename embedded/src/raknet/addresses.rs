@@ -33,8 +33,8 @@ impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
     /// Returns the addresses that the remote announced as its own, without unassigned ones. They are not validated.
     ///
-    /// They are available from the moment the connection opens until the first call that waits for a message or another
-    /// event. An idle connection therefore needs no memory for them. At any other time the result is empty.
+    /// The addresses are available from the moment the connection opens until the first call that waits for a message
+    /// or another event. An idle connection therefore needs no memory for them. At any other time the result is empty.
     #[must_use]
     pub fn internal_addresses(&self) -> InternalAddresses {
         self.reference.update(|hooked, _, id| {

@@ -35,7 +35,7 @@ use route::{Network, Route};
 use crate::shared::Shared;
 use crate::unsent::UnsentReason;
 
-/// Half of the time that the main socket may be blocked before it is replaced.
+/// Half of the maximum time for which the main socket may be blocked before it is replaced.
 ///
 /// The timeout is split in two because the task of the network stack must run in between, which it cannot while this
 /// task computes.
@@ -47,7 +47,7 @@ const SENDERS: usize = 16;
 pub(crate) struct Storage<'d> {
     memory: Memory<'d>,
     stack: Stack<'d>,
-    /// The requested port.
+    /// The port that the application requested; 0 for any.
     requested_port: u16,
     /// The current port of the sockets; the requested port until they are first opened.
     port: u16,

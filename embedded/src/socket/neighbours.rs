@@ -15,7 +15,7 @@ const MAX_DOUBLINGS: u8 = 2;
 /// The number of stored neighbours in addition to one per connection.
 const OTHERS: usize = 4;
 
-/// A neighbour.
+/// A next hop on the link, with its reachability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Neighbour {
     address: IpAddress,
@@ -106,7 +106,6 @@ impl<'d> Neighbours<'d> {
         self.put(Neighbour { address, failures, at: now + pause, is_queued: false });
     }
 
-    /// Removes all neighbours.
     pub(super) fn clear(&mut self) {
         self.all().for_each(|known| *known = None);
     }

@@ -31,7 +31,7 @@ pub struct Memory<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize>
 }
 
 impl<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize> Memory<RECEIVE, SEND, MESSAGE> {
-    /// Creates unused memory.
+    /// Creates memory for one connection.
     #[must_use]
     pub const fn new() -> Self {
         Self { received: [0; RECEIVE], sent: [0; SEND], message: [0; MESSAGE] }

@@ -34,10 +34,10 @@ impl<P: Protocol> Endpoint<P> {
     /// - the rate limits: pongs and challenges per second, in total and per network, the time between two connections
     ///   of an address, and the half-open connections of a network if cookies are off.
     ///
-    /// They do not share memory, queues, statistics and outgoing connections. The GUIDs of outgoing connections are
-    /// known only to the endpoint that opened them. A full RakNet server evicts a half-open connection for a new client
-    /// only at the endpoint that the client reaches. A connection occupies a slot until it is closed or its endpoint is
-    /// dropped.
+    /// Each endpoint has its own memory, queues, statistics and outgoing connections. The GUIDs of outgoing connections
+    /// are known only to the endpoint that opened them. A full RakNet server evicts a half-open connection for a new
+    /// client only at the endpoint that the client reaches. A connection occupies a slot until it is closed or its
+    /// endpoint is dropped.
     ///
     /// # Errors
     /// Returns a [`BindError`] with the address. Only Linux and Android distribute datagrams by client; on other

@@ -213,7 +213,7 @@ pub enum ConnectError<F> {
     /// The server closed the connection immediately, as a full Game Protocol server does.
     #[error("the server closed the connection immediately; it may be full")]
     Disconnected,
-    /// The attempt failed.
+    /// The attempt was started and failed, for this reason.
     #[error(transparent)]
     Failed(F),
 }
@@ -428,7 +428,7 @@ impl<P: Protocol> Incoming<P> {
         self.client.remote
     }
 
-    /// Admits the client.
+    /// Admits the client, and returns before its connection is open.
     ///
     /// Its handshake continues, and [`accept`](super::Endpoint::accept) returns the connection once it is open. A
     /// RakNet client with a wrong password is still refused, and a client that has left by now is not returned.

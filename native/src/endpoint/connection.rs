@@ -64,7 +64,7 @@ impl<P: Protocol> Connection<P> {
         Self { reference: ConnectionRef::new(shared, id, inbox), identity }
     }
 
-    /// Sends a message.
+    /// Sends a message, waiting until it can be queued.
     ///
     /// In RakNet its first byte is the message id; applications can use ids from [`id::USER`](crate::id::USER), 0x86.
     /// In the Game Protocol a message has at most 129,024 bytes.

@@ -24,8 +24,8 @@ const MAX_PROGRESS: usize = 64;
 pub struct Message<D> {
     /// The bytes; in RakNet the first one is the message id.
     ///
-    /// They are copied once, from the memory of the connection; RakNet messages of 64 KiB or more are assembled in this
-    /// vector. `Bytes::from(message)` of the crate `bytes` takes them without another copy (feature `bytes`).
+    /// The bytes are copied once, from the memory of the connection; RakNet messages of 64 KiB or more are assembled in
+    /// this vector. `Bytes::from(message)` of the crate `bytes` takes them without another copy (feature `bytes`).
     pub bytes: Vec<u8>,
     /// The delivery with which the message was sent. RakNet does not transmit the priority, so it has its default value
     /// here.

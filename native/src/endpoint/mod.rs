@@ -232,8 +232,8 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Returns the addresses at which other machines on the network reach the endpoint.
     ///
-    /// This is the address of the socket, or if it is bound to all interfaces, the source addresses that the system
-    /// uses for outgoing datagrams.
+    /// The result is the address of the socket. If the socket is bound to all interfaces, it is the source addresses
+    /// that the system uses for outgoing datagrams.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -256,10 +256,10 @@ impl<P: Protocol> Endpoint<P> {
     /// Datagrams that this endpoint has not read from the old socket are lost; peers resend reliable messages. The old
     /// socket is closed soon after.
     ///
-    /// Both protocols identify a peer by its address. A connection therefore survives only if the peer still sees the
-    /// same address and port, as with a server that is bound to its old port again, or a client behind a NAT that keeps
-    /// the mapping. Otherwise the connection times out on both sides, and the application has to connect again. Further
-    /// RakNet connections announce the addresses of the new socket.
+    /// Both protocols identify a peer by its address. A connection therefore survives only if the peer still receives
+    /// from the same address and port, as with a server that is bound to its old port again, or a client behind a NAT
+    /// that keeps the mapping. Otherwise the connection times out on both sides, and the application has to connect
+    /// again. Further RakNet connections announce the addresses of the new socket.
     ///
     /// # Errors
     /// Returns an error if the system refuses to make the socket non-blocking, or the endpoint has shut down.

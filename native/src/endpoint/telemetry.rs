@@ -39,7 +39,7 @@ pub struct EndpointStats<P: Protocol> {
     pub connections: usize,
     /// Blocks of memory for messages.
     pub blocks: usize,
-    /// Free blocks.
+    /// Blocks of memory that are free.
     pub blocks_available: usize,
     /// Datagrams dropped before they reached the protocol.
     ///

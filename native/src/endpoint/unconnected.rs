@@ -90,7 +90,7 @@ impl<I> UnconnectedQueue<I> {
 pub(crate) struct Pings<I> {
     /// Pings to one server. The result is `None` if the server is unreachable.
     pub(crate) one: Vec<(SocketAddr, oneshot::Sender<Option<Pong<I>>>)>,
-    /// Broadcast pings.
+    /// Broadcast pings, each with the channel of the task that waits for pongs.
     pub(crate) broadcasts: Vec<(SocketAddr, mpsc::Sender<Pong<I>>)>,
 }
 

@@ -345,7 +345,7 @@ impl crate::endpoint::Connection<RakNet> {
 
     /// Returns the addresses that the peer announced as its own, without unassigned ones.
     ///
-    /// They are not validated. They remain available until the last handle of the connection is dropped.
+    /// The addresses are not validated. They remain available until the last handle of the connection is dropped.
     ///
     /// ```
     /// use rakwire_native::Connection;

@@ -204,7 +204,7 @@ pub enum KeyFileError {
 /// Reads the key from a file that [`create_key_file`] wrote.
 ///
 /// # Errors
-/// Returns a [`KeyFileError`].
+/// Returns a [`KeyFileError`] if the file cannot be read or contains no key.
 pub fn read_key_file(path: impl AsRef<Path>) -> Result<StaticKey, KeyFileError> {
     read(path.as_ref(), StaticKey::from_key_file)
 }
@@ -212,7 +212,7 @@ pub fn read_key_file(path: impl AsRef<Path>) -> Result<StaticKey, KeyFileError> 
 /// Reads the token key from a file that [`create_token_key_file`] wrote.
 ///
 /// # Errors
-/// Returns a [`KeyFileError`].
+/// Returns a [`KeyFileError`] if the file cannot be read or contains no token key.
 pub fn read_token_key_file(path: impl AsRef<Path>) -> Result<TokenKey, KeyFileError> {
     read(path.as_ref(), TokenKey::from_key_file)
 }

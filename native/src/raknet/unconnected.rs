@@ -18,7 +18,7 @@ const MAX_FOUND: usize = 1_024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PingError {
-    /// There was no pong in time.
+    /// No pong arrived within the timeout.
     #[error("the server does not answer")]
     NoAnswer,
     /// The system or a router reports the address unreachable

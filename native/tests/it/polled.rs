@@ -182,7 +182,7 @@ fn unknown_datagrams_are_counted<P: Subject>() {
     assert_eq!(server.stats().peer.datagrams_received, 0);
 }
 
-/// The same as for the endpoint with tasks.
+/// As for the endpoint with tasks, connections have the address that the proxy announces.
 fn a_trusted_proxy_announces_client_addresses<P: Subject>() {
     const HEADER: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\xc0\0\x02\x07\x7f\0\0\x01\x12\x34\0\x50";
     let mut pair = Pair::<P>::new();

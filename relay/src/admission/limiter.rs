@@ -86,7 +86,6 @@ struct Taken {
     freed: Notify,
 }
 
-/// The current counts.
 #[derive(Debug, Default)]
 struct Counts {
     total: usize,

@@ -178,7 +178,7 @@ pub enum OriginSyntaxError {
 pub(crate) enum PageOrigin {
     /// The request has no origin: the client is not a browser.
     None,
-    /// A page.
+    /// The page with this origin.
     Page(Origin),
     /// The header has a form that no browser sends.
     Invalid,
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_formatted_as_written() {
+    fn an_origin_pattern_is_formatted_as_written() {
         let pattern: AllowedOrigin = "https://*.example.org:8443".parse().unwrap();
         assert_eq!(serde_json::to_string(&pattern).unwrap(), r#""https://*.example.org:8443""#);
     }

@@ -101,7 +101,7 @@ impl Candidate<'_> {
 pub(crate) struct Grant {
     /// The target, with the address that the flow keeps until it ends.
     pub(crate) target: Arc<ResolvedTarget>,
-    /// The client.
+    /// The address of the client.
     pub(crate) client: SocketAddr,
     /// The limits for this client.
     pub(crate) limits: Limits,
@@ -434,7 +434,6 @@ impl Admission {
         Self { used: UsedTokens::new(max), ..self }
     }
 
-    /// Returns the [`Usage`].
     pub(crate) fn usage(&self) -> Usage {
         let policy = self.policy();
         let (clients, connections) = (policy.clients.len(), policy.connections.len());
@@ -532,7 +531,7 @@ impl Policy {
         Self { discovered, ..self.clone() }
     }
 
-    /// Returns all targets.
+    /// Returns the configured and the discovered targets.
     fn offered(&self) -> Targets {
         self.discovered.overridden_by(&self.targets)
     }

@@ -146,7 +146,7 @@ impl From<CloseReason> for Refusal {
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The trusted proxies.
+/// The trusted proxies, and the header in which they name the client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TrustedProxies {
     networks: Vec<IpNet>,
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_never_shown() {
+    fn debug_output_hides_the_token() {
         let shown = format!("{:?}", request("token=secret", "rakwire.token.secret"));
         assert!(!shown.contains("secret"), "{shown}");
     }

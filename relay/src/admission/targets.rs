@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_kept_while_its_name_has_it() {
+    fn a_target_keeps_its_address_while_its_name_resolves_to_it() {
         let found: Vec<SocketAddr> = ["192.0.2.1:1", "192.0.2.2:1"].map(|text| text.parse().unwrap()).into();
         let target = Target::new("name:1".parse().unwrap());
         let chosen = |known: &str| {

@@ -182,7 +182,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Those of [`Config::check`].
+    /// The same errors as [`Config::check`].
     pub fn note(&self) -> Result<Option<String>, ConfigError> {
         Ok(self.note_template()?.map(|(_, note)| named(note, &str::to_owned)))
     }

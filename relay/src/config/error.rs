@@ -30,14 +30,14 @@ pub enum ConfigError {
     Tls {
         /// The key, with the source of its value.
         key: &'static str,
-        /// The description.
+        /// A description of the problem.
         reason: String,
     },
     /// No target is configured.
     NoTarget,
     /// The host of a target cannot be resolved.
     Unresolvable {
-        /// The target.
+        /// The name of the target.
         name: TargetName,
         /// The address that does not resolve.
         address: HostPort,
@@ -48,9 +48,9 @@ pub enum ConfigError {
     },
     /// The host of a target has no address that is allowed.
     UnusableAddress {
-        /// The target.
+        /// The name of the target.
         name: TargetName,
-        /// The unusable address.
+        /// The address of which no result can be used.
         address: HostPort,
         /// The key of the address in the table of the target.
         key: &'static str,
@@ -59,14 +59,14 @@ pub enum ConfigError {
     },
     /// Listening on the address fails.
     Listen {
-        /// The address.
+        /// The address that the relay cannot listen on.
         address: SocketAddr,
         /// The error of the system.
         source: io::Error,
     },
     /// Listening on the admin address fails.
     AdminListen {
-        /// The address.
+        /// The address that the relay cannot listen on.
         address: SocketAddr,
         /// The error of the system.
         source: io::Error,
@@ -80,30 +80,30 @@ pub enum ConfigError {
     },
     /// Listening on the address of the front fails.
     UdpListen {
-        /// The address.
+        /// The address that the relay cannot listen on.
         address: SocketAddr,
         /// The error of the system.
         source: io::Error,
     },
     /// Listening on the address for WebTransport fails.
     WebTransportListen {
-        /// The address.
+        /// The address that the relay cannot listen on.
         address: SocketAddr,
         /// The error of the system.
         source: io::Error,
     },
     /// The front listens at the address of its target.
     FrontOnTarget {
-        /// The target.
+        /// The name of the target.
         name: TargetName,
-        /// Its address.
+        /// The address of both.
         address: SocketAddr,
     },
     /// A target has the address on which the relay itself receives WebTransport.
     TargetOnWebTransport {
-        /// The target.
+        /// The name of the target.
         name: TargetName,
-        /// Its address.
+        /// The address of both.
         address: SocketAddr,
         /// The key of the address in the table of the target.
         key: &'static str,
@@ -112,7 +112,7 @@ pub enum ConfigError {
     ServeDirectory(PathBuf),
     /// The directory of static files has no page at `/`.
     ServeIndex {
-        /// The directory.
+        /// The configured directory.
         directory: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -125,18 +125,18 @@ pub enum ConfigError {
     File {
         /// The key that names the file.
         key: &'static str,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The line, counted from 1.
         line: Option<usize>,
-        /// The description.
+        /// A description of the problem.
         reason: String,
     },
     /// The log levels are malformed.
     LogLevel(String),
     /// No ACME authority issues certificates for this name.
     AcmeDomain {
-        /// The name.
+        /// The configured domain name.
         domain: String,
         /// The reason why it is not a host name, and the accepted form.
         reason: &'static str,
@@ -145,18 +145,18 @@ pub enum ConfigError {
     Below {
         /// The key of the value.
         key: &'static str,
-        /// The value.
+        /// The configured value.
         value: String,
         /// The key that determines the minimum.
         other: &'static str,
-        /// The minimum.
+        /// The required minimum.
         least: String,
-        /// The reason.
+        /// The reason for the minimum.
         reason: &'static str,
     },
     /// Two options contradict each other.
     Contradiction {
-        /// One of the keys.
+        /// The key of one of the two options.
         key: &'static str,
         /// The contradiction, with the keys of options in braces.
         reason: &'static str,
@@ -342,7 +342,7 @@ impl Error for ConfigError {
 pub struct ExposedFile {
     /// The option that contains the secret, or the name of the file.
     pub key: &'static str,
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
 }
 

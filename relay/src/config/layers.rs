@@ -45,7 +45,7 @@ impl fmt::Display for Source {
 /// A value from the environment or the command line.
 #[derive(Debug, Clone)]
 pub struct Override {
-    /// The option.
+    /// The option that is set.
     pub option: &'static OptionInfo,
     /// The source of the value.
     pub source: Source,
@@ -97,7 +97,7 @@ impl Names {
 /// A configuration with the sources of its values.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// The configuration.
+    /// The merged configuration.
     pub config: Config,
     file: Option<PathBuf>,
     sources: BTreeMap<KeyPath, Source>,
@@ -160,7 +160,7 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// Those of [`Config::check`].
+    /// The same errors as [`Config::check`].
     pub fn note(&self) -> Result<Option<String>, LoadError> {
         let note = self.config.note_template().map_err(|error| self.locate(&error))?;
         Ok(note.map(|(key, note)| {
@@ -530,7 +530,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Returns the differences.
+    /// Returns the keys that differ between two configurations.
     #[must_use]
     pub fn between(old: &Config, new: &Config) -> Self {
         let (old, new) = (old.to_table(), new.to_table());

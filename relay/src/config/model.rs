@@ -496,8 +496,8 @@ impl From<TargetSource> for Source {
 impl Limits {
     /// Returns the maximum number of TCP connections, including those of clients.
     ///
-    /// This is twice the number of clients, so that a full relay can still reject others with a close code. 64 more are
-    /// for the static files of a small relay.
+    /// The limit is twice the number of clients, so that a full relay can still reject others with a close code. 64
+    /// more are for the static files of a small relay.
     #[must_use]
     pub const fn max_connections(&self) -> usize {
         self.max_clients.saturating_mul(2).saturating_add(64)

@@ -31,25 +31,25 @@ pub enum OptionKind {
     Text(&'static str),
     /// A list of texts; the field is the placeholder of one value.
     Texts(&'static str),
-    /// One of these names.
+    /// One of the names in the field.
     Choice(&'static [&'static str]),
-    /// A whole number.
+    /// A whole number within a range.
     Number {
         /// The unit, or empty.
         unit: &'static str,
-        /// The minimum.
+        /// The minimum value.
         min: u64,
-        /// The maximum.
+        /// The maximum value.
         max: u64,
     },
     /// A duration: a number of seconds, or a text with units.
     Time {
-        /// The minimum.
+        /// The minimum duration.
         min: Duration,
-        /// The maximum.
+        /// The maximum duration.
         max: Duration,
     },
-    /// The targets.
+    /// A table of targets, by name.
     Targets,
 }
 

@@ -48,8 +48,8 @@ impl Store {
     /// Creates a store for a URL such as `redis://127.0.0.1/`, or `rediss://user:password@host:6379/1` for database 1
     /// over TLS.
     ///
-    /// `ca` is a PEM file with the authority of the store's certificate, if the system does not trust it. Nothing is
-    /// sent yet.
+    /// `ca` is a PEM file with the certificate authority of the store; without it, the system's trust store applies.
+    /// Nothing is sent yet.
     ///
     /// # Errors
     /// If the URL or the file is unusable.
@@ -291,7 +291,7 @@ fn why_departed(found: &Announced, name: &TargetName, now: Instant, until: Optio
     }
 }
 
-/// Polls a store.
+/// Reads a store periodically, and logs changes.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     store: Store,

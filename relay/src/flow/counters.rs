@@ -239,14 +239,14 @@ impl TargetCounters {
 /// The traffic in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Datagrams.
+    /// Number of datagrams.
     pub datagrams: u64,
     /// Bytes of payload.
     pub bytes: u64,
 }
 
 impl Traffic {
-    /// Returns the sum.
+    /// Returns the sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self { datagrams: self.datagrams + other.datagrams, bytes: self.bytes + other.bytes }
@@ -267,7 +267,7 @@ pub struct TargetSnapshot {
     pub resumed: u64,
     /// Traffic to the game server.
     pub to_server: Traffic,
-    /// Traffic to clients.
+    /// Traffic from the game server to clients.
     pub to_client: Traffic,
     unreachable: [u64; Unreachable::ALL.len()],
     drops: [u64; DropReason::ALL.len()],
@@ -312,7 +312,8 @@ counted! {
     pub enum Unreachable {
         /// Nothing listens on its port.
         ClosedPort,
-        /// A firewall on the path rejects datagrams. Linux reports no missing route of a router to a connected socket.
+        /// A host or firewall on the path rejects datagrams. Linux does not report a router's missing route to a
+        /// connected socket.
         Host,
         /// This machine currently has no route to the server's network.
         Network,

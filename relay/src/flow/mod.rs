@@ -60,7 +60,7 @@ use crate::protocol::{FlowInspector, Verdict};
 /// Input from the client.
 #[derive(Debug, Clone)]
 pub enum FromClient {
-    /// A binary message.
+    /// A binary message, which is one datagram.
     Datagram(Bytes),
     /// A text message.
     Text,
@@ -82,7 +82,7 @@ pub enum FromClient {
     },
     /// The client has not acknowledged outstanding data for this time.
     Unacknowledged {
-        /// The duration.
+        /// The time for which data has been outstanding.
         time: Duration,
     },
     /// A violation of the transport's protocol.
@@ -122,9 +122,9 @@ pub enum Sending {
 /// Output to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToClient {
-    /// A binary message.
+    /// A binary message, which is one datagram.
     Datagram(Bytes),
-    /// A ping.
+    /// A ping, if the transport has pings.
     Ping,
     /// A text message: one JSON object. Only flows with a [`Secret`] have control messages.
     Control(String),
@@ -161,9 +161,9 @@ pub struct Setup {
 /// Bytes of datagrams that were forwarded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Forwarded {
-    /// To the game server, without PROXY headers.
+    /// Bytes forwarded to the game server, without PROXY headers.
     pub to_server: u64,
-    /// To the client.
+    /// Bytes forwarded to the client.
     pub to_client: u64,
 }
 

@@ -29,7 +29,7 @@ impl SharedRate {
         Self(Arc::new(Mutex::new(RateLimit::new(rate, now))))
     }
 
-    /// See [`RateLimit::admits`].
+    /// Charges a datagram, like [`RateLimit::admits`].
     pub(crate) fn admits(&self, now: Instant, len: usize) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).admits(now, len)
     }
@@ -48,7 +48,7 @@ impl RateLimit {
         Self { rate, datagrams: Bucket::full(now), bytes: Bucket::full(now) }
     }
 
-    /// Returns true if a datagram of this length may pass, and takes its tokens.
+    /// Returns true if a datagram of this length may pass, and charges it to both buckets.
     pub(crate) fn admits(&mut self, now: Instant, len: usize) -> bool {
         let of_datagram = cost(1, self.rate.datagrams.get(), BURST);
         let of_bytes = cost(len, self.rate.bytes.get(), BURST);

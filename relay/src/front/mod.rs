@@ -97,7 +97,7 @@ pub(crate) struct Offer {
 /// The conditions for an admitted client, which stay fixed for its flow.
 #[derive(Debug)]
 pub(crate) struct Admitted<P> {
-    /// The game server.
+    /// The address of the game server.
     pub(crate) server: SocketAddr,
     /// The source address of the client's datagrams as seen by the server.
     pub(crate) source: Source,

@@ -59,7 +59,7 @@ impl Round {
     }
 }
 
-/// Probes one server.
+/// Pings one server periodically, and records its pongs.
 #[derive(Debug)]
 pub(crate) struct Prober {
     name: TargetName,

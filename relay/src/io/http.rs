@@ -290,7 +290,7 @@ struct WebSocketEntry {
 struct WebTransportEntry {
     port: u16,
     path: &'static str,
-    /// SHA-256 in base64.
+    /// SHA-256 hashes of the certificate in base64.
     certificate_hashes: Vec<String>,
 }
 

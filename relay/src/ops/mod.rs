@@ -249,7 +249,7 @@ pub mod systemd {
     /// A notification to the service manager.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Event {
-        /// Clients can connect.
+        /// The relay accepts clients.
         Ready,
         /// The configuration is being reloaded; [`Event::Ready`] follows.
         Reloading,

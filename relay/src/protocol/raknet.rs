@@ -204,7 +204,7 @@ pub struct PongCache(Mutex<Pongs>);
 
 #[derive(Default)]
 struct Pongs {
-    /// The last pong.
+    /// The last pong to any ping.
     any: Option<Pong>,
     /// The arrival time of the last pong to a ping that requires a free slot.
     open_at: Option<Instant>,

@@ -33,7 +33,7 @@ pub enum Verdict {
 /// The change to a datagram that is forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// No change.
+    /// The datagram is forwarded unchanged.
     None,
     /// Only this many bytes are forwarded, fewer than the datagram has.
     Cut(usize),
@@ -41,7 +41,7 @@ pub enum Change {
     Mtu {
         /// The offset of the field's first byte.
         at: usize,
-        /// The new MTU.
+        /// The MTU to write.
         mtu: u16,
     },
 }
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_budget_passes_nothing() {
+    fn a_handshake_budget_of_zero_passes_no_datagram() {
         let start = Instant::now();
         let none = Handshake { datagrams: 0, ..HANDSHAKE };
         assert_eq!(taken(&mut Budget::new(&none, start), start + Duration::from_secs(60), 1), 0);

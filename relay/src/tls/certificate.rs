@@ -128,7 +128,7 @@ pub(crate) enum TlsError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The description.
+        /// A description of the problem.
         reason: String,
     },
     /// The certificate is unusable.
@@ -136,7 +136,7 @@ pub(crate) enum TlsError {
     Unusable {
         /// The file of the certificate.
         path: PathBuf,
-        /// The description.
+        /// A description of the problem.
         reason: String,
     },
     /// No certificate can be created for a name.
@@ -223,7 +223,7 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads these files.
+    /// Reads a certificate and its key from these files.
     pub(super) fn read(&self, certificate: &Path, key: &Path) -> Result<NewCertificate<'_>, TlsError> {
         // The state is recorded before the files are read, so that the next comparison detects a change in between.
         let state = State::new(certificate, key);
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_addresses_can_be_certified() {
+    fn self_signed_certificates_contain_names_and_addresses() {
         let made = make_for_development(&["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()])
             .unwrap();
         assert!(made.expires() > SystemTime::now());

@@ -69,7 +69,7 @@ pub(crate) struct Endpoint<S> {
 /// The sessions of one source address. A reloaded page may reuse the port of its predecessor.
 #[derive(Debug)]
 struct Entry<S> {
-    /// The established session.
+    /// The established session, with its ICE session if that is known.
     proved: Option<(S, Option<IceSession>)>,
     /// The half-open session.
     half_open: Option<HalfOpen<S>>,

@@ -89,7 +89,7 @@ impl fmt::Debug for SessionSettings {
 }
 
 impl SessionSettings {
-    /// Creates the settings.
+    /// Creates the settings for a relay with this certificate.
     ///
     /// # Errors
     /// If the DTLS library lacks a required feature.

@@ -50,7 +50,7 @@ struct Noted {
     at: u64,
 }
 
-/// The validated sources.
+/// The source addresses that have answered a challenge recently.
 #[derive(Debug)]
 pub(super) struct Validated {
     key: Hmac<Sha1>,

@@ -32,7 +32,7 @@ pub(crate) fn keygen(name: &str, algorithm: &str) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn a_configuration_is_checked() {
+fn check_accepts_a_configuration_or_prints_one_error() {
     let good = path("good.toml");
     fs::write(&good, "[targets.game]\naddress = \"127.0.0.1:1\"\n").unwrap();
     let text = printed(relay().args(["check", "--config"]).arg(&good));

@@ -507,7 +507,7 @@ async fn front_failures_are_reported() {
 
 #[cfg(feature = "acme")]
 #[tokio::test]
-async fn an_unreachable_authority_is_reported() {
+async fn an_unreachable_acme_authority_is_reported() {
     let (_held, nowhere) = reserve_port();
     let target = format!("game={}", Server::echo().await);
     let directory = format!("https://{nowhere}/directory");

@@ -161,7 +161,6 @@ impl<P: Panel> Board<'_, P> {
     }
 }
 
-/// One game.
 struct Game<'a, 'd> {
     connection: &'a Connection<'d>,
     client: Client,

@@ -127,7 +127,7 @@ pub struct Lights {
 }
 
 impl Lights {
-    /// Half of the blinking period.
+    /// Half of the blinking period: with several points of health left, and with one.
     const SLOW: Duration = Duration::from_millis(500);
     const FAST: Duration = Duration::from_millis(125);
 }

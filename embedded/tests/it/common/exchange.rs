@@ -191,7 +191,7 @@ pub(crate) fn ports_of_three_connections<P: Tested>() -> usize {
     ports.len()
 }
 
-pub(crate) fn a_client_with_a_fixed_or_used_port_keeps_it<P: Tested>() {
+pub(crate) fn a_fixed_port_and_a_port_in_use_are_kept<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let fixed = net.machine::<P, 1, 24, 128, 4>(4_000, |_| {});

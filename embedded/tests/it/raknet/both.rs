@@ -80,8 +80,8 @@ fn an_unresponsive_remote_is_reported() {
 }
 
 #[test]
-fn a_client_with_a_fixed_or_used_port_keeps_it() {
-    exchange::a_client_with_a_fixed_or_used_port_keeps_it::<RakNet>();
+fn a_fixed_port_and_a_port_in_use_are_kept() {
+    exchange::a_fixed_port_and_a_port_in_use_are_kept::<RakNet>();
 }
 
 #[test]

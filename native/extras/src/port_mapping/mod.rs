@@ -38,11 +38,11 @@ pub use router::{MappedPort, MappingProtocol, PortMappingError, PortMappingOptio
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PortMappingStats {
-    /// Requests, including renewals.
+    /// Requests sent to the router, including renewals.
     pub asked: u64,
     /// Requests that were granted.
     pub granted: u64,
-    /// Requests that failed.
+    /// Requests that the router refused or did not answer.
     pub failed: u64,
     /// Mappings removed when the handle was closed or dropped.
     pub removed: u64,
@@ -71,7 +71,7 @@ type State = Option<Result<MappedPort, PortMappingError>>;
 pub struct PortMapping {
     state: watch::Receiver<State>,
     counters: Arc<Counters>,
-    /// Dropping it ends the task.
+    /// Dropping this sender stops the task.
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }

@@ -83,7 +83,7 @@ pub struct MappedPort {
 /// The protocols for port mappings, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MappingProtocol {
-    /// RFC 6887.
+    /// The Port Control Protocol (RFC 6887).
     Pcp,
     /// RFC 6886, if the router reports that it does not support PCP.
     NatPmp,

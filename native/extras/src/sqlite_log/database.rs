@@ -129,7 +129,7 @@ pub(super) fn delete_oldest(transaction: &Transaction<'_>, max_rows: u64) -> rus
     Ok(())
 }
 
-/// A built-in query.
+/// A built-in query, which is also a view of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Query {

@@ -194,7 +194,7 @@ fn message(queued: Queued) -> Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum DisconnectReason {
-    /// This side closed it.
+    /// This side closed the connection.
     #[error("closed by this application")]
     Local,
     /// The peer closed it, between two messages.
@@ -223,7 +223,7 @@ pub struct ConnectionStats {
     pub messages_sent: u64,
     /// Bytes of these messages, without headers.
     pub bytes_sent: u64,
-    /// Messages received.
+    /// Messages received from the peer.
     pub messages_received: u64,
     /// Bytes of these messages, without headers.
     pub bytes_received: u64,
@@ -244,7 +244,7 @@ pub(super) struct Shared {
     pub(super) remote: SocketAddr,
     span: ConnectionSpan,
     pub(super) counters: ConnectionCounters,
-    /// Received messages.
+    /// Received messages that the application has not read.
     pub(super) receive_queue: AsyncMutex<mpsc::UnboundedReceiver<Queued>>,
     pub(super) receive_room: Room,
     send_room: Room,

@@ -218,7 +218,7 @@ impl Endpoint {
         self.handles.state.connections()
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the endpoint since it was bound.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {
         let Handles { state, places, .. } = &*self.handles;

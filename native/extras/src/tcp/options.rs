@@ -89,8 +89,8 @@ pub struct Options {
     pub handshake_timeout: Duration,
     /// Time limit for the first complete message of a client. It does not apply once a message was sent to the client.
     ///
-    /// Otherwise the connection is closed with [`NoFirstMessage`](super::DisconnectReason::NoFirstMessage). 30 s by
-    /// default, `Duration::MAX` for no limit.
+    /// The connection of a client that exceeds it is closed with
+    /// [`NoFirstMessage`](super::DisconnectReason::NoFirstMessage). 30 s by default, `Duration::MAX` for no limit.
     pub first_message_timeout: Duration,
     /// How long [`disconnect`](super::Connection::disconnect) waits for queued data to be sent and for the peer to
     /// close its side.
