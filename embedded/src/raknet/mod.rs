@@ -35,8 +35,8 @@ pub use unconnected::{Unconnected, UnconnectedKind};
 /// buffer for `DATAGRAMS` datagrams.
 ///
 /// The sender of a large message sends as many datagrams in a burst as its window permits. Datagrams that do not fit
-/// into the receive buffer are lost and resent, so `DATAGRAMS` affects only the speed: 2 for occasional small messages,
-/// 4 to 8 for large ones. Each datagram takes about 1.5 KB; the rest of the sockets takes another 6 KB.
+/// into the receive buffer are lost and resent, so `DATAGRAMS` affects only the speed. Use 2 for occasional small
+/// messages, and 4 to 8 for large ones. Each datagram takes about 1.5 KB; the rest of the sockets takes another 6 KB.
 ///
 /// ```
 /// use rakwire_embassy::raknet::State;

@@ -22,7 +22,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 const KEEP_ALIVE: Duration = Duration::from_secs(4);
 
 /// The memory of a connection: a receive window of `RECEIVE` bytes, a send buffer of `SEND` bytes, and space for one
-/// message of at most `MESSAGE` bytes, which may exceed both.
+/// message of at most `MESSAGE` bytes. A message may exceed the window and the buffer.
 #[derive(Debug)]
 pub struct Memory<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize> {
     received: [u8; RECEIVE],

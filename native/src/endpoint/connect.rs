@@ -91,7 +91,7 @@ impl<P: Protocol> Endpoint<P> {
     /// Opens a connection to the first address at which a server answers, and waits until it is open.
     ///
     /// The addresses are usually those of a host name, as [`lookup`](crate::lookup) returns them. The next address is
-    /// tried when an attempt gets no answer: immediately if the address is [reported
+    /// tried when an attempt gets no answer. That happens immediately if the address is [reported
     /// unreachable](super::Options::fail_on_unreachable) or the socket has another address family, and otherwise after
     /// the timeouts of [`connect`](Self::connect). A refusal counts as an answer.
     ///

@@ -69,10 +69,10 @@ impl<P: Protocol> Connection<P> {
     /// In RakNet its first byte is the message id; applications can use ids from [`id::USER`](crate::id::USER), 0x86.
     /// In the Game Protocol a message has at most 129,024 bytes.
     ///
-    /// Waits while the connection's send memory is full. Acknowledgements free memory: of this connection's messages if
-    /// the message fits the guaranteed share of a connection ([`Options::capacity`](super::Options::capacity)),
-    /// otherwise also of messages of other connections, which may have borrowed the rest. When this method returns, the
-    /// message is queued but not yet delivered. If the future is dropped earlier, nothing is sent.
+    /// Waits while the connection's send memory is full. Acknowledgements of this connection's messages free memory for
+    /// a message that fits the guaranteed share of a connection ([`Options::capacity`](super::Options::capacity)). A
+    /// larger message may also have to wait for other connections that have borrowed the rest. When this method
+    /// returns, the message is queued but not yet delivered. If the future is dropped earlier, nothing is sent.
     ///
     /// With a RakNet reliability with receipt, returns the receipt;
     /// [`recv_receipt`](crate::raknet::Connection::recv_receipt) later returns the outcome.

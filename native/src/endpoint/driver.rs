@@ -224,7 +224,7 @@ fn read<P: Protocol>(shared: &Shared<P>, is_current_thread: bool) -> std::io::Re
 
 /// Wakes the driver at a given time, or earlier.
 ///
-/// Most deadlines of a connection move before they are reached: an acknowledgement is due 10 ms after the datagram that
+/// Most deadlines of a connection move before they are reached. An acknowledgement is due 10 ms after the datagram that
 /// it acknowledges, and a resend one retransmission timeout after the last transmission. A timer set for an earlier
 /// time is kept, at the cost of one spurious wake. Resetting it for each datagram would be more expensive, and tokio
 /// makes a system call for a deadline that precedes all others.

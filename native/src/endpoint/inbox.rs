@@ -398,8 +398,9 @@ mod tests {
 
     use super::*;
 
-    /// Tokio aligns a task to 128 bytes. With glibc a task of 256 bytes and an inbox of at most 104, with its counters,
-    /// together take 384 bytes of a server with one task per connection; a larger inbox makes that 512.
+    /// Tokio aligns a task to 128 bytes. With glibc, a task of 256 bytes and an inbox of at most 104 bytes, with its
+    /// reference counts, together take 384 bytes. A larger inbox would make that 512 bytes per connection of a server
+    /// with one task per connection.
     #[cfg(all(target_pointer_width = "64", not(feature = "tracing")))]
     #[test]
     fn an_inbox_stays_within_its_size() {

@@ -366,7 +366,6 @@ impl Io {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the driver use another socket.
     fn replace_socket(&self, socket: Socket) {
         let before = self.next_socket().replace(socket);
         drop(before);

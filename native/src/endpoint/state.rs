@@ -47,9 +47,9 @@ pub(crate) struct Dispatcher<P: Protocol> {
     inboxes: Inboxes<P>,
     /// The inbox of the last message, because the next message is often for the same connection.
     last: Option<(ConnectionId, Arc<Inbox<P>>)>,
-    /// Connections with a full receive queue. The protocol refuses their data.
+    /// Connections whose receive queue is full. The protocol refuses their data.
     paused: HashMap<SocketAddr, (ConnectionId, Arc<Inbox<P>>)>,
-    /// Connections with a receive queue that has just become full.
+    /// Connections whose receive queue has just become full.
     newly_paused: Vec<ConnectionId>,
     /// The limit of each receive queue in bytes.
     receive_queue: usize,
@@ -152,8 +152,8 @@ impl<P: Protocol> State<P> {
 
     /// Handles all queued datagrams, each at its arrival time, and returns the current time.
     ///
-    /// Call this before any other call to the protocol, or reuse the time of the last call: the protocol must never see
-    /// a time later than the arrival of a datagram that is still queued.
+    /// Call this before any other call to the protocol, or reuse the time of the last call. The protocol must never
+    /// receive a time later than the arrival of a datagram that is still queued.
     pub(crate) fn catch_up(&mut self, arrived: &ArrivalQueue, clock: &Clock) -> Instant {
         self.pending_wake = None;
         let now = clock.now();

@@ -144,8 +144,8 @@ impl<I: Copy> Pings<I> {
     }
 }
 
-/// Size of a batch: small, so that a flood of requests does not delay the datagrams of connections, and far smaller
-/// than the queue of replies, so that none is displaced.
+/// Size of a batch. It is so small that a flood of requests does not delay the datagrams of connections, and far
+/// smaller than the protocol's queue of replies, so that no reply is displaced.
 const BATCH: usize = 16;
 /// Maximum length of the queue. Further requests are dropped and counted; their senders repeat them.
 const MAX_REQUESTS: usize = 1_024;

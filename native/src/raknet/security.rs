@@ -1,5 +1,5 @@
-//! Secure connections: the keys of endpoints, the identity of peers, the connect tokens used at all endpoints of a
-//! server, key files (docs/secure.md#keys), and the datagram cipher of the crate `ring`.
+//! Secure connections: keys of endpoints, identities of peers, used connect tokens of a server, key files
+//! (docs/secure.md#keys), and the datagram cipher of the crate `ring`.
 
 use std::collections::HashMap;
 use std::fs::File;

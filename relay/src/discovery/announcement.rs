@@ -62,7 +62,7 @@ impl Announcement {
         format!("{PREFIX}{}", self.name)
     }
 
-    /// Returns the value of the key.
+    /// Returns the JSON text to store under [`key`](Self::key).
     #[must_use]
     pub fn value(&self) -> String {
         let value = Value { address: self.address.as_str(), kind: self.kind };

@@ -1,6 +1,6 @@
-//! A seeded game behind the relay: a client and a server of one protocol, a lossy path between the relay and the
-//! server, and a connection to the client that is cut repeatedly. Every reliable message arrives exactly once, and
-//! neither side notices more than a pause.
+//! A seeded game behind the relay, with a client and a server of one protocol. The path between the relay and the
+//! server is lossy, and the connection to the client is cut repeatedly. Every reliable message must arrive exactly
+//! once, and neither side may notice more than a pause.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -116,7 +116,8 @@ impl PortMapping {
     /// Waits for the first response of the router, and returns the latest one.
     ///
     /// # Errors
-    /// Returns the [`PortMappingError`] of the latest request, which is repeated after [`PortMappingOptions::retry`].
+    /// Returns the [`PortMappingError`] of the latest request. The request is repeated after
+    /// [`PortMappingOptions::retry`].
     pub async fn granted(&mut self) -> Result<MappedPort, PortMappingError> {
         let said = self.state.wait_for(Option::is_some).await;
         said.ok().and_then(|said| said.clone()).unwrap_or(Err(PortMappingError::Closed))

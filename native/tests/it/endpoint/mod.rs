@@ -19,8 +19,8 @@ pub(crate) mod subject;
 #[cfg(target_os = "linux")]
 mod unreachable;
 
-/// Generates tests from each function that is generic over the protocol: with both protocols, on a multi-threaded
-/// runtime and on a single-threaded one, where the driver's tasks run in the order in which they are woken.
+/// Generates four tests from each function that is generic over the protocol: with each protocol, on a multi-threaded
+/// and on a single-threaded runtime. On the latter, the driver's tasks run in the order in which they are woken.
 macro_rules! by_both_protocols {
     ($($test:ident),+ $(,)?) => {
         mod raknet {
