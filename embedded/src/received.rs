@@ -5,8 +5,8 @@ use rakwire::endpoint::{Hook, Message, Protocol};
 use crate::read_guard::ReadGuard;
 use crate::shared::Shared;
 
-/// A received message, whose bytes stay in the memory of the peer until this value is dropped. Until then, no task of
-/// the peer receives another event, so drop it before waiting for anything else.
+/// A received message. Its bytes stay in the memory of the peer until this value is dropped. Until then, no task of the
+/// peer receives another event, so drop it before waiting for anything else.
 ///
 /// ```
 /// use embassy_futures::join::join;

@@ -16,7 +16,7 @@ pub(crate) struct Buffers<const DATAGRAMS: usize, const SIZE: usize> {
     received_metadata: Vec<[PacketMetadata; METADATA_PER_DATAGRAM], DATAGRAMS>,
     sent: [[u8; SIZE]; OUTGOING_DATAGRAMS],
     sent_metadata: Vec<[PacketMetadata; METADATA_PER_DATAGRAM], OUTGOING_DATAGRAMS>,
-    /// The send buffer for neighbours whose hardware address may be unknown.
+    /// The send buffer for neighbours that may have an unknown hardware address.
     resolving: [u8; SIZE],
     resolving_metadata: Vec<[PacketMetadata; METADATA_PER_DATAGRAM], 1>,
     /// The datagram being composed, or waiting for space in the send buffer.

@@ -177,7 +177,8 @@ pub(crate) enum Successor {
     OnFreshPort,
 }
 
-/// The main socket, which receives all datagrams, and the socket for receivers whose hardware addresses may be unknown.
+/// The main socket, which receives all datagrams, and the socket for receivers that may have an unknown hardware
+/// address.
 pub(crate) struct Sockets<'m> {
     main: UdpSocket<'m>,
     resolving: UdpSocket<'m>,

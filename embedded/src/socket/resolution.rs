@@ -1,8 +1,8 @@
 //! Distributes the requests for hardware addresses among datagrams: smoltcp sends one request per second for all
 //! sockets of an interface.
 //!
-//! Datagrams for next hops whose hardware address may be unknown wait in a separate socket. At most one next hop owns
-//! that socket, so that another one never waits for longer than [`MIN_TURN`].
+//! Datagrams for next hops with a possibly unknown hardware address wait in a separate socket. At most one next hop
+//! owns that socket, so that another one never waits for longer than [`MIN_TURN`].
 
 use core::time::Duration;
 
@@ -38,7 +38,7 @@ const MIN_WANTED_TURN: Duration = Duration::from_millis(100);
 pub(super) enum Purpose {
     /// The application requested the datagram, or has a connection with its receiver.
     Wanted,
-    /// The datagram answers a peer without a connection, whose address may be forged.
+    /// The datagram answers a peer without a connection, which may have a forged address.
     Answer,
 }
 
@@ -161,8 +161,8 @@ impl Resolution {
         }
     }
 
-    /// Records that all datagrams have left the socket. Returns their next hops, whose hardware addresses are now
-    /// known.
+    /// Records that all datagrams have left the socket. Returns their next hops, which now have known hardware
+    /// addresses.
     pub(super) fn flushed(&mut self) -> Vec<IpAddress, METADATA_PER_DATAGRAM> {
         self.pending.take().map_or_else(Vec::new, |pending| pending.hops)
     }

@@ -11,7 +11,7 @@ use embassy_net::{Ipv6Address, Ipv6Cidr};
 pub(super) enum Route {
     /// Sent directly: a broadcast or multicast, or a medium without hardware addresses.
     Direct,
-    /// Sent to this neighbour on the link, whose hardware address must be known.
+    /// Sent to this neighbour on the link. Its hardware address must be known.
     Via(IpAddress),
     /// No route: the stack has no address of this family, or no gateway.
     None,

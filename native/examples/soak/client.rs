@@ -66,8 +66,8 @@ pub(crate) async fn session(server: SocketAddr, random: &mut Random) -> Result<u
     Ok(echoes)
 }
 
-/// The numbers of the messages whose echoes have not arrived. RakNet resends the parts of long unreliable messages, so
-/// these arrive like reliable ones; the number of a message determines its reliability.
+/// The numbers of the messages with an outstanding echo. RakNet resends the parts of long unreliable messages, so these
+/// arrive like reliable ones; the number of a message determines its reliability.
 #[derive(Debug, Default)]
 struct Due {
     ordered: VecDeque<u64>,

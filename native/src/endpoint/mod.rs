@@ -258,8 +258,8 @@ impl<P: Protocol> Endpoint<P> {
     ///
     /// Both protocols identify a peer by its address. A connection therefore survives only if the peer still receives
     /// from the same address and port. That is the case for a server that is bound to its old port again, or for a
-    /// client whose NAT keeps the mapping. Otherwise the connection times out on both sides, and the application has to
-    /// connect again. Further RakNet connections announce the addresses of the new socket.
+    /// client behind a NAT that keeps the mapping. Otherwise the connection times out on both sides, and the
+    /// application has to connect again. Further RakNet connections announce the addresses of the new socket.
     ///
     /// # Errors
     /// Returns an error if the system refuses to make the socket non-blocking, or the endpoint has shut down.

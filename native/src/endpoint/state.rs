@@ -47,9 +47,9 @@ pub(crate) struct Dispatcher<P: Protocol> {
     inboxes: Inboxes<P>,
     /// The inbox of the last message, because the next message is often for the same connection.
     last: Option<(ConnectionId, Arc<Inbox<P>>)>,
-    /// Connections whose receive queue is full. The protocol refuses their data.
+    /// Connections with a full receive queue. The protocol refuses their data.
     paused: HashMap<SocketAddr, (ConnectionId, Arc<Inbox<P>>)>,
-    /// Connections whose receive queue has just become full.
+    /// Connections with a receive queue that has just become full.
     newly_paused: Vec<ConnectionId>,
     /// The limit of each receive queue in bytes.
     receive_queue: usize,
@@ -65,7 +65,7 @@ pub(crate) struct Dispatcher<P: Protocol> {
     pub(crate) meters: Meters,
 }
 
-/// Maximum number of connections whose senders are woken in one run of the driver.
+/// Maximum number of connections with senders to wake in one run of the driver.
 const WOKEN_A_TURN: usize = 16;
 
 /// The next step of the driver after [`State::drive`].
@@ -366,7 +366,7 @@ impl<P: Protocol> State<P> {
         }
     }
 
-    /// Closes a connection whose last handle was dropped.
+    /// Closes a connection after its last handle was dropped.
     pub(crate) fn abandon(&mut self, now: Instant, id: ConnectionId) {
         if let Some(inbox) = self.dispatcher.remove(id) {
             inbox.span.abandoned();

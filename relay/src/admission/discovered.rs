@@ -36,7 +36,7 @@ type Found = Vec<SocketAddr>;
 pub(crate) struct DiscoveredNames {
     /// Results by name, each with its time.
     known: BTreeMap<String, (Instant, Found)>,
-    /// Servers whose addresses were not allowed in the last lookup.
+    /// Servers with addresses that were not allowed in the last lookup.
     forbidden: BTreeSet<TargetName>,
 }
 

@@ -254,7 +254,7 @@ impl Taken {
     }
 }
 
-/// Returns the networks whose limits apply to an address: the host's and the customer's.
+/// Returns the networks with limits for an address: the host's and the customer's.
 fn networks(ip: IpAddr) -> [IpNet; 2] {
     let ip = ip.to_canonical();
     let lengths = if ip.is_ipv4() { [32, PREFIX_V4] } else { [ADDRESS_V6, PREFIX_V6] };
@@ -326,7 +326,7 @@ impl KeyedRate {
         self.keyed.check_key(&key).is_ok()
     }
 
-    /// Removes networks whose burst is complete again. Returns true if another network can be added.
+    /// Removes networks with a complete burst. Returns true if another network can be added.
     fn prune(&self, now: Instant) -> bool {
         let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
         if pruned.is_none_or(|last| now >= last + PRUNE_INTERVAL) {

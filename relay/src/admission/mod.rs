@@ -154,8 +154,8 @@ impl Admission {
         }
     }
 
-    /// Switches targets whose current address is down to an address that is up. Returns the switched targets, before
-    /// and after.
+    /// Switches targets from a current address that is down to an address that is up. Returns the switched targets,
+    /// before and after.
     pub(crate) fn fail_over(
         &self,
         is_up: impl Fn(&TargetName, SocketAddr) -> bool,
@@ -163,7 +163,7 @@ impl Admission {
         self.replace_targets(|targets| targets.failed_over(is_up))
     }
 
-    /// Replaces the current targets. Returns those whose address for new clients has changed, before and after.
+    /// Replaces the current targets. Returns those with a changed address for new clients, before and after.
     fn replace_targets(&self, change: impl FnOnce(&Targets) -> Targets) -> Vec<[Arc<ResolvedTarget>; 2]> {
         let mut moved = Vec::new();
         self.policy.send_if_modified(|policy| {
@@ -300,7 +300,8 @@ impl Admission {
             return Err(Refusal::Forbidden(Forbidden::Origin));
         }
         // Checked before `candidate` verifies a signature, which takes much longer. Of several connections, only the
-        // one that opens its flow counts as a client, in `check_new`. So does a returning client whose flow has ended.
+        // one that opens its flow counts as a client, in `check_new`. So does a returning client after the end of its
+        // flow.
         if !request.is_returning {
             let limiter = if request.is_deferred { &policy.deferred } else { &policy.clients };
             limiter.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;

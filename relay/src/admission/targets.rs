@@ -207,8 +207,8 @@ fn hosts(target: &Target) -> impl Iterator<Item = &HostPort> {
     std::iter::once(&target.address).chain(&target.spare_addresses)
 }
 
-/// Returns the addresses of the target's hosts, in their order. A host whose lookup fails with an error for which
-/// `keeps` returns true keeps its last addresses that are still allowed.
+/// Returns the addresses of the target's hosts, in their order. If the lookup of a host fails with an error for which
+/// `keeps` returns true, the host keeps its last addresses that are still allowed.
 fn found_of(
     name: &TargetName,
     settings: &Target,

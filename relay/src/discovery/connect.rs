@@ -242,8 +242,8 @@ const fn certificate_reason(error: &CertificateError) -> &'static str {
     }
 }
 
-/// The maximum size of one response in bytes. Anyone who can write to the store can set keys of any length, and a store
-/// may send anything.
+/// The maximum size of one response in bytes. Any writer of the store can set keys of any length, and a store may send
+/// anything.
 pub(super) const ANSWER_MAX: usize = 512 * 1_024;
 
 /// The reason why servers cannot be discovered or announced.

@@ -27,7 +27,7 @@ use crate::addresses::TargetName;
 
 /// The number of keys that the store examines per response (`COUNT` of `SCAN`).
 const SCAN_COUNT: usize = 500;
-/// The number of values per request. Each takes up to 1,025 bytes of the response, whose total size is bounded.
+/// The number of values per request. Each takes up to 1,025 bytes of the response, which has a limited total size.
 const VALUES_MAX: usize = 200;
 const _: () = assert!(VALUES_MAX * (LONGEST + 32) < ANSWER_MAX, "they fit into one answer");
 /// The maximum number of announced servers per relay. Further announcements are not read.
@@ -160,8 +160,8 @@ async fn read(
     if named.is_empty() {
         return Ok(());
     }
-    // Anyone who can write to the store can put anything into it. A value is read only far enough to detect that it is
-    // too long. A key of another type invalidates only its own announcement.
+    // Any writer of the store can put anything into it. A value is read only far enough to detect that it is too long.
+    // A key of another type invalidates only its own announcement.
     let mut pipe = redis::pipe();
     for (key, _) in &named {
         pipe.cmd("GETRANGE").arg(*key).arg(0).arg(LONGEST);

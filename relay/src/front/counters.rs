@@ -13,7 +13,7 @@ counted! {
         BadCookie,
         /// The datagram requests a connection without the issued cookie, as clients without cookie support do.
         MissingCookie,
-        /// The reply would be longer than the datagram, whose source may be forged.
+        /// The reply would be longer than the datagram, which may have a forged source.
         WouldAmplify,
         /// The limit of pongs per second was reached, for the sender's network or in total.
         PongRation,

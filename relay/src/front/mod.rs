@@ -112,7 +112,7 @@ pub(crate) struct Admitted<P> {
     pub(crate) permit: P,
 }
 
-/// The server of a flow, and the client whose datagrams it forwards.
+/// The server and the client of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) client: SocketAddr,
@@ -323,7 +323,7 @@ impl<A: Admit> Front<A> {
         self.pass_to_client(id, run.take(&[]), out, stride);
     }
 
-    /// Ends flows whose client is silent, whose server does not respond, or whose permit is over.
+    /// Ends flows with a silent client, an unresponsive server, or a permit that is over.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let over = self.flows.select(|opened, heard, flow| {
             let waits = now.saturating_duration_since(opened) >= HANDSHAKE_TIMEOUT && !flow.is_open;

@@ -26,7 +26,7 @@ pub(crate) struct Rates {
     pub(crate) network: u32,
 }
 
-/// The time whose replies may be sent in one burst.
+/// The burst: replies at the rate of this time may be sent at once.
 const BURST: Duration = Duration::from_secs(1);
 
 /// Limits replies to unvalidated addresses. Memory is fixed, so that forged sources cannot exhaust it.
@@ -70,8 +70,8 @@ const fn network(address: IpAddr) -> u128 {
 /// refill time of a budget.
 const CLIENTS_MAX: usize = 8_192;
 
-/// The handshake budgets of clients whose flows have ended, so that a new flow does not renew a budget. A client is an
-/// address with its port, as for flows.
+/// The handshake budgets of clients after the end of their flows, so that a new flow does not renew a budget. A client
+/// is an address with its port, as for flows.
 #[derive(Debug, Default)]
 pub(super) struct SpentBudgets {
     by_client: HashMap<SocketAddr, Budget>,
@@ -80,7 +80,7 @@ pub(super) struct SpentBudgets {
 }
 
 impl SpentBudgets {
-    /// Stores the budget of a client whose flow has ended. If there are too many clients, the oldest is removed.
+    /// Stores the budget of a client after the end of its flow. If there are too many clients, the oldest is removed.
     pub(super) fn remember(&mut self, client: SocketAddr, budget: Budget) {
         if self.by_client.insert(client, budget).is_some() {
             return;
@@ -98,7 +98,7 @@ impl SpentBudgets {
         self.by_client.get(&client).copied()
     }
 
-    /// Removes clients whose budgets are full again.
+    /// Removes clients with full budgets.
     pub(super) fn forget_full(&mut self, now: Instant) {
         let by_client = &mut self.by_client;
         by_client.retain(|_, budget| !budget.is_full(now));

@@ -160,7 +160,7 @@ pub(super) fn is_connected(datagram: &[u8]) -> bool {
 
 /// The unused bits of a header, which no peer sets.
 const RESERVED: u32 = 0xF000_0000;
-/// The bytes of END, with and without FIN. A client whose salt has the same bytes gets no answer.
+/// The bytes of END, with and without FIN. A client with a salt of the same bytes gets no answer.
 const ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
 
 /// The front's handshake with the server.

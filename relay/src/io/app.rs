@@ -108,8 +108,8 @@ impl App {
         }
     }
 
-    /// Logs a refused client whose address may be forged. The address is omitted, and each reason has at most one line
-    /// per half hour, so that a flood cannot crowd out other lines.
+    /// Logs a refused client with a possibly forged address. The address is omitted, and each reason has at most one
+    /// line per half hour, so that a flood cannot crowd out other lines.
     pub(crate) fn log_unproven(&self, transport: impl Display, reason: &'static str) {
         if self.refusals.note_unproven(Instant::now(), reason) {
             info!(client = "unproven", %transport, reason, "client refused");

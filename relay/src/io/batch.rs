@@ -142,7 +142,7 @@ impl BatchSocket {
         batch.chunks(stride).map(|datagram| u64::from(!self.send_once(to, datagram, None))).sum()
     }
 
-    /// Sends without tokio, whose socket would have to be polled for writability before its first datagram.
+    /// Sends without tokio. Its socket would have to be polled for writability before the first datagram.
     fn send_once(&self, to: SocketAddr, contents: &[u8], segment_size: Option<usize>) -> bool {
         let destination = route(self.local, to);
         let send = |contents: &[u8]| {

@@ -250,7 +250,7 @@ mod tests {
     use crate::config::Config;
     use crate::flow::Secret;
 
-    /// A relay whose slots are all taken by flows that wait for their clients.
+    /// A relay with all slots taken by flows that wait for their clients.
     struct Full {
         app: Arc<App>,
         now: Now,

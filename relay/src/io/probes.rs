@@ -149,7 +149,7 @@ impl Probes {
             }
         }
         lock(&self.by_address).retain(|(name, address), probe| {
-            // A target whose protocol has changed is no longer probed.
+            // A target with a changed protocol is no longer probed.
             targets.find(name.as_str()).is_some_and(|target| {
                 target.addresses.contains(address) && (raknet(&target) || probe.task.is_none())
             })

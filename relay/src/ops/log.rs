@@ -63,7 +63,7 @@ pub fn start_logging(config: &LogConfig) -> Result<(), LogError> {
     let levels = parse_levels(&config.level).ok_or_else(|| LogError::Level(config.level.clone()))?;
     let per_second = NonZeroU32::new(config.lines_per_second).unwrap_or(NonZeroU32::MIN);
     let filter = levels.and(LineLimit::new(per_second));
-    // An internal error would cause a panic, whose message goes to the same failing output.
+    // An internal error would cause a panic, and its message would go to the same failing output.
     let lines = fmt::layer().with_writer(Output(io::stderr)).log_internal_errors(false);
     let started = match config.format {
         LogFormat::Text => {
@@ -316,7 +316,7 @@ impl RefusalLog {
         has_line
     }
 
-    /// Records the refusal of a client whose address may be forged. Returns true if it is to be logged. It uses only
+    /// Records the refusal of a client with a possibly forged address. Returns true if it is to be logged. It uses only
     /// the reserved lines of the reason, never those that all reasons share.
     pub(crate) fn note_unproven(&self, now: Instant, reason: &'static str) -> bool {
         let mut seen = self.lock();

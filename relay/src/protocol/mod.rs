@@ -49,7 +49,7 @@ enum Flow {
 }
 
 impl FlowInspector {
-    /// Creates the inspector of a flow whose server has not answered yet. `pongs` are shared by all flows to the
+    /// Creates the inspector of a flow before the first answer of its server. `pongs` are shared by all flows to the
     /// target.
     #[must_use]
     pub fn new(kind: ProtocolKind, handshake: Handshake, pongs: Arc<PongCache>, now: Instant) -> Self {
@@ -108,8 +108,8 @@ impl FlowInspector {
         }
     }
 
-    /// Returns true if the server has answered a handshake of this flow. Always true for [`ProtocolKind::Raw`], whose
-    /// handshakes are unknown.
+    /// Returns true if the server has answered a handshake of this flow. Always true for [`ProtocolKind::Raw`], which
+    /// has no known handshake.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         match &self.0 {
@@ -123,7 +123,7 @@ impl FlowInspector {
 /// The length in bytes of a salt, a pepper or a seasoning, the same as that of a packet header.
 const HANDSHAKE_WORD: usize = HEADER;
 
-/// A flow of the Game Protocol, whose handshake consists of datagrams of four bytes without a header.
+/// A flow of the Game Protocol. Its handshake consists of datagrams of four bytes without a header.
 #[derive(Debug)]
 struct GameProtocolFlow {
     budget: Budget,

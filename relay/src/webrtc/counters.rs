@@ -11,7 +11,7 @@ counted! {
         Unreadable,
         /// A check was created without the relay's fingerprint.
         WrongPassword,
-        /// The reply would be longer than the check, whose source may be forged.
+        /// The reply would be longer than the check, which may have a forged source.
         WouldAmplify,
         /// The limit of challenges per second was reached, for the source's site (an IPv4 /24 or an IPv6 /48) or in
         /// total.

@@ -1,9 +1,9 @@
 //! Dispatches datagrams to sessions by their source address, and decides which datagrams begin a session. No state is
 //! kept for a source before it has answered a check of the relay, and only briefly afterwards.
 //!
-//! A NAT may assign another port to a page, whose checks then come from that port. Once the page has answered a check
-//! there, datagrams from that port are also offered to its session. The session moves to the port once it has decrypted
-//! one of them.
+//! A NAT may assign another port to a page. The page's checks then come from that port. Once the page has answered a
+//! check there, datagrams from that port are also offered to its session. The session moves to the port once it has
+//! decrypted one of them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;

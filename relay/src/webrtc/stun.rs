@@ -82,7 +82,7 @@ pub(crate) enum Unanswered {
     Unreadable,
     /// The check was created with another password.
     WrongPassword,
-    /// The answer would be longer than the request, whose source may be forged.
+    /// The answer would be longer than the request, which may have a forged source.
     WouldAmplify,
 }
 
@@ -328,7 +328,7 @@ pub(crate) mod tests {
         Fingerprint::new([first; 32])
     }
 
-    /// Returns the user name in a check of a page with this user name, whose password is that of [`page_password`].
+    /// Returns the user name in a check of a page with this user name and the password of [`page_password`].
     pub(crate) fn username(own: &str) -> String {
         format!("{USERNAME}{}:{own}", page_password())
     }

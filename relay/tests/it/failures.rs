@@ -39,7 +39,7 @@ impl Watched {
         Self::start_with(log, target, more, to)
     }
 
-    /// Starts a relay whose log is written to `to`.
+    /// Starts a relay that logs to `to`.
     fn start_with(log: PathBuf, target: &str, more: &[&str], to: Stdio) -> Self {
         let mut command = relay();
         command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--target", target]);

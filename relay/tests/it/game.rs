@@ -1,4 +1,4 @@
-//! A game over real sockets: a server of one protocol behind the relay, and a client whose connection is interrupted.
+//! A game over real sockets: a server of one protocol behind the relay, and a client with an interrupted connection.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -76,7 +76,7 @@ async fn memory_does_not_grow_with_past_clients() {
     assert!(after < before + 6 * 1024, "{before} kB before, {after} kB after");
 }
 
-/// Opens a WebSocket without a library, whose buffers would exceed the measured memory.
+/// Opens a WebSocket without a library, because its buffers would exceed the measured memory.
 async fn open_and_echo(relay: SocketAddr) -> TcpStream {
     const ECHOED: usize = 2 + 100;
 

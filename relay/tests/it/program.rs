@@ -31,7 +31,7 @@ impl Program {
         Self::run(relay().args(arguments).args(more).stderr(log))
     }
 
-    /// Starts a program whose first output is its address.
+    /// Starts a program that first prints its address.
     pub(crate) fn run(command: &mut Command) -> Self {
         command.stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();

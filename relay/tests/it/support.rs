@@ -241,7 +241,7 @@ pub(crate) struct Flow {
     pub(crate) max_datagram: usize,
 }
 
-/// A game server, whose datagrams the test reads and writes.
+/// A game server. The test reads and writes its datagrams.
 pub(crate) struct Server(pub(crate) UdpSocket);
 
 impl Server {

@@ -29,7 +29,7 @@ async fn flood(net: Net) {
     }
 }
 
-/// Returns the absent machine whose hardware address a frame requests (RFC 826).
+/// Returns the absent machine that is the target of a request for a hardware address (RFC 826).
 fn requested_absent_host(frame: &[u8]) -> Option<u8> {
     let is_arp = frame.get(12..14) == Some(&[8, 6]);
     frame.get(41).copied().filter(|number| is_arp && *number >= ABSENT)

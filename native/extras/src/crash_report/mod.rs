@@ -121,8 +121,8 @@ impl CrashReports {
         self.0.folder.mark_as_sent(report)
     }
 
-    /// Returns the number of panics without a report: those beyond [`MAX_REPORTS`], and those whose file could not be
-    /// written.
+    /// Returns the number of panics without a report: those beyond [`MAX_REPORTS`], and those for which the file could
+    /// not be written.
     #[must_use]
     pub fn suppressed(&self) -> u64 {
         self.0.suppressed.load(Ordering::Relaxed)

@@ -263,7 +263,7 @@ impl Endpoint {
 pub struct Broadcast {
     /// Number of connections that the message was sent to.
     pub sent: usize,
-    /// Peers whose connections did not accept the message, most often because their send queue is full
+    /// Peers that were not sent the message, most often because their send queue is full
     /// ([`SendError::QuotaExceeded`]).
     pub refused: Vec<(SocketAddr, SendError)>,
 }

@@ -169,7 +169,7 @@ pub(super) async fn listen(
     state.span.closed();
 }
 
-/// Counts and logs a refused client, whose connection is closed immediately.
+/// Counts and logs a refused client. Its connection is closed immediately.
 fn refuse(remote: SocketAddr, reason: NoPlace, state: &EndpointState) {
     let (counter, reason) = match reason {
         NoPlace::Full => (&state.counters.refused, "too many connections"),

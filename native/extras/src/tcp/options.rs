@@ -82,8 +82,8 @@ pub struct Options {
     pub receive_queue: usize,
     /// How long the peer may accept no data before the connection is lost.
     ///
-    /// The system sends keep-alive probes to an idle peer, so a peer whose machine is gone is lost after about the same
-    /// time. 10 s by default, at least 2 s.
+    /// The system sends keep-alive probes to an idle peer, so a lost peer is detected after about the same time. 10 s
+    /// by default, at least 2 s.
     pub timeout: Duration,
     /// Time limit for the TLS handshake of a client. 10 s by default.
     pub handshake_timeout: Duration,

@@ -62,7 +62,7 @@ fn connect_and_vanish<P: Subject>(
     drop(clients);
 }
 
-/// Binds a server whose timeout keeps silent clients for the whole test.
+/// Binds a server that keeps silent clients for the whole test.
 async fn patient_server<P: Subject>() -> Endpoint<P> {
     server::<P>(|options| {
         P::set_timeout(&mut options.config, Duration::from_secs(300));
@@ -156,7 +156,7 @@ async fn messages_do_not_wake_blocked_senders_of_other_connections<P: Subject>()
         turn(number).await;
     }
     // Waking a sender per message would exceed this limit. Some wakes are expected: the end of a vanished client's
-    // handshake frees memory for its senders, and so do lost path probes, whose number grows with time.
+    // handshake frees memory for its senders, and so do lost path probes, of which there are more in a slower test.
     let wakes = server.stats().sender_wakes - before;
     assert!(wakes < 100, "{wakes} of 200");
     senders.iter().for_each(tokio::task::JoinHandle::abort);

@@ -1,7 +1,7 @@
 //! The WebTransport session of one client: only datagrams and the close.
 //!
-//! A session is an HTTP/3 request whose stream stays open (draft-ietf-webtrans-http3). Each QUIC datagram begins with
-//! the ID of that stream divided by four.
+//! A session is an HTTP/3 request with a stream that stays open (draft-ietf-webtrans-http3). Each QUIC datagram begins
+//! with the ID of that stream divided by four.
 
 use std::fmt;
 use std::future::Future;
@@ -45,7 +45,7 @@ pub(crate) struct Streams {
     pub(crate) others: OtherStreams,
 }
 
-/// The client's streams whose kinds are unknown yet. Streams without settings stay here.
+/// The client's streams of unknown kinds. Streams without settings stay here.
 pub(crate) type OtherStreams =
     FuturesUnordered<Pin<Box<dyn Future<Output = Result<(RecvStream, Settings), SettingsError>> + Send>>>;
 
