@@ -13,7 +13,7 @@ use crate::shared::EventInfo;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'d, P: Protocol, H: Hook<P> = ()> {
-    /// A received message.
+    /// A message from the remote.
     Message(Received<'d, P, H>),
     /// The outcome of a message sent with receipt; RakNet only.
     Receipt {

@@ -26,7 +26,7 @@ use rakwire::endpoint::{self, Protocol};
 pub enum ConnectError<P: Protocol> {
     /// The attempt was not started, for example because all slots are in use or the remote is already connected.
     NotStarted(endpoint::ConnectError),
-    /// The attempt was started and failed, for this reason.
+    /// The attempt failed for this reason.
     Failed(P::ConnectFailure),
 }
 

@@ -672,7 +672,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_is_closed_with_its_tasks() {
+    async fn a_send_path_does_not_keep_a_socket_open() {
         let (mut send_path, socket) = (SendPath::new(8), socket().await);
         let address = socket.local_addr();
         send_path.allow_inline(&socket);

@@ -73,7 +73,7 @@ impl HostPort {
         host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// Returns true if the host is an IP address, so that nothing has to be resolved.
+    /// Returns true if the host is an IP address, which needs no resolution.
     pub(crate) fn is_numeric(&self) -> bool {
         let host = self.host();
         let address = host.split_once('%').map_or(host, |(address, _interface)| address);

@@ -49,7 +49,7 @@ counted! {
         TooManyClients,
         /// The client had no valid token (4401).
         TokenRefused,
-        /// The client's address or prefix had reached its number of clients, or its rate of new ones (4429).
+        /// The client's address or prefix had reached its maximum number of clients, or its rate of new clients (4429).
         AddressLimit,
         /// The origin of the client's page may not connect, or the client's address is banned (4403).
         Forbidden,

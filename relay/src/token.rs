@@ -126,7 +126,7 @@ mod page {
     }
 }
 
-/// The maximum length of a token in bytes. Longer ones are rejected unread.
+/// The maximum length of a token in bytes. Longer tokens are rejected unread.
 const TOKEN_MAX: usize = 2048;
 
 /// The length of generated secrets in bytes, and the minimum for others: as long as the hash (RFC 7518 section 3.2).

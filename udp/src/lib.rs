@@ -36,7 +36,7 @@ const EMSGSIZE: i32 = 10_040;
 /// (RFC 8200 section 5).
 pub const IPV6_MIN_MTU_PAYLOAD: usize = 1_280 - 48;
 
-/// The length in bytes of the longest datagram that sockets accept. Longer ones belong to neither protocol.
+/// The maximum length in bytes of a datagram that sockets accept. A longer datagram belongs to neither protocol.
 pub const MAX_DATAGRAM: usize = 2_048;
 
 /// Returns whether the system refused a datagram because it exceeds the path MTU.

@@ -125,7 +125,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// [accepts](rakwire::raknet::OutOfBand::Accept) such messages.
     ///
     /// Messages that arrive before the first call are dropped. Between two calls, at most eight messages and unread
-    /// pongs are kept; further ones are dropped.
+    /// pongs are kept; further messages and pongs are dropped.
     pub async fn recv_unconnected(&self) -> Unconnected<'d, H> {
         let message = poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_message()));
         let info = message.await;

@@ -94,7 +94,7 @@ impl<'d> Storage<'d> {
         }
     }
 
-    /// Prepares for the sockets that will replace the closed ones.
+    /// Prepares for the sockets that will replace the current ones.
     pub(crate) const fn follow(&mut self, successor: Successor) {
         if matches!(successor, Successor::OnFreshPort) {
             self.port = self.requested_port;
@@ -112,7 +112,7 @@ impl core::fmt::Debug for Storage<'_> {
 #[derive(Debug)]
 pub(crate) struct SendQueue<'d> {
     composed: &'d mut [u8],
-    /// The datagram in `composed`, if it still has to be sent.
+    /// The datagram in `composed`, if it has not been sent yet.
     pending: Option<(IpEndpoint, usize)>,
     neighbours: Neighbours<'d>,
     resolution: Resolution,
@@ -195,7 +195,7 @@ pub(crate) struct Sockets<'m> {
     is_full: bool,
     /// The time at which the waiting datagram is retried.
     wake_at: Option<Instant>,
-    /// Set when the sockets have to be replaced.
+    /// Set when the sockets must be replaced.
     successor: Option<Successor>,
 }
 

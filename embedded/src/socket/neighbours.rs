@@ -21,8 +21,8 @@ pub(crate) struct Neighbour {
     address: IpAddress,
     /// The number of consecutive unanswered requests; 0 if the hardware address is known.
     failures: u8,
-    /// The last time at which the hardware address was known to be valid. For a neighbour that does not answer, the end
-    /// of the pause.
+    /// The last time at which the hardware address was known to be valid. For a neighbour that does not answer, the
+    /// time at which the next request may be sent.
     at: Instant,
     /// Set if a datagram for this neighbour may be in the send buffer.
     is_queued: bool,

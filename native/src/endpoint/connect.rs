@@ -213,7 +213,7 @@ pub enum ConnectError<F> {
     /// The server closed the connection immediately, as a full Game Protocol server does.
     #[error("the server closed the connection immediately; it may be full")]
     Disconnected,
-    /// The attempt was started and failed, for this reason.
+    /// The attempt failed for this reason.
     #[error(transparent)]
     Failed(F),
 }

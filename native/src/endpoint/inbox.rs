@@ -99,7 +99,7 @@ impl<P: Protocol> Default for Arrived<P> {
 struct ReceiveQueue<P: Protocol> {
     messages: VecDeque<Message<P::Delivery>>,
     bytes: usize,
-    /// Receipts without an outcome taken yet. Bounded by the application, which requests each receipt.
+    /// Outcomes of messages sent with a receipt. The application bounds their number, because it requests each receipt.
     receipts: VecDeque<(Receipt, Outcome)>,
     /// The latest progress of each large message.
     progress: VecDeque<Progress>,

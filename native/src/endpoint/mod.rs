@@ -86,9 +86,9 @@ pub(crate) use self::wakes::retry;
 ///
 /// With RakNet it also pings servers, and exchanges messages with peers without a connection.
 ///
-/// A clone is another handle of the same endpoint. Dropping the last one keeps its connections open, but accepts no new
-/// ones; the socket is closed with the last connection. [`close`](Self::close) shuts everything down in order, even if
-/// other handles exist.
+/// A clone is another handle of the same endpoint. Dropping the last handle keeps the endpoint's connections open, but
+/// stops accepting connections; the socket is closed with the last connection. [`close`](Self::close) shuts everything
+/// down in order, even if other handles exist.
 ///
 /// ```
 /// use rakwire_native::{Endpoint, Options};

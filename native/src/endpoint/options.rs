@@ -51,13 +51,13 @@ pub struct Options<P: Protocol> {
     /// length.
     ///
     /// The default is 8 MiB. A full queue pauses its connection: datagrams with messages are dropped until the
-    /// application has read half of the queue. The peer resends reliable messages; unreliable ones are lost. Other
+    /// application has read half of the queue. The peer resends reliable messages; unreliable messages are lost. Other
     /// connections are not affected. One datagram can complete several messages, so a queue can exceed its size by up
     /// to half of the memory in `capacity`.
     pub receive_queue: usize,
     /// Maximum number of connections that wait for [`accept`](super::Endpoint::accept).
     ///
-    /// Further ones are closed immediately. The default is 1,024.
+    /// Further connections are closed immediately. The default is 1,024.
     pub backlog: usize,
     /// True if the application decides on each client that requests a connection.
     ///

@@ -54,7 +54,7 @@ pub(crate) struct Dispatcher<P: Protocol> {
     /// The limit of each receive queue in bytes.
     receive_queue: usize,
     pub(crate) accept_queue: AcceptQueue<P>,
-    /// Connections that did not fit into the accept queue and have to be closed.
+    /// Connections that did not fit into the accept queue and must be closed.
     rejected: Vec<ConnectionId>,
     pub(crate) pings: Pings<P::Identity>,
     pub(crate) unconnected: UnconnectedQueue<P::Identity>,

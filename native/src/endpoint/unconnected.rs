@@ -50,7 +50,7 @@ pub struct Unconnected<I> {
 /// Maximum length of the queue.
 const MAX_MESSAGES: usize = 256;
 
-/// Messages from peers without a connection that the application has not received yet. A full queue drops new ones.
+/// Messages from peers without a connection that the application has not received yet. A full queue drops new messages.
 #[derive(Debug)]
 pub(crate) struct UnconnectedQueue<I> {
     waiting: VecDeque<Unconnected<I>>,

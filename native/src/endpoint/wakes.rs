@@ -83,7 +83,7 @@ pub(crate) async fn retry<T>(changed: &Notify, mut attempt: impl FnMut() -> Opti
     }
 }
 
-/// Blocked senders, and those that are to be woken. Uses no memory while no task waits.
+/// Blocked senders, and the tasks to wake next. Uses no memory while no task waits.
 #[derive(Debug, Default)]
 pub(crate) struct BlockedSenders {
     waiting: HashMap<ConnectionId, Vec<(WaitId, Waker)>>,

@@ -217,7 +217,8 @@ struct Transmit<'b> {
     stride: usize,
 }
 
-/// Outgoing datagrams in order. Forwarded ones are slices of the received data; composed ones are stored here.
+/// Outgoing datagrams in order. Forwarded datagrams are slices of the received data; composed datagrams are stored
+/// here.
 #[derive(Debug, Default)]
 pub(crate) struct Transmits<'b> {
     list: Vec<Transmit<'b>>,

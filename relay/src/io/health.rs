@@ -211,8 +211,8 @@ struct Moves {
 }
 
 impl MoveLog {
-    /// Records that a target has moved to another address. If the move is to be logged, returns the number of moves
-    /// since the last line that were not.
+    /// Records that a target has moved to another address. If this move must be logged, returns the number of earlier
+    /// moves since the last log line.
     pub(crate) fn note(&mut self, now: Instant, target: &TargetName) -> Option<u64> {
         match self.0.get_mut(target) {
             Some(moves) if now.saturating_duration_since(moves.logged) < LINE_INTERVAL => {

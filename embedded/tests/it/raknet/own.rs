@@ -23,7 +23,7 @@ fn a_read_message_frees_memory_for_the_answer() {
 }
 
 #[test]
-fn a_full_host_refuses_connections() {
+fn a_full_server_refuses_connections() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let (first, host) = (net.client::<RakNet, 1, 24, 128, 4>(), net.server::<RakNet, 1, 24, 128, 4>());

@@ -61,7 +61,8 @@ pub use record::Sample;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SqliteOptions {
-    /// Maximum number of rows in each table; older ones are deleted. Default: 1,000,000, about 150 MB of datagrams.
+    /// Maximum number of rows in each table; the oldest rows beyond it are deleted. Default: 1,000,000, about 150 MB of
+    /// datagrams.
     pub max_rows: u64,
     /// Maximum number of records in the queue of the writing thread; further records are dropped and counted. Default:
     /// 16,384.

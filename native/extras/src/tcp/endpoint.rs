@@ -22,8 +22,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens and accepts connections over TCP.
 ///
-/// A clone is another handle of the same endpoint. Dropping the last one keeps its connections open, but accepts no new
-/// ones. [`close`](Self::close) shuts everything down in order.
+/// A clone is another handle of the same endpoint. Dropping the last handle keeps the endpoint's connections open, but
+/// stops accepting connections. [`close`](Self::close) shuts everything down in order.
 ///
 /// ```
 /// use rakwire_extras::tcp::{Endpoint, Options};

@@ -151,7 +151,7 @@ fn take_email(stream: TcpStream, is_refused: bool, emails: &Sender<String>) {
 fn email_about(emails: &Receiver<String>, thread: &str) -> String {
     loop {
         let email = emails.recv_timeout(DEADLINE).expect("a email");
-        // Long lines are wrapped, short ones are unchanged.
+        // Long lines are wrapped, and short lines are unchanged.
         if email.contains(&format!("thread:   {thread}\n")) {
             return email;
         }

@@ -300,7 +300,7 @@ async fn reserved_ids_are_refused() {
     assert_eq!(here.send(&[id::USER], Delivery::RELIABLE).await, Err(SendError::NotConnected));
 }
 
-/// Both endpoints open the same connection, and there is only one in the end.
+/// Both endpoints connect to each other, which results in a single connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_endpoints_may_connect_to_each_other_at_once() {
     let bind = || Endpoint::bind("127.0.0.1:0", Options::server(2).expect("entropy"));

@@ -30,7 +30,7 @@ fn token_key() -> TokenKey {
     TokenKey::from_bytes([0x70; 32])
 }
 
-/// Makes a server require tokens, and store at most `limit` used ones.
+/// Makes a server require tokens, and store at most `limit` used tokens.
 fn require_tokens(options: &mut Options, limit: usize) {
     let mut identity = ServerIdentity::new(server_key());
     let keys = [token_key()].into_iter().collect();

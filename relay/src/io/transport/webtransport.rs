@@ -69,7 +69,7 @@ pub(crate) struct WebTransportTransport {
     is_writing: bool,
     /// Completes when the request stream ends the session.
     closing: Pin<Box<dyn Future<Output = FromClient> + Send>>,
-    /// True if the client has closed the session; earlier datagrams may still have to be read.
+    /// True if the client has closed the session; earlier datagrams may still be unread.
     is_closed: bool,
     /// True if pings need no answer, because QUIC itself checks that the peer is alive.
     is_ping_answered: bool,

@@ -90,7 +90,7 @@ async fn a_client_without_a_handshake_loses_its_slot() {
 
 /// Without a TLS close alert, an attacker on the path may have truncated the stream.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_truncated_tls_stream_is_a_loss() {
+async fn a_truncated_tls_stream_is_reported_as_a_loss() {
     let (options, config) = options();
     let server = endpoint(options).await;
     let socket = TcpStream::connect(server.local_addr()).await.expect("open");
