@@ -97,8 +97,7 @@ impl<S> Default for Entry<S> {
 }
 
 impl<S: Clone + PartialEq> Endpoint<S> {
-    /// Creates an endpoint. Returns `None` if the HMAC library rejects the key, which cannot happen with a key of this
-    /// length.
+    /// Creates an endpoint; `None` if the HMAC library rejects the key, which its length excludes.
     pub(crate) fn new(
         fingerprint: &Fingerprint,
         key: &ChallengeKey,
@@ -198,8 +197,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         self.session(self.places.get(self.others.get(&page)?)?.at)
     }
 
-    /// Moves a session to another port from which it has decrypted a datagram. Returns false if the session is not
-    /// moved.
+    /// Moves a session to another port from which it has decrypted a datagram, and returns true if it moved.
     pub(crate) fn follow(&mut self, from: SocketAddr, to: SocketAddr, session: &S) -> bool {
         self.try_follow(from, to, session).is_some()
     }
@@ -359,8 +357,7 @@ mod tests {
             && half_open_of.taken() == 0
     }
 
-    /// Returns the challenge sent in response to a check. Asserts that challenge and answer are at most twice as long
-    /// as the check.
+    /// Returns the challenge to a check. Asserts that challenge and answer are at most twice as long as the check.
     fn challenge(
         endpoint: &mut Endpoint<u32>,
         now: Instant,
