@@ -1,6 +1,6 @@
-//! Stateless cookies, with which a client proves that it receives at its source address.
+//! Stateless cookies, by which a client proves that it receives datagrams at its source address.
 //!
-//! Each cookie is of one of two kinds. The kind returns with the cookie, so it is one bit that the server need
+//! A cookie has one of two kinds. The client returns the cookie, so the kind is one bit of state that the server need
 //! not store.
 
 use core::hash::{Hash, Hasher};
@@ -11,10 +11,10 @@ use siphasher::sip::SipHasher24;
 use crate::storage::AddressKey;
 use crate::time::Instant;
 
-/// Length of an epoch. A cookie is accepted during its own epoch and the following one.
+/// The length of an epoch. A cookie is accepted in its own epoch and the next one.
 const EPOCH_MICROS: u64 = 5_000_000;
 
-/// Computes the cookies of both kinds: the two 32-bit halves of a keyed hash of address, port and epoch.
+/// Computes the cookies of both kinds: the 32-bit halves of a keyed hash of address, port and epoch.
 fn cookies(secret: &[u8; 16], address: &SocketAddr, epoch: u64) -> [u32; 2] {
     let mut hasher = SipHasher24::new_with_key(secret);
     AddressKey(*address).hash(&mut hasher);
@@ -29,18 +29,19 @@ pub(crate) fn issue(secret: &[u8; 16], address: &SocketAddr, now: Instant, kind:
     if kind { of_second } else { of_first }
 }
 
-/// Returns the kind of `given` if it was issued to `address` in this epoch or the previous one.
+/// Returns the kind of the cookie `given`, or `None` unless it was issued to `address` in the current or the previous
+/// epoch.
 pub(crate) fn verify(secret: &[u8; 16], address: &SocketAddr, now: Instant, given: u32) -> Option<bool> {
-    // All differences are always computed, so the run time reveals nothing about any of them.
+    // Constant time: every comparison is made, so the run time reveals nothing.
     let [now, before] = epochs(now).map(|epoch| cookies(secret, address, epoch).map(|cookie| cookie ^ given));
     let is_first = (now[0] == 0) | (before[0] == 0);
     let is_second = (now[1] == 0) | (before[1] == 0);
     (is_first | is_second).then_some(is_second)
 }
 
-/// Returns a nonce for one connection, which the peer at `address` learns only by receiving what is sent there.
+/// Returns a nonce for one connection, which the peer at `address` knows only if it receives datagrams there.
 ///
-/// It has 52 bits. Combined with a time in milliseconds it stays within 53 bits, which every number type represents
+/// The nonce has 52 bits: added to a time in milliseconds it fits in 53 bits, which JavaScript numbers represent
 /// exactly.
 pub(crate) fn nonce(secret: &[u8; 16], address: &SocketAddr, connection: u64) -> u64 {
     let mut hasher = SipHasher24::new_with_key(secret);
@@ -51,14 +52,13 @@ pub(crate) fn nonce(secret: &[u8; 16], address: &SocketAddr, connection: u64) ->
     hasher.finish() >> 12
 }
 
-/// Returns the cookies of the first kind that are accepted from `address` at `now`.
-///
-/// These are the ones of this epoch and the previous one.
+/// Returns the cookies of the first kind that are accepted from `address` at `now`: that of the current epoch, then
+/// that of the previous one.
 pub(crate) fn live(secret: &[u8; 16], address: &SocketAddr, now: Instant) -> [u32; 2] {
     epochs(now).map(|epoch| cookies(secret, address, epoch)[0])
 }
 
-/// Returns the epoch of `now` and the previous one.
+/// Returns the numbers of the current and the previous epoch.
 const fn epochs(now: Instant) -> [u64; 2] {
     let epoch = now.as_micros() / EPOCH_MICROS;
     [epoch, epoch.wrapping_sub(1)]

@@ -1,14 +1,14 @@
-//! Cursors over bytes: the only code of the core that parses or composes bytes.
+//! Cursors over bytes: the only code of the core that parses or serializes.
 //!
-//! A wire type reads itself from a [`Source`] and names each field. [`Reader`] drops the names at compile time. A
-//! tool that displays datagrams implements [`Source::field`] and so prints exactly the fields that the parser saw.
+//! A wire type reads itself from a [`Source`] and names each field. [`Reader`] discards the names at compile time. A
+//! tool that displays datagrams implements [`Source::field`], and so prints exactly the fields that the parser read.
 //!
-//! Code that reads without copying takes bytes in several pieces: [`Chunks`].
+//! [`Chunks`] gives access to bytes that are stored in several pieces, without a copy.
 
 use crate::serial::U24;
 
 error_enum! {
-    /// An error in reading or writing bytes.
+    /// The reason why bytes could not be parsed or written.
     ///
     /// ```
     /// use rakwire::wire::{Reader, Source, WireError};
@@ -18,28 +18,28 @@ error_enum! {
     /// ```
     #[non_exhaustive]
     pub enum WireError {
-        /// The bytes end before the field does.
+        /// The input ends within a field.
         Truncated => "the bytes end before the field does",
-        /// The buffer to write into is too small.
+        /// The output buffer is too small.
         NoRoom => "the buffer is too small",
         /// The first byte is not the ID of a known packet.
         UnknownId => "no packet has this id",
-        /// The 16 bytes of the offline magic are not at their position.
+        /// The 16 bytes of the offline magic are missing at their position.
         BadMagic => "the offline magic is not where it belongs",
-        /// A length is zero or exceeds the limit of the format.
+        /// A length is zero or exceeds the maximum of the format.
         BadLength => "a length is zero or too large",
         /// An ordering channel is 32 or more.
         BadChannel => "an ordering channel is 32 or more",
-        /// A split count is zero, or a split index is not below the count.
+        /// The part count of a split message is zero, or the part's index is not below the count.
         BadSplit => "a split count is zero or a split index is not below it",
-        /// The end of an acknowledgement record is before its start.
+        /// The end of an acknowledgement range is before its start.
         BadRange => "a record ends before it begins",
-        /// The format forbids this value.
+        /// A field has a value that the format does not allow.
         BadValue => "a value is outside the format",
     }
 }
 
-/// The value of a field as it was read, for tools that display datagrams.
+/// The value of a field that was read, for tools that display datagrams.
 ///
 /// ```
 /// use rakwire::wire::{Source, Value, Wire, WireError, control::Control};
@@ -79,13 +79,13 @@ pub enum Value<'a> {
     Address(core::net::SocketAddr),
 }
 
-/// Defines the methods of [`Source`] that read a number.
+/// Defines the methods of [`Source`] that read one number each.
 macro_rules! numbers {
     ($($(#[$doc:meta])+ $method:ident -> $type:ty, $from_bytes:ident, $value:ident;)+) => {$(
         $(#[$doc])+
         ///
         /// # Errors
-        /// [`WireError::Truncated`] when fewer bytes remain.
+        /// [`WireError::Truncated`] if fewer bytes remain.
         #[inline]
         fn $method(&mut self, name: &'static str) -> Result<$type, WireError> {
             let number = <$type>::$from_bytes(self.array()?);
@@ -95,15 +95,15 @@ macro_rules! numbers {
     )+};
 }
 
-/// A source of bytes that are taken from the front, field by field.
+/// A sequence of bytes that is consumed from the front, field by field.
 ///
-/// Implementors provide [`take`](Self::take) and [`peek`](Self::peek). After each field is taken,
-/// [`field`](Self::field) is called with its name, its length in bytes and its value.
+/// Implement [`take`](Self::take) and [`peek`](Self::peek). [`field`](Self::field) is called after each field is
+/// taken, with its name, its length in bytes and its value.
 pub trait Source<'a> {
-    /// Takes the next `count` bytes, or nothing when fewer remain.
+    /// Takes the next `count` bytes. If fewer remain, it takes none.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when fewer than `count` bytes remain.
+    /// [`WireError::Truncated`] if fewer than `count` bytes remain.
     fn take(&mut self, count: usize) -> Result<&'a [u8], WireError>;
 
     /// Returns all remaining bytes without taking them.
@@ -115,14 +115,14 @@ pub trait Source<'a> {
         self.peek().len()
     }
 
-    /// Called for each field after its `length` bytes were taken.
+    /// Called after each field is taken, with its name, its length in bytes and its value.
     #[inline]
     fn field(&mut self, _name: &'static str, _length: usize, _value: Value<'a>) {}
 
-    /// Takes `N` bytes as an array.
+    /// Takes the next `N` bytes as an array.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when fewer remain.
+    /// [`WireError::Truncated`] if fewer than `N` bytes remain.
     #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let bytes = self.take(N)?;
@@ -132,23 +132,22 @@ pub trait Source<'a> {
     numbers! {
         /// Takes one byte.
         u8 -> u8, from_be_bytes, Number;
-        /// Takes a big-endian number of 16 bits.
+        /// Takes a big-endian 16-bit number.
         u16 -> u16, from_be_bytes, Number;
-        /// Takes a big-endian number of 32 bits.
+        /// Takes a big-endian 32-bit number.
         u32 -> u32, from_be_bytes, Number;
-        /// Takes a little-endian number of 32 bits, as in those events of C++ RakNet that contain a copy of its
-        /// memory.
+        /// Takes a little-endian 32-bit number, as in those messages of C++ RakNet that contain a memory image.
         u32_le -> u32, from_le_bytes, Number;
-        /// Takes a big-endian number of 64 bits.
+        /// Takes a big-endian 64-bit number.
         u64 -> u64, from_be_bytes, Number;
-        /// Takes a big-endian IEEE 754 number of 32 bits.
+        /// Takes a big-endian 32-bit IEEE 754 number.
         f32 -> f32, from_be_bytes, Float;
     }
 
-    /// Takes a little-endian number of 24 bits.
+    /// Takes a little-endian 24-bit number.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when fewer bytes remain.
+    /// [`WireError::Truncated`] if fewer than 3 bytes remain.
     #[inline]
     fn u24(&mut self, name: &'static str) -> Result<U24, WireError> {
         let [low, middle, high] = self.array()?;
@@ -160,7 +159,7 @@ pub trait Source<'a> {
     /// Takes `count` raw bytes.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when fewer remain.
+    /// [`WireError::Truncated`] if fewer than `count` bytes remain.
     #[inline]
     fn bytes(&mut self, name: &'static str, count: usize) -> Result<&'a [u8], WireError> {
         let bytes = self.take(count)?;
@@ -168,7 +167,7 @@ pub trait Source<'a> {
         Ok(bytes)
     }
 
-    /// Takes all remaining bytes; never fails.
+    /// Takes all remaining bytes. It never fails.
     #[inline]
     fn rest(&mut self, name: &'static str) -> &'a [u8] {
         let count = self.remaining();
@@ -178,7 +177,7 @@ pub trait Source<'a> {
     }
 }
 
-/// Reads fields from the front of a byte slice.
+/// Reads fields from a byte slice, front to back.
 ///
 /// ```
 /// use rakwire::wire::{Reader, Source};
@@ -195,7 +194,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Creates a reader at the front of `bytes`.
+    /// Creates a reader at the start of `bytes`.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
@@ -225,7 +224,7 @@ impl<'a> Source<'a> for Reader<'a> {
     }
 }
 
-/// Writes fields to the front of a byte slice.
+/// Writes fields into a byte slice, front to back.
 ///
 /// ```
 /// use rakwire::U24;
@@ -245,25 +244,25 @@ pub struct Writer<'b> {
 }
 
 impl<'b> Writer<'b> {
-    /// Creates a writer at the front of `buffer`.
+    /// Creates a writer at the start of `buffer`.
     #[must_use]
     pub const fn new(buffer: &'b mut [u8]) -> Self {
         Self { buffer, at: 0 }
     }
 
-    /// Returns the number of bytes written.
+    /// Returns the number of bytes written so far.
     #[must_use]
     pub const fn written(&self) -> usize {
         self.at
     }
 
-    /// Returns how many more bytes fit.
+    /// Returns the number of bytes left in the buffer.
     #[must_use]
     pub const fn room(&self) -> usize {
         self.buffer.len() - self.at
     }
 
-    /// Returns the written bytes.
+    /// Returns the bytes written.
     #[must_use]
     pub fn finish(self) -> &'b [u8] {
         self.buffer.get(..self.at).unwrap_or(&[])
@@ -272,8 +271,7 @@ impl<'b> Writer<'b> {
     /// Appends raw bytes.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when they do not fit. Nothing is written in that case; this holds for every method
-    /// below.
+    /// [`WireError::NoRoom`] if the bytes do not fit. As in all methods below, nothing is written in that case.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
@@ -287,55 +285,55 @@ impl<'b> Writer<'b> {
     /// Appends one byte.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if the buffer is full.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub fn u8(&mut self, number: u8) -> Result<(), WireError> {
         self.bytes(&[number])
     }
 
-    /// Appends a big-endian number of 16 bits.
+    /// Appends a big-endian 16-bit number.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if fewer than 2 bytes are left.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub fn u16(&mut self, number: u16) -> Result<(), WireError> {
         self.bytes(&number.to_be_bytes())
     }
 
-    /// Appends a little-endian number of 24 bits.
+    /// Appends a little-endian 24-bit number.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if fewer than 3 bytes are left.
     #[inline]
     pub fn u24(&mut self, number: U24) -> Result<(), WireError> {
         let [low, middle, high, _] = number.get().to_le_bytes();
         self.bytes(&[low, middle, high])
     }
 
-    /// Appends a big-endian number of 32 bits.
+    /// Appends a big-endian 32-bit number.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if fewer than 4 bytes are left.
     #[inline]
     pub fn u32(&mut self, number: u32) -> Result<(), WireError> {
         self.bytes(&number.to_be_bytes())
     }
 
-    /// Appends a little-endian number of 32 bits.
+    /// Appends a little-endian 32-bit number.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if fewer than 4 bytes are left.
     #[inline]
     pub fn u32_le(&mut self, number: u32) -> Result<(), WireError> {
         self.bytes(&number.to_le_bytes())
     }
 
-    /// Appends a big-endian number of 64 bits.
+    /// Appends a big-endian 64-bit number.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if fewer than 8 bytes are left.
     #[inline]
     pub fn u64(&mut self, number: u64) -> Result<(), WireError> {
         self.bytes(&number.to_be_bytes())
@@ -344,7 +342,7 @@ impl<'b> Writer<'b> {
     /// Appends `count` zero bytes.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if fewer than `count` bytes are left.
     pub fn zeros(&mut self, count: usize) -> Result<(), WireError> {
         let end = self.at.saturating_add(count);
         let room = self.buffer.get_mut(self.at..end).ok_or(WireError::NoRoom)?;
@@ -353,10 +351,10 @@ impl<'b> Writer<'b> {
         Ok(())
     }
 
-    /// Overwrites bytes written before with a big-endian number of 16 bits.
+    /// Overwrites two bytes at `at` with a big-endian 16-bit number, for a length that is known only later.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when the bytes at `at` have not been written yet.
+    /// [`WireError::NoRoom`] if the two bytes have not been written yet.
     pub fn patch_u16(&mut self, at: usize, number: u16) -> Result<(), WireError> {
         let room = self.buffer.get_mut(at..at.saturating_add(2)).ok_or(WireError::NoRoom)?;
         room.copy_from_slice(&number.to_be_bytes());
@@ -364,7 +362,7 @@ impl<'b> Writer<'b> {
     }
 }
 
-/// The position of a piece in [`Chunks`]; only the implementation that returned it can interpret it.
+/// The position of a piece in [`Chunks`]. Only the implementation that returned it can interpret it.
 ///
 /// ```
 /// use rakwire::{Chunks, Piece};
@@ -377,23 +375,24 @@ impl<'b> Writer<'b> {
 pub struct Piece(pub(crate) u32);
 
 impl Piece {
-    /// The first piece.
+    /// The position of the first piece.
     pub const FIRST: Self = Self(0);
 
-    /// Creates a piece from a number of the implementation's choice; zero is the first piece.
+    /// Creates a position; zero must be the first piece, and the meaning of other numbers is up to the
+    /// implementation.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// Returns the number that the piece was created from.
+    /// Returns the number given to [`new`](Self::new).
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0
     }
 }
 
-/// Bytes in one or more pieces: a message that a peer lends, or a slice of slices.
+/// Bytes in one or more pieces: a message that a peer lends to the application, or a slice of slices.
 ///
 /// ```
 /// use rakwire::{Chunks, Piece};
@@ -410,11 +409,11 @@ impl Piece {
 /// assert_eq!((longest_piece(&pieces), pieces.total()), (3, 5));
 /// ```
 pub trait Chunks {
-    /// Returns the number of bytes in all pieces.
+    /// Returns the total number of bytes.
     fn total(&self) -> usize;
 
-    /// Returns the bytes of a piece and the position of the next one. A piece that does not exist is empty and has
-    /// no successor.
+    /// Returns the bytes of a piece, and the position of the next piece. If `at` does not exist, the bytes are empty
+    /// and there is no next piece.
     fn piece(&self, at: Piece) -> (&[u8], Option<Piece>);
 }
 
@@ -512,7 +511,7 @@ mod tests {
     }
 
     proptest! {
-        /// Fields read back as they were written. A field without room or bytes is an error that takes none of them.
+        /// Fields read back as written. A field that does not fit, or is truncated, is an error and consumes nothing.
         #[test]
         fn any_fields_read_back_or_fail_as_a_whole(
             fields in prop::collection::vec(any_field(), 0..20),

@@ -1,15 +1,15 @@
 //! Reliable UDP for games from one `no_std` core, for servers, browsers and microcontrollers.
 //!
-//! It implements RakNet and the Game Protocol, the transport of a snow-fight game (docs/game-protocol.md).
+//! It implements RakNet and the Game Protocol, the transport of the game *snow-fight* (docs/game-protocol.md).
 //!
-//! The crate is *sans-IO*: it uses no socket, no clock and, without the feature `alloc`, no allocator. A program
-//! passes in datagrams and the time, and takes out datagrams, events and the next deadline. The same code therefore
-//! runs under tokio, in WebAssembly, on a microcontroller, and in virtual time in its own tests.
+//! The crate is *sans-IO*: it uses no socket, no clock and, without the feature `alloc`, no allocator. The caller
+//! passes in datagrams and the current time, and takes out datagrams, events and the next deadline. The same code
+//! therefore runs under tokio, in WebAssembly, on a microcontroller, and in virtual time in tests.
 //!
 //! # The run loop
 //!
-//! Change a peer any number of times. Then take its events until none is left, take its datagrams until none is
-//! left, and sleep until its timeout or the next datagram. A complete example with two peers in memory:
+//! Call any methods of a peer. Then drain its events, drain its datagrams, and sleep until its timeout or the next
+//! datagram. A complete example with two peers in memory:
 //!
 //! ```
 //! use rakwire::Instant;
@@ -64,21 +64,20 @@
 //! From bottom to top; each layer uses only those listed before it:
 //!
 //! - `storage`: blocks of fixed size in borrowed memory, and the queues, heaps and tables that link them.
-//! - [`endpoint`]: the parts that both protocols share: connection table, deadlines, events, hooks, counters and
+//! - [`endpoint`]: the code that both protocols share: connection table, deadlines, events, hooks, counters and
 //!   memory. It is generic over the trait [`endpoint::Protocol`] and depends on neither protocol.
-//! - [`wire`] and [`game_protocol::wire`]: conversion between bytes and packets. The layers above never index
-//!   bytes.
-//! - [`codec`]: encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
+//! - [`wire`] and [`game_protocol::wire`]: parsing and serialization of packets. The layers above never index bytes.
+//! - [`codec`]: encodings for the payloads of messages: bit streams, Rabbit, aggregates, advertisements.
 //! - [`secure`] (feature `secure`): handshake, packet protection and keys of secure connections.
-//! - [`raknet`] and [`game_protocol`]: the protocols. Each defines a connection, which is one state machine, and
-//!   dispatches datagrams. Each has an alias for its endpoint: [`raknet::Peer`] is an [`endpoint::Peer`].
+//! - [`raknet`] and [`game_protocol`]: the protocols. Each defines its connection state machine, and dispatches
+//!   datagrams to it. Each has an alias for its endpoint: [`raknet::Peer`] is an [`endpoint::Peer`].
 //! - [`sim`] (feature `sim`): a seeded network in memory that loses, delays, duplicates and reorders datagrams.
 //!
 //! # Guarantees
 //!
-//! Whatever arrives, there is no panic, no unbounded work and no memory for an unknown address. Dropped datagrams
-//! are counted by reason ([`raknet::DropReason`]). Every acknowledged message is delivered, or the connection ends
-//! with a reason. The crate writes no log; read its counters and events instead.
+//! No input causes a panic, unbounded work or an allocation for an unvalidated address. Dropped datagrams are counted
+//! by reason ([`raknet::DropReason`]). A message that the receiver has acknowledged is delivered to its application,
+//! or the connection closes with a reason. The crate writes no log; read its counters and events instead.
 //!
 //! # Features
 //!
@@ -151,14 +150,15 @@ extern crate std;
 mod macros;
 
 pub mod codec {
-    //! Encodings for the contents of messages, independent of the protocols.
+    //! Encodings for the payloads of messages, independent of the protocols.
     //!
-    //! - [`bits`]: numbers of any bit width in bytes, in either bit order.
-    //! - [`rabbit`]: the encoding of the Game Protocol, read without a copy from the pieces of a message.
+    //! - [`bits`]: numbers of any bit width, in either bit order.
+    //! - [`rabbit`]: the encoding of the Game Protocol. It is read without a copy, even if a message is in several
+    //!   pieces.
     //! - [`bitstream`]: RakNet's bit stream.
-    //! - [`aggregate`]: several messages in one, as in Minecraft Bedrock.
-    //! - [`frames`]: messages in a byte stream, as in RakNet's packetised TCP.
-    //! - [`advertisement`]: the contents of a Bedrock server's pong.
+    //! - [`aggregate`]: several messages packed into one, as in Minecraft Bedrock.
+    //! - [`frames`]: length-prefixed messages in a byte stream, as in RakNet's packetised TCP.
+    //! - [`advertisement`]: the text that a Bedrock server puts into its pong.
 
     pub mod advertisement;
     pub mod aggregate;

@@ -1,10 +1,10 @@
-//! The interface of every protocol machine of the core, and addresses with an interface name.
+//! The interface of all sans-IO state machines of the core, and parsing of addresses with an interface name.
 
 use core::net::SocketAddr;
 
 use crate::time::Instant;
 
-/// A datagram to send.
+/// An outgoing datagram.
 ///
 /// ```
 /// use std::net::UdpSocket;
@@ -21,15 +21,15 @@ use crate::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a datagram that is not sent is lost"]
 pub struct Transmit<'b> {
-    /// The destination.
+    /// The destination address.
     pub to: SocketAddr,
-    /// The bytes, in the caller's buffer.
+    /// The datagram, in the caller's buffer.
     pub payload: &'b [u8],
 }
 
-/// The interface of a protocol machine for drivers and simulators: datagrams and time, in and out.
+/// The interface of a sans-IO state machine to drivers and simulators: datagrams and time, in and out.
 ///
-/// Events are not part of it, since each protocol has its own.
+/// Events are not included, because each protocol has its own.
 ///
 /// ```
 /// use rakwire::{Instant, Machine};
@@ -50,24 +50,24 @@ pub struct Transmit<'b> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Machine {
-    /// Handles a datagram that arrived at `now`.
+    /// Handles a datagram received from `from` at `now`.
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]);
 
-    /// Performs the work that is due at `now`.
+    /// Performs the work whose deadline has passed at `now`.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// Composes the next datagram to send at `now` in `buffer`.
+    /// Writes the next datagram to send at `now` into `buffer`; returns `None` if there is none.
     fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>>;
 
-    /// Returns the time of the next call of `handle_timeout` and `poll_transmit`, if any; a time in the past means
-    /// now.
+    /// Returns when to call `handle_timeout` and `poll_transmit` next. A time in the past means immediately; `None`
+    /// means no deadline.
     fn poll_timeout(&self) -> Option<Instant>;
 }
 
-/// Splits `[address%interface]:port` into the text in the brackets and the port; returns `None` for any other text.
+/// Splits `[address%interface]:port` into the text in brackets and the port; returns `None` for any other text.
 ///
 /// Link-local addresses are ambiguous without their interface (RFC 4007, section 11). Only the operating system can
-/// map an interface name to its index: its resolver accepts the first part as a host name.
+/// map an interface name to its index: pass the text in brackets to its resolver as a host name.
 ///
 /// ```
 /// assert_eq!(rakwire::split_zoned_host("[fe80::1%eth0]:19132"), Some(("fe80::1%eth0", 19_132)));

@@ -1,6 +1,6 @@
-//! Macros for enums, so that variants are listed only once, and for `Debug` of types with secrets.
+//! Macros for enums, which list each variant once, and for `Debug` of types with secrets.
 
-/// Defines an enum of errors or reasons. Its `Display` writes the text given with each variant.
+/// Defines an error or reason enum whose `Display` writes the text given with each variant.
 macro_rules! error_enum {
     (
         $(#[$meta:meta])*
@@ -36,7 +36,7 @@ macro_rules! error_enum {
     };
 }
 
-/// Defines a protocol's reasons for dropping received data. The trait `DropReasons` must be in scope.
+/// Defines a protocol's enum of drop reasons. The trait `DropReasons` must be in scope.
 macro_rules! drop_reasons {
     (
         $(#[$meta:meta])*
@@ -53,7 +53,7 @@ macro_rules! drop_reasons {
         }
 
         impl $name {
-            /// Every reason.
+            /// All reasons, in the order of their declaration.
             pub const ALL: [Self; [$(stringify!($value)),+].len()] = [$(Self::$value),+];
         }
 
@@ -68,12 +68,12 @@ macro_rules! drop_reasons {
     };
 }
 
-/// Implements `Debug` with all fields of a struct except its secrets.
+/// Implements `Debug` with every field of a struct except its secrets.
 macro_rules! debug_without_secrets {
     ($type:ty as $name:literal; shown: $($(#[$condition:meta])* $shown:ident),+; hidden: $($hidden:ident),+;) => {
         impl core::fmt::Debug for $type {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                // A new field does not compile until it is in one of the two lists.
+                // Exhaustive, so a new field does not compile until it is in one of the two lists.
                 let Self { $($(#[$condition])* $shown,)+ $($hidden: _),+ } = self;
                 let mut debug = f.debug_struct($name);
                 $($(#[$condition])* debug.field(stringify!($shown), $shown);)+

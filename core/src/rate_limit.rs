@@ -1,8 +1,7 @@
-//! Rate limits for answers to peers without a connection, and the address prefix by which limits for each host
-//! count.
+//! Rate limits for responses to unconnected peers, and the address prefix that identifies one host.
 //!
-//! An answer may be longer than its request and the source of the request may be forged, so unlimited answers would
-//! amplify.
+//! A response may be longer than its request, and the source address of the request may be forged. Without a limit,
+//! responses would amplify an attack.
 
 use core::hash::Hasher;
 use core::net::{IpAddr, Ipv6Addr};
@@ -15,13 +14,13 @@ use crate::time::{Instant, micros};
 /// A token bucket with a capacity of one second's worth of tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bucket {
-    /// Tokens taken, in thousandths of an answer.
+    /// Tokens taken, in thousandths of a response.
     taken: u32,
     at: u32,
 }
 
 impl Bucket {
-    /// Refills the bucket up to `now`; returns whether a token is left.
+    /// Refills the bucket up to `now`; returns true if a token is left.
     pub(crate) fn fill_up(&mut self, rate: u16, now: Instant) -> bool {
         let now = u32::try_from(now.as_millis() & u64::from(u32::MAX)).unwrap_or(0);
         let refilled = now.wrapping_sub(self.at).min(1_000) * u32::from(rate);
@@ -30,18 +29,17 @@ impl Bucket {
         self.taken + 1_000 <= u32::from(rate) * 1_000
     }
 
-    /// Returns whether a token may be taken in advance after [`fill_up`](Self::fill_up), up to half a second's
-    /// worth.
+    /// Returns true if a token may be borrowed after [`fill_up`](Self::fill_up), up to half a second's worth.
     const fn has_advance(&self, rate: u16) -> bool {
         self.taken.saturating_add(1_000) <= rate as u32 * 1_500
     }
 
-    /// Takes a token. Precondition: [`fill_up`](Self::fill_up) found one.
+    /// Takes a token. Precondition: [`fill_up`](Self::fill_up) or [`has_advance`](Self::has_advance) returned true.
     pub(crate) const fn spend(&mut self) {
         self.taken = self.taken.saturating_add(1_000);
     }
 
-    /// Takes a token; returns false when none is left.
+    /// Takes a token; returns false if none is left.
     pub(crate) fn take(&mut self, rate: u16, now: Instant) -> bool {
         let possible = self.fill_up(rate, now);
         if possible {
@@ -51,28 +49,28 @@ impl Bucket {
     }
 }
 
-/// The number of times that something may happen within a period.
+/// The maximum number of events within a period.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     pub(crate) events: u16,
-    /// At most 71 minutes; longer periods are cut to that.
+    /// The period; longer than 71 minutes is clamped to that.
     pub(crate) period: Duration,
 }
 
-/// The unused rest of an [`Allowance`]. It refills evenly, from empty to full in one period.
+/// The used part of an [`Allowance`]. It refills at a constant rate, from empty to full in one period.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ration {
-    /// Events used, times the microseconds of the period. Each microsecond gives back as many as the allowance has
-    /// events, so refilling needs no division.
+    /// Events used, multiplied by the period in microseconds. Each microsecond subtracts the number of events of the
+    /// allowance, so refilling needs no division.
     spent: u64,
     at: Instant,
-    /// The period of the last event's allowance.
+    /// The period of the allowance at the last event, in microseconds.
     period: u32,
     events: u16,
 }
 
 impl Ration {
-    /// Returns the value of `spent` after another event, if that event is allowed.
+    /// Returns the value of `spent` after one more event, or `None` if that event would exceed the allowance.
     fn after_another(&self, allowance: Allowance, now: Instant) -> Option<u64> {
         let (events, period) = (u64::from(allowance.events), u64::from(micros(allowance.period)));
         let refilled = u64::from(now.micros_since(self.at)) * events;
@@ -80,12 +78,12 @@ impl Ration {
         (spent <= events * period).then_some(spent)
     }
 
-    /// Returns whether another event is allowed.
+    /// Returns true if one more event is allowed at `now`.
     pub(crate) fn is_left(&self, allowance: Allowance, now: Instant) -> bool {
         self.after_another(allowance, now).is_some()
     }
 
-    /// Takes one event; returns false when none is left.
+    /// Takes one event; returns false if none is left.
     pub(crate) fn take(&mut self, allowance: Allowance, now: Instant) -> bool {
         let after = self.after_another(allowance, now);
         if let Some(spent) = after {
@@ -94,30 +92,30 @@ impl Ration {
         after.is_some()
     }
 
-    /// Gives back one event that was taken at `taken_at`, as far as it has not been refilled since.
+    /// Gives back one event taken at `taken_at`, except for the part refilled since.
     ///
-    /// The refilled part is available already and may have been taken for other events.
+    /// The refilled part is already available again and may have been taken by other events.
     pub(crate) fn refund(&mut self, taken_at: Instant, now: Instant) {
         let refilled = u64::from(now.micros_since(taken_at)) * u64::from(self.events);
         self.spent = self.spent.saturating_sub(u64::from(self.period).saturating_sub(refilled));
     }
 }
 
-/// Limits in answers per second.
+/// Limits in responses per second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rates {
     pub(crate) all: u16,
     pub(crate) network: u16,
-    /// The share that an address is guaranteed within its network; 0 if all its addresses share the network's
-    /// limit.
+    /// The rate guaranteed to one address within its network; 0 disables the guarantee, so all addresses share the
+    /// network's limit.
     pub(crate) address: u16,
 }
 
-/// Number of address groups with a guaranteed part of their network's share. It is large enough that the answers of
-/// one second, as limited by the network groups, cannot exhaust the part of every group.
+/// The number of address groups that have a guaranteed part of their network's rate. It is so large that one second
+/// of responses, as limited per network group, cannot exhaust every address group.
 pub(crate) const ADDRESS_GROUPS: usize = if cfg!(feature = "alloc") { 256 } else { 32 };
 
-/// Buckets for a fixed number of groups of networks or addresses, selected by a keyed hash.
+/// Token buckets for a fixed number of groups of networks or addresses. A keyed hash selects the group.
 #[derive(Debug)]
 pub(crate) struct HashedBuckets<const GROUPS: usize>([Bucket; GROUPS]);
 
@@ -128,7 +126,7 @@ impl<const GROUPS: usize> Default for HashedBuckets<GROUPS> {
 }
 
 impl<const GROUPS: usize> HashedBuckets<GROUPS> {
-    /// Returns the bucket of this network's group.
+    /// Returns the bucket for the group of `network`.
     pub(crate) fn of(&mut self, secret: &[u8; 16], network: u128) -> Option<&mut Bucket> {
         let mut hasher = SipHasher13::new_with_key(secret);
         hasher.write_u128(network);
@@ -137,10 +135,10 @@ impl<const GROUPS: usize> HashedBuckets<GROUPS> {
     }
 }
 
-/// A bucket for all answers, one for each group of networks, and one for each group of addresses.
+/// Token buckets for all responses, for each group of networks, and for each group of addresses.
 ///
-/// The share of a network is divided fairly among its addresses. An address that used less than its part takes
-/// tokens in advance, and addresses that used more wait for the refill. A single address gets the whole share.
+/// The rate of a network is divided fairly among its addresses. An address below its fair part may borrow tokens,
+/// while addresses above it wait for the refill. A single active address gets the whole rate of its network.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimit<const NETWORKS: usize = 32, const ADDRESSES: usize = 0> {
     all: Bucket,
@@ -149,14 +147,14 @@ pub(crate) struct RateLimit<const NETWORKS: usize = 32, const ADDRESSES: usize =
 }
 
 impl<const NETWORKS: usize, const ADDRESSES: usize> RateLimit<NETWORKS, ADDRESSES> {
-    /// Returns whether another answer may be sent to `to`, and takes its tokens.
+    /// Takes the tokens for one response to `to`; returns false if the limit is reached.
     pub(crate) fn admits(&mut self, secret: &[u8; 16], rates: Rates, now: Instant, to: IpAddr) -> bool {
         let Some(network) = self.networks.of(secret, network(to)) else { return false };
         let has_token = network.fill_up(rates.network, now);
         if !self.all.fill_up(rates.all, now) || !has_token && !network.has_advance(rates.network) {
             return false;
         }
-        // A refused answer takes no tokens from any bucket.
+        // A refused response takes no token from any bucket.
         let address = if rates.address > 0 { self.addresses.of(secret, address_bits(to)) } else { None };
         let is_within_share = address.is_some_and(|address| address.take(rates.address, now));
         let is_admitted = has_token || is_within_share;
@@ -168,7 +166,7 @@ impl<const NETWORKS: usize, const ADDRESSES: usize> RateLimit<NETWORKS, ADDRESSE
     }
 }
 
-/// Returns the bits of an address and one more bit that no network has set.
+/// Returns the bits of an address, with one more bit set that is clear in every network key.
 const fn address_bits(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(ip) => ip.to_bits() as u128 | 1 << 64,
@@ -176,9 +174,10 @@ const fn address_bits(address: IpAddr) -> u128 {
     }
 }
 
-/// Returns the network of an address: 24 bits of IPv4, 64 bits of IPv6.
+/// Returns the network of an address: the first 24 bits of IPv4, or the first 64 bits of IPv6.
 ///
-/// On a dual-stack socket, IPv4 addresses arrive as IPv4-mapped IPv6 addresses, and all of them form one network.
+/// A dual-stack socket reports IPv4 addresses as IPv4-mapped IPv6 addresses; without unmapping, all of them would be
+/// one network.
 pub(crate) const fn network(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(ip) => (ip.to_bits() >> 8) as u128,
@@ -186,12 +185,12 @@ pub(crate) const fn network(address: IpAddr) -> u128 {
     }
 }
 
-/// The part of an IPv6 address that its host cannot choose.
+/// The mask of the part of an IPv6 address that its host cannot choose.
 const PREFIX_V6: u128 = !(u64::MAX as u128);
 
-/// The addresses under control of one host: one of IPv4, or all of IPv6 with the same first 64 bits.
+/// The address prefix that one host controls: a whole IPv4 address, or the first 64 bits of IPv6.
 ///
-/// An IPv6 host chooses the remaining bits freely, so limits for each host count by this prefix.
+/// An IPv6 host chooses the lower 64 bits freely, so limits per host use this prefix.
 ///
 /// ```
 /// use rakwire::HostPrefix;
@@ -205,7 +204,7 @@ const PREFIX_V6: u128 = !(u64::MAX as u128);
 pub struct HostPrefix(IpAddr);
 
 impl HostPrefix {
-    /// Returns the prefix of an address.
+    /// Returns the prefix of `address`; an IPv4-mapped IPv6 address counts as IPv4.
     #[must_use]
     pub const fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
@@ -225,8 +224,8 @@ mod tests {
 
     const SECRET: [u8; 16] = [3; 16];
 
-    /// Returns the largest number of these times that lie within `span` of one of them. They are sorted, in
-    /// milliseconds.
+    /// Returns the largest number of `times` within any window of `span`. Both are in milliseconds; `times` are
+    /// sorted.
     fn most_within(times: &[u64], span: u64) -> usize {
         let within =
             times.iter().map(|first| times.iter().filter(|at| (*first..*first + span).contains(at)).count());
@@ -234,7 +233,7 @@ mod tests {
     }
 
     proptest! {
-        /// A bucket gives at most a second's worth at once, and a second's worth in each further second.
+        /// A bucket allows at most its rate in a burst, and its rate in each further second.
         #[test]
         fn a_bucket_never_exceeds_its_rate(
             rate in 0..50_u16,
@@ -253,7 +252,7 @@ mod tests {
             }
         }
 
-        /// A limit allows at most twice its allowance in one period, and its allowance in each further period.
+        /// A ration allows at most twice its allowance in one period, and its allowance in each further period.
         #[test]
         fn a_ration_never_exceeds_its_allowance(
             events in 0..20_u16,
@@ -307,12 +306,12 @@ mod tests {
             for tenth in 0..10 {
                 let now = second * 1_000_000 + tenth * 100_000;
                 greedy += asks(now, 1, 1_000);
-                // Two others ask once per second, like an open server list.
+                // Two other addresses send a request per second, like an open server list.
                 assert_eq!(asks(now + 1, 2, usize::from(tenth == 3)), usize::from(tenth == 3), "{now}");
                 assert_eq!(asks(now + 1, 3, usize::from(tenth == 7)), usize::from(tenth == 7), "{now}");
             }
         }
-        // The first address gets the rest.
+        // The greedy first address gets the rest.
         assert!((330..=390).contains(&greedy), "{greedy}");
     }
 
@@ -327,7 +326,7 @@ mod tests {
             for milli in 0..1_000_u64 {
                 let now = second * 1_000_000 + milli * 1_000;
                 asks(now, greedy);
-                // Another network asks from arbitrarily many addresses.
+                // Another network sends requests from arbitrarily many addresses.
                 for host in 0..4 {
                     asks(
                         now,
@@ -369,7 +368,7 @@ mod tests {
             assert!(ration.take(allowance, now));
             ration.refund(now, now);
         }
-        // Giving back more never exceeds the allowance.
+        // A refund never raises the ration above the allowance.
         ration.refund(now, now);
         assert_eq!((0..9).filter(|_| ration.take(allowance, now)).count(), 3);
         ration.refund(now, now);
@@ -387,7 +386,7 @@ mod tests {
         assert_eq!(takes(&mut ration, at(103)), 4);
         ration.refund(at(100), at(103));
         assert_eq!(takes(&mut ration, at(103)), 0);
-        // After one second half of it is refilled, and the other half is given back.
+        // After one second half of the allowance is refilled, and the refund returns the other half.
         let mut ration = Ration::default();
         assert!(ration.take(allowance, at(100)));
         assert_eq!(takes(&mut ration, at(101)), 3);

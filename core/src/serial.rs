@@ -1,9 +1,9 @@
-//! 24-bit numbers that wrap, compared by serial number arithmetic.
+//! 24-bit sequence numbers that wrap, compared by serial number arithmetic.
 
-/// A 24-bit number that counts datagrams or messages and wraps to zero after 16,777,215.
+/// A 24-bit sequence number of a datagram or message, which wraps to zero after 16,777,215.
 ///
-/// Two numbers compare along the shorter way round the circle (docs/raknet.md#serial-numbers). The order is not
-/// total, so `U24` does not implement `Ord`.
+/// Two numbers compare by the shorter distance modulo 2^24 (docs/raknet.md#serial-numbers). The order is not total,
+/// so `U24` does not implement `Ord`.
 ///
 /// ```
 /// use rakwire::U24;
@@ -20,7 +20,7 @@ const MASK: u32 = 0xFF_FFFF;
 const HALF: u32 = 0x7F_FFFF;
 
 impl U24 {
-    /// Creates a number from the low 24 bits of `value`.
+    /// Creates a number from the low 24 bits of `value`; the upper 8 bits are ignored.
     #[must_use]
     pub const fn new(value: u32) -> Self {
         Self(value & MASK)
@@ -32,40 +32,40 @@ impl U24 {
         self.0
     }
 
-    /// Returns the number `count` steps ahead.
+    /// Returns `self + count` modulo 2^24.
     #[must_use]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub const fn plus(self, count: u32) -> Self {
         Self(self.0.wrapping_add(count) & MASK)
     }
 
-    /// Returns the number `count` steps before.
+    /// Returns `self - count` modulo 2^24.
     #[must_use]
     pub const fn minus(self, count: u32) -> Self {
         Self(self.0.wrapping_sub(count) & MASK)
     }
 
-    /// Returns the following number.
+    /// Returns the next number; 0 follows 16,777,215.
     #[must_use]
     pub const fn next(self) -> Self {
         self.plus(1)
     }
 
-    /// Returns the number of steps forward from `other` to `self`, 0 to 16,777,215.
+    /// Returns `self - other` modulo 2^24: the steps forward from `other` to `self`.
     #[must_use]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub const fn since(self, other: Self) -> u32 {
         self.0.wrapping_sub(other.0) & MASK
     }
 
-    /// Returns whether `self` follows `other` along the shorter way round.
+    /// Returns true if `self` is less than 2^23 steps after `other`, and not equal to it.
     #[must_use]
     pub const fn is_newer_than(self, other: Self) -> bool {
         let ahead = self.since(other);
         ahead != 0 && ahead <= HALF
     }
 
-    /// Returns whether `self` precedes `other` along the shorter way round.
+    /// Returns true if `self` is less than 2^23 steps before `other`, and not equal to it.
     #[must_use]
     pub const fn is_older_than(self, other: Self) -> bool {
         other.is_newer_than(self)
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Of two numbers one is newer, they are equal, or they are half a circle apart and neither is newer.
+        /// Exactly one holds: `a` is newer, `b` is newer, they are equal, or they are 2^23 apart.
         #[test]
         fn any_two_numbers_compare_by_the_shorter_distance(a: u32, b: u32) {
             let (a, b) = (U24::new(a), U24::new(b));
@@ -96,7 +96,7 @@ mod tests {
             prop_assert_eq!(a.is_newer_than(b), b.is_older_than(a));
         }
 
-        /// A number plus a count is that many steps after it, and minus the count it is the number again.
+        /// `plus` and `minus` of the same count cancel out, and `since` returns the count.
         #[test]
         fn adding_and_subtracting_any_count_are_inverse(start: u32, count: u32) {
             let start = U24::new(start);

@@ -1,14 +1,14 @@
-//! The clock of the core: microseconds since an epoch that the caller chose.
+//! The clock of the core: microseconds since an epoch chosen by the caller.
 
 use core::num::NonZeroU64;
 use core::ops::Add;
 use core::time::Duration;
 
-/// A point in time, in microseconds since any fixed epoch: the core never reads a clock.
+/// A point in time, in microseconds since a fixed epoch of the caller's choice. The core never reads a clock.
 ///
-/// Programs convert from their own clocks: `embassy_time::Instant::as_micros`, `performance.now() * 1000`,
-/// `std::time::Instant` minus a start. A [`Peer`](crate::raknet::Peer) never moves its time backwards: while the
-/// given time is earlier than one before, the peer's time does not advance.
+/// Convert it from your own clock: `embassy_time::Instant::as_micros`, `performance.now() * 1000`, or
+/// `std::time::Instant` minus a start. Time in a [`Peer`](crate::raknet::Peer) is monotonic: if you pass an earlier
+/// time than before, its clock stands still.
 ///
 /// ```
 /// use core::time::Duration;
@@ -23,15 +23,15 @@ use core::time::Duration;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(
-    /// The microseconds plus one, so that `Option<Instant>` is as small as `Instant`.
+    /// The microseconds plus one. The niche at zero keeps `Option<Instant>` as small as `Instant`.
     NonZeroU64,
 );
 
 impl Instant {
-    /// The epoch itself.
+    /// The epoch.
     pub const ZERO: Self = Self(NonZeroU64::MIN);
 
-    /// Returns the instant `micros` microseconds after the epoch; the latest is that of `u64::MAX - 1`.
+    /// Returns the instant `micros` microseconds after the epoch. `u64::MAX` is clamped to `u64::MAX - 1`.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(NonZeroU64::MIN.saturating_add(micros))
@@ -49,7 +49,7 @@ impl Instant {
         divide(self.as_micros(), 1_000)
     }
 
-    /// Returns the time from `earlier` to `self`, or zero when `earlier` is later.
+    /// Returns the duration from `earlier` to `self`, or zero if `earlier` is later.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.get().saturating_sub(earlier.0.get()))
@@ -57,7 +57,7 @@ impl Instant {
 
     /// Returns the microseconds from `earlier` to `self`, saturated to 32 bits.
     ///
-    /// A `Duration` divides 64-bit numbers, which is slow on small machines.
+    /// `Duration` divides 64-bit numbers, which is slow on 32-bit targets.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn micros_since(self, earlier: Self) -> u32 {
         u32::try_from(self.0.get().saturating_sub(earlier.0.get())).unwrap_or(u32::MAX)
@@ -68,7 +68,7 @@ impl Instant {
         self.plus_long(micros.into())
     }
 
-    /// Returns the instant `micros` microseconds later; the span may exceed 32 bits.
+    /// Returns the instant `micros` microseconds later, for spans beyond 32 bits.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) const fn plus_long(self, micros: u64) -> Self {
         Self(self.0.saturating_add(micros))
@@ -87,10 +87,10 @@ impl Default for Instant {
     }
 }
 
-/// Returns `dividend / divisor`, where a divisor of 0 counts as 1.
+/// Returns `dividend / divisor`; a divisor of 0 is treated as 1.
 ///
-/// Small machines lack a 64-bit division instruction, and the compiler's routine takes more flash than some whole
-/// parts of the protocol.
+/// Microcontrollers without a 64-bit division instruction would link the compiler's routine, which takes more flash
+/// than some whole parts of the protocol.
 pub(crate) const fn divide(dividend: u64, divisor: u32) -> u64 {
     let divisor = if divisor == 0 { 1 } else { divisor };
     if cfg!(any(target_pointer_width = "64", target_family = "wasm")) {
@@ -100,7 +100,7 @@ pub(crate) const fn divide(dividend: u64, divisor: u32) -> u64 {
     }
 }
 
-/// Divides by long division, bit by bit below the upper half.
+/// Performs long division, bit by bit below the upper half.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 const fn divide_in_steps(dividend: u64, divisor: u32) -> u64 {
     let upper = (dividend >> 32) as u32;
@@ -132,7 +132,7 @@ pub(crate) fn micros(time: Duration) -> u32 {
 /// Returns the microseconds of a duration.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub(crate) const fn long_micros(time: Duration) -> u64 {
-    // `Duration::as_micros` returns 128 bits, which takes much more code on small machines.
+    // `Duration::as_micros` returns 128 bits, which takes much more code on 32-bit targets.
     time.as_secs().saturating_mul(1_000_000).saturating_add(time.subsec_micros() as u64)
 }
 

@@ -10,40 +10,42 @@ use super::incoming::{ClientLimits, Incoming, Origin, Rejection, Request};
 use crate::rate_limit::{ADDRESS_GROUPS, Allowance, RateLimit, Rates, Ration, network};
 use crate::time::Instant;
 
-/// The number of recent clients from which expired ones are removed.
+/// The number of entries in `recent` at which expired ones are removed.
 const RECENT: usize = 1_024;
 
 /// Admission state shared by the peers of one server.
 ///
-/// It is for servers that spread their clients over several peers, each with its own socket and lock. It counts all
-/// incoming connections against `max_incoming`, and knows their GUIDs in RakNet, so that no client connects twice. It
-/// also limits the load that clients cause: the rate of connections from an address, the connections of an address and
-/// of its network, the half-open connections of a network, the answers to pings and first messages, and the clients
-/// without a cookie.
+/// Use it when a server spreads its clients over several peers, each with its own socket and lock. It enforces these
+/// limits across all of them:
 ///
-/// A slot is reserved before a connection is created, and freed when the connection has ended. The peers must have the
-/// same configuration, and clocks with the same epoch.
+/// - `max_incoming`, and in RakNet one connection per GUID;
+/// - connections of an address and of its network, and half-open connections of a network;
+/// - the rate of new connections from an address;
+/// - responses to pings and first requests, and clients without a cookie.
+///
+/// A slot is reserved before a connection is created, and freed once the connection has closed. All peers must have
+/// the same configuration, and clocks with the same epoch.
 #[derive(Debug, Default)]
 pub struct Admission {
     members: u32,
     places: BTreeMap<Place, Guest>,
     identities: BTreeSet<u64>,
-    /// The count of half-open connections of each network that has any.
+    /// The number of half-open connections of each network; networks without any have no entry.
     half_open: BTreeMap<u128, u16>,
     addresses: Counts,
     networks: Counts,
-    /// When an address last opened a connection, with and without a validated address.
+    /// The time of the last connection from each address, separately for validated and unvalidated addresses.
     recent: BTreeMap<(IpAddr, bool), Instant>,
     answers: RateLimit<32, ADDRESS_GROUPS>,
-    /// The allowance of clients without a validated address, and their count.
+    /// The ration of clients without a validated address, and the number of their connections.
     unvalidated: Ration,
     unvalidated_now: u16,
 }
 
-/// The connection counts of each address or network that has any.
+/// Connection counts by address or network; those without connections have no entry.
 type Counts = BTreeMap<u128, Count>;
 
-/// A count of connections, with and without a validated address.
+/// The number of connections with and without a validated address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     validated: u16,
@@ -55,31 +57,31 @@ impl Count {
         if is_validated { &mut self.validated } else { &mut self.unvalidated }
     }
 
-    /// Returns the connections that count against another client.
+    /// Returns the number of connections that count against the limit for another client.
     ///
-    /// A connection without a validated address may be forged.
+    /// An unvalidated connection may be forged, so it does not count against a validated client.
     const fn against(self, is_validated: bool) -> u16 {
         if is_validated { self.validated } else { self.validated.saturating_add(self.unvalidated) }
     }
 }
 
-/// A slot of one of the peers.
+/// A slot of one peer: the number of the peer, then the slot.
 type Place = (u32, u16);
 
-/// The holder of a slot.
+/// The connection in a reserved slot.
 #[derive(Clone, Copy, Debug)]
 struct Guest {
     identity: Option<u64>,
     address: IpAddr,
-    /// Set if it counts among the half-open connections of its network.
+    /// Set while it counts as a half-open connection of its network.
     is_half_open: bool,
     is_validated: bool,
 }
 
-/// Shares one [`Admission`] among several peers.
+/// Access to one [`Admission`] from several peers, usually through a lock.
 ///
-/// It is used for each connection that begins or ends and for each answer to a peer without one. A lock held for that
-/// long is acceptable.
+/// Peers call it for each connection that opens or closes, and for each response to an unconnected peer. A mutex is
+/// fast enough.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex, PoisonError};
@@ -107,19 +109,22 @@ struct Guest {
 /// # drop(peers);
 /// ```
 pub trait SharedAdmission: Debug + Send + Sync {
-    /// Calls `decide` once, with exclusive access.
+    /// Calls `decide` exactly once, with exclusive access to the admission state.
     fn with(&self, decide: &mut dyn FnMut(&mut Admission));
 
-    /// Decides whether to admit a client for which there is room. By default every client is admitted.
+    /// Decides whether to admit a client for which a slot is free. The default admits every client.
     ///
-    /// Called before any state of the client is kept, and again for each repeated request. It must not block. In RakNet
-    /// it is called at the client's second request. A cookie has validated the address; if none is required
-    /// ([`CookiePolicy`](crate::raknet::CookiePolicy)), the address may be forged. A refused client receives "no free
-    /// incoming connections" (0x14). In the Game Protocol it is called when the client answers its challenge, which
-    /// validates the address; a refused client receives END, as from a full server.
+    /// It is called before any state is kept for the client, and again for each retransmitted request. It must not
+    /// block.
     ///
-    /// It is not called for a RakNet peer that this one dials at the same time, because this side has requested that
-    /// connection.
+    /// - RakNet: called at the client's second request. A cookie has validated the address; if none is required
+    ///   ([`CookiePolicy`](crate::raknet::CookiePolicy)), the address may be forged. A refused client receives "no
+    ///   free incoming connections" (0x14).
+    /// - The Game Protocol: called when the client answers its challenge, which validates the address. A refused
+    ///   client receives END, as from a full server.
+    ///
+    /// It is not called if this peer is connecting to the same RakNet peer, because then this side has requested the
+    /// connection too.
     fn decide(&self, client: &Client) -> Decision {
         let _ = client;
         Decision::Accept
@@ -157,14 +162,14 @@ pub trait SharedAdmission: Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Client {
-    /// Its address.
+    /// The address of the client.
     pub remote: SocketAddr,
-    /// Its GUID in RakNet, which it chose itself; `None` in the Game Protocol.
+    /// The GUID that a RakNet client chose for itself; `None` in the Game Protocol.
     pub guid: Option<u64>,
 }
 
 impl Client {
-    /// Creates a client at this address, with this GUID if it has one.
+    /// Creates the description of a client, for tests of [`SharedAdmission::decide`].
     #[must_use]
     pub const fn new(remote: SocketAddr, guid: Option<u64>) -> Self {
         Self { remote, guid }
@@ -174,12 +179,12 @@ impl Client {
 /// The decision about a client that requests a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Decision {
-    /// The client gets a connection.
+    /// Admits the client.
     #[default]
     Accept,
-    /// The client is refused and notified.
+    /// Refuses the client and notifies it.
     Refuse,
-    /// The client gets no answer, and may try again.
+    /// Sends no response; the client may retry.
     Ignore,
 }
 
@@ -244,7 +249,7 @@ impl Admission {
             && is_below(&self.networks, network, limits.network)
     }
 
-    /// Counts a guest by its origin and by the validation of its address.
+    /// Adds a connection to the counts of its address and network.
     fn count_in(&mut self, guest: &Guest) {
         if let Some(Origin { address, network }) = Origin::of(guest.address) {
             for (counts, key) in [(&mut self.addresses, address), (&mut self.networks, network)] {
@@ -268,12 +273,12 @@ impl Admission {
         self.unvalidated_now = self.unvalidated_now.saturating_sub(u16::from(!guest.is_validated));
     }
 
-    /// Returns true if one more client may be admitted without a validated address.
+    /// Returns true if one more client without a validated address may be admitted.
     fn has_unvalidated_left(&self, allowance: Allowance, now: Instant) -> bool {
         self.unvalidated_now < allowance.events && self.unvalidated.is_left(allowance, now)
     }
 
-    /// Records when an address opens a connection, unless it has just done so.
+    /// Records that an address opens a connection; fails if it opened another within `interval`.
     fn note_recent(
         &mut self,
         now: Instant,
@@ -288,7 +293,7 @@ impl Admission {
         if is_recent(true) {
             return Err(Rejection::Recent);
         }
-        // A client with a validated address does not wait for one that may be forged.
+        // An unvalidated connection may be forged, so it does not delay a validated client.
         if !is_validated && is_recent(false) {
             return Err(Rejection::Unvalidated);
         }
@@ -325,7 +330,8 @@ impl Admission {
         self.places.insert(place, guest);
     }
 
-    /// Called when a connection changed from `before`, unvalidated since `since`, to `after`.
+    /// Called when the admission status of a connection changed from `before` to `after`. `since` is when it began to
+    /// count as unvalidated.
     fn change(&mut self, place: Place, (before, after): (Incoming, Incoming), since: Instant, now: Instant) {
         if before.is_counted() && !after.is_counted() {
             return self.release(place);
@@ -339,7 +345,7 @@ impl Admission {
         }
     }
 
-    /// Frees the slot of a connection that has ended.
+    /// Frees the slot of a connection that has closed.
     fn release(&mut self, place: Place) {
         self.open(place);
         let Some(guest) = self.places.remove(&place) else { return };
@@ -350,7 +356,7 @@ impl Admission {
     }
 }
 
-/// The membership of a peer in an [`Admission`]. Dropping it frees its slots.
+/// The membership of one peer in an [`Admission`]. Dropping it frees the slots of that peer.
 #[derive(Debug)]
 pub(crate) struct Member {
     shared: Box<dyn SharedAdmission>,
@@ -364,7 +370,7 @@ impl Member {
         member
     }
 
-    /// Returns the result of `decide`; `None` if the application did not call it.
+    /// Calls [`SharedAdmission::with`]; returns `None` if the implementation did not call its argument.
     fn with<R>(&self, mut decide: impl FnMut(&mut Admission) -> R) -> Option<R> {
         let mut result = None;
         self.shared.with(&mut |admission| result = Some(decide(admission)));

@@ -22,21 +22,21 @@ impl<P: Protocol> Peer<'_, P> {
         &self.stats
     }
 
-    /// Returns the number of free blocks.
+    /// Returns the number of free blocks of message memory.
     #[must_use]
     pub fn blocks_available(&self) -> usize {
         self.tables.pool.available()
     }
 
-    /// Returns the number of all blocks.
+    /// Returns the total number of blocks of message memory.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.tables.pool.capacity()
     }
 
-    /// Returns the memory of all blocks as one slice, for example to advise the operating system about it.
+    /// Returns the memory of all blocks as one slice, for example for `madvise`.
     ///
-    /// Blocks are allocated from the beginning, so the end stays unused as long as possible.
+    /// Blocks are allocated from the front, so the tail stays untouched until it is needed.
     ///
     /// ```
     /// use rakwire::raknet::{Capacity, Config, Peer};
@@ -51,17 +51,17 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.pool.memory()
     }
 
-    /// Returns true if the memory has always been consistent.
+    /// Returns false if an internal inconsistency of the message memory was ever detected.
     ///
-    /// If not, there is a bug in this crate; a build with debug assertions panics.
+    /// That would be a bug in this crate; a build with debug assertions panics instead.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.tables.pool.is_intact()
     }
 
-    /// Starts to open a connection with the options of the configuration.
+    /// Starts connecting to `to`, with the default options.
     ///
-    /// The outcome is [`Event::Connected`](super::Event::Connected) or
+    /// The attempt results in [`Event::Connected`](super::Event::Connected) or
     /// [`Event::ConnectFailed`](super::Event::ConnectFailed).
     ///
     /// # Errors
@@ -72,15 +72,14 @@ impl<P: Protocol> Peer<'_, P> {
         self.connect_with(now, to, &P::ConnectOptions::default())
     }
 
-    /// Starts to open a connection with its own options.
+    /// Starts connecting to `to`, with options for this connection.
     ///
-    /// In RakNet these include a password, a protocol version and timeouts. If the remote peer has begun to open a
-    /// connection with this one, the result is that connection, and its side is also
-    /// [`Side::Client`](super::Side::Client) here.
+    /// RakNet's options include a password, a protocol version and timeouts. If the remote peer is already connecting
+    /// to this one, the two attempts become one connection, and its [`Side`](super::Side) is `Client` at both peers.
     ///
     /// # Errors
     ///
-    /// A [`ConnectError`], with nothing changed.
+    /// A [`ConnectError`]; nothing has changed in that case.
     pub fn connect_with(
         &mut self,
         now: Instant,
@@ -99,7 +98,7 @@ impl<P: Protocol> Peer<'_, P> {
         Ok(self.tables.connections.id(slot))
     }
 
-    /// Opens a connection that the remote peer is opening at the same time.
+    /// Turns a connection that the remote peer has begun into one that both peers open (simultaneous open).
     fn open_simultaneously(
         &mut self,
         slot: u16,
@@ -109,25 +108,25 @@ impl<P: Protocol> Peer<'_, P> {
         if !connection.open_simultaneously(&mut cx, options)? {
             return Err(ConnectError::AlreadyConnected);
         }
-        // Schedules the connection, which only now has something to send.
+        // Schedules the connection, which has something to send only after `open_simultaneously`.
         self.with(slot, |_, _| ());
         Ok(self.tables.connections.id(slot))
     }
 
-    /// Returns the connection with the peer at `address`, if there is one.
+    /// Returns the connection with the peer at `address`, if it exists.
     #[must_use]
     pub fn connection_at(&self, address: SocketAddr) -> Option<ConnectionId> {
         self.tables.connections.at(&address).map(|slot| self.tables.connections.id(slot))
     }
 
-    /// Ends a connection.
+    /// Closes a connection gracefully.
     ///
-    /// Reliable messages sent earlier are delivered first, for at most `close_timeout`, and then the remote peer is
-    /// notified. [`Event::Disconnected`](super::Event::Disconnected) reports the end. A connection that is not open yet
-    /// ends immediately.
+    /// Reliable messages queued before are delivered first, for at most `close_timeout`; then the remote peer is
+    /// notified. [`Event::Disconnected`](super::Event::Disconnected) follows. A connection that is still connecting
+    /// is closed immediately.
     ///
-    /// A program that cannot wait calls [`handle_timeout`](Self::handle_timeout) with a time after `close_timeout`:
-    /// then [`poll_transmit`](Self::poll_transmit) returns the datagram that notifies the remote peer.
+    /// To close without waiting, call [`handle_timeout`](Self::handle_timeout) with a time after `close_timeout`.
+    /// [`poll_transmit`](Self::poll_transmit) then returns the datagram that notifies the remote peer.
     pub fn disconnect(&mut self, now: Instant, id: ConnectionId) {
         self.advance(now);
         if self.tables.connections.get(id).is_some() {
@@ -136,15 +135,15 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Queues a copy of a message for sending.
+    /// Queues a copy of `message` for sending.
     ///
-    /// RakNet: the first byte is the id of the message, and 0x86 and above are free for applications. With a receipt
-    /// reliability it returns the id of the receipt, and [`Event::Receipt`](super::Event::Receipt) reports the outcome
-    /// of the message.
+    /// RakNet: the first byte is the message ID, and IDs from 0x86 up are free for applications. With a receipt
+    /// reliability the result is the receipt, and [`Event::Receipt`](super::Event::Receipt) reports whether the
+    /// message was acknowledged.
     ///
     /// # Errors
     ///
-    /// A [`SendError`] that describes the remedy. No part of the message was kept.
+    /// A [`SendError`], which says how to proceed. No part of the message has been queued.
     pub fn send(
         &mut self,
         now: Instant,
@@ -155,16 +154,16 @@ impl<P: Protocol> Peer<'_, P> {
         self.send_message(now, id, MessageToSend::copied(message), delivery)
     }
 
-    /// Queues a message for sending like [`send`](Self::send), without a copy if that is cheaper.
+    /// Queues a message like [`send`](Self::send), without copying it if it is large.
     ///
-    /// A large message of RakNet (64 KiB or more) is taken out of `message` and kept until the remote peer has
-    /// acknowledged it. Each of its parts takes a block, but its bytes take none. It may be as long as one that is
-    /// copied, since the remote peer may have no more blocks than this one. A smaller message is copied, as is every
-    /// message of the Game Protocol. This empties `message` too.
+    /// RakNet takes a message of 64 KiB or more out of `message` and keeps the vector until the remote peer has
+    /// acknowledged it all. Each of its parts takes a block for bookkeeping, but none for its bytes.
+    /// [`max_message_len`](Self::max_message_len) applies unchanged, because the remote peer may have no more blocks
+    /// than this one. Smaller messages, and all messages of the Game Protocol, are copied, and `message` is cleared.
     ///
     /// # Errors
     ///
-    /// The same as for [`send`](Self::send). On an error `message` is unchanged.
+    /// A [`SendError`], as for [`send`](Self::send); `message` is unchanged.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -196,8 +195,7 @@ impl<P: Protocol> Peer<'_, P> {
         sent
     }
 
-    /// Sets the size from which messages are sent and received without a copy, instead of 64 KiB, to test this with
-    /// little memory.
+    /// Replaces the threshold of 64 KiB for zero-copy messages, so that tests need little memory.
     #[cfg(feature = "zero-copy")]
     #[doc(hidden)]
     pub const fn set_zero_copy_threshold(&mut self, bytes: usize) {
@@ -226,10 +224,10 @@ impl<P: Protocol> Peer<'_, P> {
         sent
     }
 
-    /// Checks that [`send`](Self::send) would accept a message of `length` bytes now.
+    /// Checks whether [`send`](Self::send) would accept a message of `length` bytes.
     ///
-    /// Use it to wait for room after a refused message. It does not see the bytes, so it does not check ids. `send_vec`
-    /// of the feature `zero-copy` needs fewer blocks for a large message, and may accept it earlier.
+    /// Use it to wait for free memory after a refused message. It cannot check the message ID. For a large message it
+    /// may return an error although `send_vec` (feature `zero-copy`) would succeed, because that needs fewer blocks.
     ///
     /// # Errors
     ///
@@ -262,13 +260,13 @@ impl<P: Protocol> Peer<'_, P> {
         connection.can_send(&cx, length, delivery)
     }
 
-    /// Returns the length of the longest message that a connection accepts, in bytes.
+    /// Returns the maximum message length of a connection in bytes, or `None` if there is no such connection.
     ///
-    /// A peer with the same configuration and memory can receive it.
+    /// A remote peer with the same configuration and memory can receive a message of that length.
     ///
-    /// Returns `None` if there is no such connection. It is the smallest of the limits of the protocol, the
-    /// configuration and the memory. In RakNet it is known once the MTU is agreed on. The first message on each of the
-    /// channels from 4 on may be a few blocks shorter, which the channel takes.
+    /// It is the smallest of the limits of the protocol, the configuration and the memory. In RakNet it is final once
+    /// the MTU is negotiated. The first message on each channel from 4 up may have to be a few blocks shorter,
+    /// because the channel's state takes blocks.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -286,16 +284,16 @@ impl<P: Protocol> Peer<'_, P> {
         Some(connection.max_message_len(&cx))
     }
 
-    /// Holds back all events of a connection, including its end, until [`resume`](Self::resume).
+    /// Withholds all events of a connection, including its disconnection, until [`resume`](Self::resume).
     ///
-    /// Use it if the application cannot process more messages of this connection now, but messages of others must
-    /// continue. Messages that arrive in the meantime are kept while there is room, and are then refused to their
-    /// sender. Returns false if there is no such connection.
+    /// Use it if the application cannot process this connection's messages but needs those of others. Messages
+    /// received meanwhile are kept until the connection's share of memory is full; then its datagrams are dropped,
+    /// and the remote peer retransmits them. Returns false if there is no such connection.
     pub fn pause(&mut self, id: ConnectionId) -> bool {
         self.set_paused(id, true)
     }
 
-    /// Ends a [`pause`](Self::pause). Returns false if there is no such connection.
+    /// Delivers events again after [`pause`](Self::pause). Returns false if there is no such connection.
     pub fn resume(&mut self, id: ConnectionId) -> bool {
         self.set_paused(id, false)
     }
@@ -307,10 +305,10 @@ impl<P: Protocol> Peer<'_, P> {
         true
     }
 
-    /// Sets whether a connection drops data datagrams as if they had not arrived.
+    /// Sets whether a connection drops incoming datagrams that carry messages, as if the network had lost them.
     ///
-    /// Use it if the application has its own queue and the queue is full. The remote peer retransmits the datagrams.
-    /// Acknowledgements are still processed. Returns false if there is no such connection.
+    /// Use it if the application has its own queue and the queue is full. The remote peer retransmits what was
+    /// dropped. Acknowledgements are still processed. Returns false if there is no such connection.
     ///
     /// ```
     /// use rakwire::endpoint::{ConnectionId, Peer, Protocol};
@@ -331,7 +329,7 @@ impl<P: Protocol> Peer<'_, P> {
         slot.map(|slot| slot.connection.refuse_data(refuses)).is_some()
     }
 
-    /// Returns the addresses, the side and the state of a connection, while it exists.
+    /// Returns the address, identity, side and state of a connection, or `None` once it no longer exists.
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<ConnectionInfo<P>> {
         let slot = self.tables.connections.get(id)?;
@@ -343,29 +341,29 @@ impl<P: Protocol> Peer<'_, P> {
         })
     }
 
-    /// Returns the counters of a connection, while it exists.
+    /// Returns the counters of a connection, or `None` once it no longer exists.
     #[must_use]
     pub fn connection_stats(&self, id: ConnectionId) -> Option<P::ConnectionStats> {
         self.tables.connections.get(id).map(|slot| slot.connection.stats(self.last_now))
     }
 
-    /// Returns all connections.
+    /// Returns the ids of all connections.
     ///
-    /// A connection exists until the application and the remote peer were notified of its end.
+    /// A connection exists until its disconnection event was polled and the remote peer was notified.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> {
         let existing = self.tables.connections.occupied().filter(|(_, slot)| !slot.connection.is_lingering());
         existing.map(|(at, slot)| ConnectionId { slot: at, generation: slot.generation })
     }
 
-    /// Restricts the ids of connections to the share of one of `of` peers of a server.
+    /// Restricts this peer to part `number` of `of` disjoint parts of the connection ids.
     ///
-    /// `number` counts from 0. The connections of these peers never have the same id. Must be called before there are
-    /// connections. Each slot then has fewer ids: 2^32 divided by `of`.
+    /// It makes ids unique across the `of` peers of one server; `number` counts from 0. Call it before there are
+    /// connections. Each slot then has 2^32 / `of` ids.
     ///
     /// # Errors
     ///
-    /// [`PartitionError`], with nothing changed, if `number` is not below `of`, or if a connection was already given an
-    /// id.
+    /// [`PartitionError`] if `number` is not below `of`, if a connection already has an id, or if ids are already
+    /// partitioned. Nothing has changed in that case.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -383,9 +381,9 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.connections.partition_ids(number, of)
     }
 
-    /// Shares the admission state of a server with other peers: it decides which clients are accepted and answered.
+    /// Joins the shared admission state of a server, which then decides which clients are accepted and get responses.
     ///
-    /// Must be called before there are connections.
+    /// Call it before there are connections.
     #[cfg(all(feature = "alloc", feature = "server"))]
     pub fn share_admission(&mut self, shared: alloc::boxed::Box<dyn super::admission::SharedAdmission>) {
         self.admission.share(shared);
@@ -393,10 +391,10 @@ impl<P: Protocol> Peer<'_, P> {
 }
 
 impl<P: Protocol> Peer<'_, P> {
-    /// Sends a message to every open connection except `except`, and returns the number of recipients.
+    /// Sends a message to every open connection except `except`; returns the number of connections that accepted it.
     ///
-    /// `refused` is called with each connection that does not accept it, most often for lack of room. Each connection
-    /// takes a copy.
+    /// `refused` is called with each connection that did not accept the message, and the error. Each connection
+    /// stores its own copy.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -424,7 +422,7 @@ impl<P: Protocol> Peer<'_, P> {
 }
 
 impl<P: Protocol, H: Hook<P>> Hooked<'_, P, H> {
-    /// Sends a message like [`Peer::broadcast`], through the hook, which sees it for each connection.
+    /// Sends a message like [`Peer::broadcast`]. The hook inspects it once per connection.
     pub fn broadcast(
         &mut self,
         now: Instant,
@@ -441,9 +439,7 @@ impl<P: Protocol, H: Hook<P>> Hooked<'_, P, H> {
     }
 }
 
-/// Calls `send_next` with the slot after the last receiver until there is none.
-///
-/// Returns the number of successful sends.
+/// Calls `send_next` with the next slot to try, until it returns `None`; returns the number of successful sends.
 fn count_sent(
     mut send_next: impl FnMut(&mut u16) -> Option<(ConnectionId, Result<(), SendError>)>,
     mut refused: impl FnMut(ConnectionId, SendError),

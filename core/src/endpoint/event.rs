@@ -1,4 +1,4 @@
-//! The events of a peer, and the bytes of a message.
+//! The events of a peer, and the messages that they lend.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -10,7 +10,7 @@ use super::types::{
 use crate::cursor::{Chunks, Piece};
 use crate::storage::{Block, BlockLink, Pool};
 
-/// An event. It lends its data until the next call that changes the peer.
+/// An event. It borrows its data from the peer until the next call that changes the peer.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -32,10 +32,11 @@ use crate::storage::{Block, BlockLink, Pool};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'p, P: Protocol> {
-    /// A connection is open, so messages may be sent.
+    /// A connection is open and accepts messages.
     ///
-    /// In the Game Protocol, a client then knows that the server has challenged it. The acceptance of its answer is not
-    /// on the wire; it shows only when the server sends something.
+    /// In the Game Protocol, a client reports this once it has received the server's challenge. The protocol has no
+    /// packet that confirms the client's response, so the client learns of its acceptance only from the server's
+    /// first data.
     Connected {
         /// The connection.
         id: ConnectionId,
@@ -43,116 +44,115 @@ pub enum Event<'p, P: Protocol> {
         remote: SocketAddr,
         /// The identity of the remote peer: in RakNet its GUID.
         identity: P::Identity,
-        /// The side that opened it.
+        /// The side that opened the connection.
         side: Side,
     },
-    /// A connection could not be opened by this peer.
+    /// An attempt of this peer to connect failed.
     ConnectFailed {
         /// The id that `connect` returned.
         id: ConnectionId,
         /// The address of the remote peer.
         remote: SocketAddr,
-        /// The reason.
+        /// The reason for the failure.
         reason: P::ConnectFailure,
     },
-    /// A connection ended. Every message that arrived earlier was reported earlier.
+    /// A connection closed. All messages received before have already been reported.
     Disconnected {
         /// The connection.
         id: ConnectionId,
         /// The address of the remote peer.
         remote: SocketAddr,
-        /// The reason.
+        /// The reason why it closed.
         reason: P::DisconnectReason,
     },
-    /// This peer, as a server, refused a client; only in RakNet.
+    /// This peer, as a server, refused a client; RakNet only.
     ///
-    /// The reason is its password, its identity or its connect token. No other event concerns that connection, unless
-    /// this peer dials the client at the same time: then its own attempt fails.
+    /// The cause is the client's password, identity or connect token. No other event refers to this connection,
+    /// except if this peer was connecting to the client at the same time: then `ConnectFailed` follows.
     Refused {
-        /// The connection that did not open.
+        /// The connection that was not opened.
         id: ConnectionId,
-        /// The address that the client claims.
+        /// The source address of the client, possibly forged: see `is_validated`.
         remote: SocketAddr,
         /// The identity that the client claims.
         identity: P::Identity,
-        /// The reason.
+        /// The reason for the refusal.
         reason: RefuseReason,
-        /// Set if the client has shown, by a cookie or a pong, that it receives datagrams sent to `remote`.
+        /// True if the client has proved by a cookie or a pong that it receives datagrams at `remote`.
         ///
-        /// If not, the address may be forged and is not a reason for a ban.
+        /// If false, the address may be forged: do not ban it.
         is_validated: bool,
     },
-    /// A message of the application arrived.
+    /// A message for the application was received.
     Message {
         /// The connection.
         id: ConnectionId,
-        /// Its delivery. RakNet's priority is not on the wire and reads as the default.
+        /// The delivery options of the message. RakNet does not transmit the priority, so it is the default.
         delivery: P::Delivery,
-        /// Its bytes.
+        /// The message, borrowed from the peer.
         message: Message<'p, P>,
     },
-    /// The outcome of a message sent with a receipt; only in RakNet.
+    /// The outcome of a message that was sent with a receipt; RakNet only.
     ///
-    /// Receipts that are still open when the connection ends are not reported.
+    /// When the connection closes, outstanding receipts are not reported.
     Receipt {
         /// The connection.
         id: ConnectionId,
-        /// The receipt that `send` returned.
+        /// The receipt that `send` returned for the message.
         receipt: Receipt,
-        /// The outcome of the message.
+        /// Whether the message was acknowledged or lost.
         outcome: Outcome,
     },
-    /// The progress of a message in parts; only in RakNet, at the configuration's `progress_interval`.
+    /// The progress of a split message, reported every `progress_interval` of the configuration; RakNet only.
     ///
-    /// If there are several such messages, only the latest one of each direction is reported.
+    /// Of several concurrent split messages, only the latest in each direction is reported.
     Progress {
         /// The connection.
         id: ConnectionId,
         /// The progress.
         progress: Progress,
     },
-    /// The MTU has been reduced; only in RakNet.
+    /// The MTU of a connection was reduced; RakNet only.
     ///
-    /// Large datagrams were lost while smaller ones arrived, or the system refused one. New datagrams are smaller from
-    /// now on.
+    /// Either large datagrams were lost while smaller ones arrived, or the operating system refused one as too large.
     MtuChanged {
         /// The connection.
         id: ConnectionId,
-        /// The new MTU of the connection, including 28 bytes of IP and UDP headers.
+        /// The new MTU, including 28 bytes of IP and UDP headers.
         mtu: u16,
     },
-    /// A server answered a ping; only in RakNet.
+    /// A server answered an unconnected ping; RakNet only.
     Pong {
         /// The server's address.
         from: SocketAddr,
         /// The identity of the server.
         identity: P::Identity,
-        /// The time from the ping to the pong.
+        /// The time from sending the ping to receiving the pong.
         latency: Duration,
         /// The server's advertisement, 0 to 399 bytes.
         data: Message<'p, P>,
     },
-    /// A peer without a connection sent a message; only in RakNet, if the configuration accepts them.
+    /// An unconnected peer sent an out-of-band message; RakNet only, if the configuration enables it.
     OutOfBand {
         /// The sender's address, which may be forged.
         from: SocketAddr,
         /// The identity of the sender, which may be forged.
         identity: P::Identity,
-        /// The data, 1 to 399 bytes.
+        /// The payload, 1 to 399 bytes.
         data: Message<'p, P>,
     },
-    /// A peer without a connection announced itself; only in RakNet, if the configuration accepts that.
+    /// An unconnected peer advertised itself; RakNet only, if the configuration enables it.
     Advertisement {
         /// The sender's address, which may be forged.
         from: SocketAddr,
         /// The identity of the sender, which may be forged.
         identity: P::Identity,
-        /// The advertisement, 0 to 398 bytes.
+        /// The advertised text, 0 to 398 bytes.
         data: Message<'p, P>,
     },
 }
 
-/// The addresses, the side and the state of a connection.
+/// The address, identity, side and state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionInfo<P: Protocol> {
@@ -176,7 +176,7 @@ impl<P: Protocol> defmt::Format for ConnectionInfo<P> {
 }
 
 impl<P: Protocol> Event<'_, P> {
-    /// Returns the client that was refused, if this is such an event.
+    /// Returns the details of the refusal if this is [`Event::Refused`], and `None` otherwise.
     #[must_use]
     pub const fn refused_client(&self) -> Option<RefusedClient<P::Identity>> {
         let &Self::Refused { remote, identity, reason, is_validated, .. } = self else { return None };
@@ -222,7 +222,7 @@ impl<P: Protocol> defmt::Format for Event<'_, P> {
     }
 }
 
-/// The bytes of a message, in one or more pieces.
+/// A message that an event lends, in one or more pieces.
 ///
 /// ```
 /// use rakwire::raknet::{Capacity, Config, Delivery, Event, Peer};
@@ -280,13 +280,13 @@ impl<'p, P: Protocol> Message<'p, P> {
         self.first.map_or(0, |first| self.pool.size(first))
     }
 
-    /// Returns true if there are no bytes.
+    /// Returns true if the message has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the pieces, in order.
+    /// Returns the pieces in order.
     pub fn chunks(&self) -> impl Iterator<Item = &'p [u8]> + use<'p, P> {
         let (pool, mut at) = (self.pool, self.first);
         core::iter::from_fn(move || {
@@ -296,7 +296,7 @@ impl<'p, P: Protocol> Message<'p, P> {
         })
     }
 
-    /// Returns all bytes, if they are in one piece.
+    /// Returns the message as one slice, or `None` if it is in several pieces.
     #[must_use]
     pub fn as_slice(&self) -> Option<&'p [u8]> {
         let mut chunks = self.chunks();
@@ -304,7 +304,7 @@ impl<'p, P: Protocol> Message<'p, P> {
         if chunks.next().is_none() { Some(first) } else { None }
     }
 
-    /// Copies the bytes to the front of `buffer` and returns them there; `None` if they do not fit.
+    /// Copies the message into `buffer` and returns the copy, or `None` if the buffer is too short.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         match self.first {
@@ -313,7 +313,7 @@ impl<'p, P: Protocol> Message<'p, P> {
         }
     }
 
-    /// Returns the bytes in a vector.
+    /// Returns a copy of the message.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn to_vec(&self) -> alloc::vec::Vec<u8> {
@@ -333,7 +333,7 @@ impl<P: Protocol> Chunks for Message<'_, P> {
     }
 }
 
-/// Formats the length, since the bytes belong to the application.
+/// Formats only the length: the bytes belong to the application.
 #[cfg(feature = "defmt")]
 impl<P: Protocol> defmt::Format for Message<'_, P> {
     fn format(&self, f: defmt::Formatter<'_>) {

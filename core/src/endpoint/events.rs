@@ -1,4 +1,4 @@
-//! Polling of the events of a peer, in one order or by connection, and of connections that have room again.
+//! Polling of events, of all connections or of one, and of connections that can send again.
 
 use super::event::{Event, Message};
 use super::hook::{Hook, Injected, Verdict};
@@ -9,22 +9,23 @@ use super::tables::{EventData, Occupant, Tables};
 use super::types::ConnectionId;
 
 impl<P: Protocol> Peer<'_, P> {
-    /// Returns the next event, if there is one.
+    /// Returns the next event, or `None` if there is none.
     ///
-    /// It lends its data until the next call that changes this peer. A driver that leaves events here until they are
-    /// read takes those of one connection at a time instead: [`poll_unconnected`](Self::poll_unconnected),
-    /// [`poll_readable`](Self::poll_readable) and [`poll_event_of`](Self::poll_event_of) together return the same
-    /// events.
+    /// It borrows its data until the next call that changes this peer.
+    ///
+    /// To read one connection at a time instead, use [`poll_unconnected`](Self::poll_unconnected),
+    /// [`poll_readable`](Self::poll_readable) and [`poll_event_of`](Self::poll_event_of). Together they return the
+    /// same events.
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
         self.release_event_data();
         let next = self.next()?;
         next.event(self)
     }
 
-    /// Returns the next event by `next` that the hook passes, and drops those before it.
+    /// Returns the first event from `next` that the hook passes; events before it are dropped.
     ///
-    /// First the hook may inject a message for any connection or for this one, even as the replacement of one that it
-    /// has just dropped.
+    /// Before each event, the hook may inject a message, for example to replace an event that it dropped. If `of` is
+    /// set, the message must be for that connection.
     pub(super) fn poll_event_through<H: Hook<P>>(
         &mut self,
         hook: &mut H,
@@ -44,7 +45,7 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Returns the first unconnected message of the `wanted` kind that the hook passes, and drops those before it.
+    /// Returns the first unconnected message of a `wanted` kind that the hook passes; messages before it are dropped.
     pub(super) fn poll_unconnected_through<H: Hook<P>>(
         &mut self,
         hook: &mut H,
@@ -60,10 +61,10 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Takes a message from the hook, and keeps its bytes until the next event.
+    /// Takes a message from the hook, and stores its bytes until the next event is polled.
     ///
-    /// A message for a connection that no longer exists is dropped; one for which there is no room remains with the
-    /// hook.
+    /// A message for a connection that does not exist is dropped. A message for which no memory is free stays with
+    /// the hook.
     fn lend_injected<H: Hook<P>>(
         &mut self,
         hook: &mut H,
@@ -122,11 +123,11 @@ impl<P: Protocol> Peer<'_, P> {
         Some(Next::Of(id, event))
     }
 
-    /// Returns the next connection that may have events, for [`poll_event_of`](Self::poll_event_of).
+    /// Returns a connection that may have events, to be read with [`poll_event_of`](Self::poll_event_of).
     ///
-    /// It is returned again only when it has further events. If you poll with these two instead of
-    /// [`poll_event`](Self::poll_event), a slow reader of one connection does not delay others, and no copies are
-    /// needed.
+    /// Each connection is returned once until it has new events. With these two methods instead of
+    /// [`poll_event`](Self::poll_event), a slow reader of one connection does not block others, and messages need not
+    /// be copied.
     ///
     /// ```
     /// use rakwire::raknet::{Capacity, Config, Delivery, Event, Peer};
@@ -169,9 +170,9 @@ impl<P: Protocol> Peer<'_, P> {
         None
     }
 
-    /// Returns the next event of one connection, if there is one.
+    /// Returns the next event of one connection, or `None` if it has none.
     ///
-    /// Releases the data that the last event borrowed, like [`poll_event`](Self::poll_event).
+    /// It releases the data of the previous event, like [`poll_event`](Self::poll_event).
     pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_, P>> {
         self.release_event_data();
         let next = self.next_of_id(id)?;
@@ -187,22 +188,22 @@ impl<P: Protocol> Peer<'_, P> {
         next
     }
 
-    /// Returns the next message of a peer without a connection, if there is one; only in RakNet.
+    /// Returns the next event of an unconnected peer, or `None` if there is none; RakNet only.
     ///
-    /// Releases the data that the last event borrowed, like [`poll_event`](Self::poll_event).
+    /// It releases the data of the previous event, like [`poll_event`](Self::poll_event).
     pub fn poll_unconnected(&mut self) -> Option<Event<'_, P>> {
         self.release_event_data();
         let next = self.next_unconnected()?;
         next.event(self)
     }
 
-    /// Returns the next pong, like [`poll_unconnected`](Self::poll_unconnected); messages remain queued.
+    /// Returns the next pong, like [`poll_unconnected`](Self::poll_unconnected), and leaves other messages queued.
     pub fn poll_pong(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(UnconnectedKind::is_pong)
     }
 
-    /// Returns the next out-of-band message or advertisement, like [`poll_unconnected`](Self::poll_unconnected); pongs
-    /// remain queued.
+    /// Returns the next out-of-band message or advertisement, like [`poll_unconnected`](Self::poll_unconnected), and
+    /// leaves pongs queued.
     pub fn poll_out_of_band(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(UnconnectedKind::is_message)
     }
@@ -213,14 +214,15 @@ impl<P: Protocol> Peer<'_, P> {
         next.event(self)
     }
 
-    /// Returns the first message of the `wanted` kind of a peer without a connection.
+    /// Returns the first unconnected message of a `wanted` kind.
     pub(super) fn next_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Next<P>> {
         if self.state.bring_forward(wanted) { self.next_unconnected() } else { None }
     }
 
-    /// Releases the data that the last event borrowed.
+    /// Releases the data of the last event early.
     ///
-    /// Their memory is then free before the next event is polled. [`Message`](super::Message) has an example.
+    /// Its memory is free immediately, and not only when the next event is polled. [`Message`](super::Message) has an
+    /// example.
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub fn release_event_data(&mut self) {
         match self.tables.events.take_data() {
@@ -247,10 +249,10 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Returns the data that the last event borrows, of a message of a connection or of a peer without one.
+    /// Returns the data of the last event: the message of a connection or of an unconnected peer.
     ///
-    /// They remain until the next event is polled or they are [released](Self::release_event_data). Empty if nothing is
-    /// borrowed.
+    /// It stays valid until the next event is polled or the data is [released](Self::release_event_data). It is empty
+    /// if the last event had no data.
     #[must_use]
     pub const fn event_data(&self) -> Message<'_, P> {
         match self.tables.events.data().block() {
@@ -259,9 +261,9 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Takes the data that the last event borrows, which [`event_data`](Self::event_data) shows, as a vector.
+    /// Takes the data of the last event as a vector; see [`event_data`](Self::event_data).
     ///
-    /// A large message of RakNet was assembled in this vector as it arrived, so it is not copied now.
+    /// A large RakNet message was reassembled in this vector, so it is not copied. Other data is.
     ///
     /// ```
     /// use rakwire::endpoint::{Event, Peer, Protocol};
@@ -288,17 +290,17 @@ impl<P: Protocol> Peer<'_, P> {
     }
 }
 
-/// The next thing to report to the application.
+/// The source of the next event for the application.
 #[derive(Clone, Copy)]
 pub(super) enum Next<P: Protocol> {
     /// An event of a connection.
     Of(ConnectionId, ConnectionEvent<P>),
-    /// The first message of a peer without a connection.
+    /// The first unconnected message.
     Unconnected,
 }
 
 impl<P: Protocol> Next<P> {
-    /// Returns the event, which borrows its data.
+    /// Returns the event, which borrows its data from `peer`.
     #[cfg_attr(target_pointer_width = "64", inline)]
     fn event<'p>(self, peer: &'p Peer<'_, P>) -> Option<Event<'p, P>> {
         let pool = &peer.tables.pool;
@@ -333,7 +335,7 @@ impl<P: Protocol> Next<P> {
     }
 }
 
-/// Returns the event of the first message of a peer without a connection.
+/// Returns the event for the first unconnected message.
 #[cold]
 fn unconnected_event<'p, P: Protocol>(peer: &'p Peer<'_, P>) -> Option<Event<'p, P>> {
     let &Unconnected { from, identity, kind, data } = peer.state.unconnected()?;
@@ -345,15 +347,16 @@ fn unconnected_event<'p, P: Protocol>(peer: &'p Peer<'_, P>) -> Option<Event<'p,
     })
 }
 impl<P: Protocol> Peer<'_, P> {
-    /// Returns the next connection that has room for the smallest message that it refused.
+    /// Returns a connection that can now accept the smallest message that it has refused.
     ///
-    /// That is a message refused with [`QuotaExceeded`](super::SendError::QuotaExceeded) or
-    /// [`PoolExhausted`](super::SendError::PoolExhausted). The connection is returned once for all earlier refusals;
-    /// after a further one it is returned again when there is room.
+    /// Refused means that `send` returned [`QuotaExceeded`](super::SendError::QuotaExceeded) or
+    /// [`PoolExhausted`](super::SendError::PoolExhausted). A connection is returned once for all refusals so far, and
+    /// again only after a new refusal.
     ///
-    /// Connections that wait for memory held by others are returned in turn, and no more than there is room
-    /// for. Each call examines at most 16 of them; [`poll_timeout`](Self::poll_timeout) is due immediately if there are
-    /// more. So a driver that calls this a few times per iteration does bounded work, however many connections wait.
+    /// Connections that wait for memory held by others are returned in FIFO order, and only as many as the free
+    /// memory suffices for. Each call examines at most 16 of them; if more remain,
+    /// [`poll_timeout`](Self::poll_timeout) is due immediately. A driver that calls this a few times per iteration
+    /// therefore does bounded work, regardless of the number of waiting connections.
     ///
     /// ```
     /// use rakwire::Instant;

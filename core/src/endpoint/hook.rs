@@ -1,7 +1,7 @@
-//! Hooks, which inspect, filter and inject the traffic of a peer.
+//! Hooks, which inspect and filter the traffic of a peer and inject messages.
 //!
-//! A [`Hook`] is sans-IO like the peer. [`Hooked`] combines a peer and a hook, and has the methods of both: each
-//! datagram and each event passes through the hook first. A pair of hooks is a hook. A peer without hooks has no
+//! A [`Hook`] is sans-IO like the peer. [`Hooked`] combines a peer and a hook and has the methods of both: each
+//! datagram and each event passes through the hook first. A tuple of two hooks is a hook. A peer without hooks has no
 //! overhead.
 
 use core::net::SocketAddr;
@@ -16,15 +16,15 @@ use crate::time::Instant;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Verdict {
-    /// It continues.
+    /// Continue processing it.
     #[default]
     Pass,
-    /// It is dropped.
+    /// Drop it.
     Drop,
 }
 
 impl Verdict {
-    /// Returns `Drop` if either is `Drop`.
+    /// Returns `Drop` if either verdict is `Drop`.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -33,7 +33,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict of `next`, unless this one is `Drop`.
+    /// Returns `Drop` if this verdict is `Drop`, and otherwise the verdict of `next`.
     #[must_use]
     pub fn and_then(self, next: impl FnOnce() -> Self) -> Self {
         match self {
@@ -43,20 +43,20 @@ impl Verdict {
     }
 }
 
-/// A message that a hook delivers to the application as if the remote peer of a connection had sent it.
+/// A message that a hook delivers to the application as if it had been received on a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Injected<'h, P: Protocol> {
-    /// The connection. A message for one that no longer exists is dropped.
+    /// The connection; if it no longer exists, the message is dropped.
     pub id: ConnectionId,
-    /// The delivery that the application sees.
+    /// The delivery options that the application sees.
     pub delivery: P::Delivery,
-    /// Its bytes. An empty message is dropped.
+    /// The message. If it is empty it is dropped.
     pub message: &'h [u8],
 }
 
-/// Observes and filters the traffic of a peer.
+/// Inspects and filters the traffic of a peer.
 ///
-/// All methods are optional. The time passed to it never decreases.
+/// Every method has a default. The times passed to it are monotonic.
 ///
 /// ```
 /// use core::net::SocketAddr;
@@ -90,59 +90,61 @@ pub struct Injected<'h, P: Protocol> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Hook<P: Protocol> {
-    /// Handles a received datagram. If it is dropped, the peer never sees it.
+    /// Inspects a received datagram. `Verdict::Drop` hides it from the peer.
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
         let _ = (now, from, datagram);
         Verdict::Pass
     }
 
-    /// Handles a datagram about to be sent. If it is dropped, it counts as lost on the path.
+    /// Inspects a datagram before it is sent. `Verdict::Drop` discards it, and the peer treats it as lost.
     fn on_transmit(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) -> Verdict {
         let _ = (now, to, datagram);
         Verdict::Pass
     }
 
-    /// Handles an event for the application. If it is dropped, the application never receives it.
+    /// Inspects an event before the application gets it. `Verdict::Drop` hides it from the application.
     fn on_event(&mut self, now: Instant, event: &Event<'_, P>) -> Verdict {
         let _ = (now, event);
         Verdict::Pass
     }
 
-    /// Returns true if [`on_event`](Self::on_event) and [`inject`](Self::inject) are to be called.
+    /// Returns true if the hook needs calls of [`on_event`](Self::on_event) and [`inject`](Self::inject).
     ///
-    /// Returning false saves two calls for each event.
+    /// Return false to save two calls per event.
     fn watches_events(&self) -> bool {
         true
     }
 
-    /// Offers `take` a message to deliver to the application as if it had arrived.
+    /// Offers `take` the oldest message to deliver to the application as if it had been received.
     ///
-    /// It is the oldest message, or the oldest one for the connection `of`. `take` returns true if the message was
-    /// delivered; otherwise it remains the first. An injected message passes through no hook again. This is called
-    /// before each event that passes through [`on_event`](Self::on_event), so that a replacement takes the place of the
-    /// dropped message. `take` is called at most once.
+    /// If `of` is set, it offers the oldest message for that connection. `take` must be called at most once. It
+    /// returns true if the message was delivered; if not, keep the message as the first. An injected message passes
+    /// through no hook again.
+    ///
+    /// It is called before each event that passes through [`on_event`](Self::on_event), so a replacement is delivered
+    /// in place of the dropped message.
     fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
         let _ = (of, take);
     }
 
-    /// Handles a message that the application sends. If it is dropped, [`Hooked::send`] returns an error.
+    /// Inspects a message that the application sends. On `Verdict::Drop`, [`Hooked::send`] returns an error.
     fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
         let _ = (now, id, message, delivery);
         Verdict::Pass
     }
 
-    /// Called before the output of the peer is taken, so that the hook can send its own messages.
+    /// Called before datagrams and events are polled from the peer, so that the hook can send its own messages.
     fn update(&mut self, now: Instant, peer: &mut Peer<'_, P>) {
         let _ = (now, peer);
     }
 
-    /// Returns when [`update`](Self::update) is to be called next, if ever.
+    /// Returns when to call [`update`](Self::update) next, or `None`.
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
 }
 
-/// The empty hook.
+/// A hook that passes everything.
 impl<P: Protocol> Hook<P> for () {
     fn watches_events(&self) -> bool {
         false
@@ -185,7 +187,7 @@ impl<P: Protocol, H: Hook<P> + ?Sized> Hook<P> for alloc::boxed::Box<H> {
     }
 }
 
-/// Datagrams, events and messages that the first hook drops are not shown to the second.
+/// Hooks in sequence: the second does not see what the first drops.
 impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
         self.0.on_received(now, from, datagram).and_then(|| self.1.on_received(now, from, datagram))
@@ -228,10 +230,10 @@ impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     }
 }
 
-/// A peer that passes its datagrams and events through a hook. [`Hook`] has an example.
+/// A peer whose datagrams and events pass through a hook. [`Hook`] has an example.
 #[derive(Debug)]
 pub struct Hooked<'a, P: Protocol, H> {
-    /// The peer. Its own methods bypass the hook; call those of this type instead.
+    /// The peer. Its own methods bypass the hook, so call those of [`Hooked`] instead.
     pub peer: Peer<'a, P>,
     /// The hook.
     pub hook: H,
@@ -244,17 +246,17 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         Self { peer, hook }
     }
 
-    /// Advances the clock, which never goes back, like that of the peer.
+    /// Advances the monotonic clock of the hook.
     fn advance(&mut self, now: Instant) -> Instant {
         self.peer.advance(now);
         self.peer.last_now
     }
 
-    /// Sends a message like [`Peer::send`], through the hook.
+    /// Sends a message through the hook, like [`Peer::send`].
     ///
     /// # Errors
     ///
-    /// As [`Peer::send`], and [`SendError::Filtered`] if the hook drops the message.
+    /// The errors of [`Peer::send`], and [`SendError::Filtered`] if the hook drops the message.
     pub fn send(
         &mut self,
         now: Instant,
@@ -269,11 +271,11 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         }
     }
 
-    /// Sends a message like [`Peer::send_vec`], through the hook.
+    /// Sends a message through the hook, like [`Peer::send_vec`].
     ///
     /// # Errors
     ///
-    /// As [`Peer::send_vec`], and [`SendError::Filtered`] if the hook drops the message.
+    /// The errors of [`Peer::send_vec`], and [`SendError::Filtered`] if the hook drops the message.
     #[cfg(feature = "zero-copy")]
     pub fn send_vec(
         &mut self,
@@ -289,7 +291,7 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         }
     }
 
-    /// Returns the next event like [`Peer::poll_event`], through the hook.
+    /// Returns the next event that the hook passes, like [`Peer::poll_event`].
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
         if !self.hook.watches_events() {
             return self.peer.poll_event();
@@ -297,15 +299,15 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         self.peer.poll_event_through(&mut self.hook, None, Peer::next)
     }
 
-    /// Returns the next readable connection like [`Peer::poll_readable`].
+    /// Returns the next readable connection, like [`Peer::poll_readable`].
     ///
-    /// The hook may drop all events of the connection. An injected message makes no connection readable:
-    /// [`poll_event`](Self::poll_event) and [`poll_event_of`](Self::poll_event_of) return it.
+    /// It may have no event left, because the hook may drop all of them. An injected message does not make a
+    /// connection readable; [`poll_event`](Self::poll_event) and [`poll_event_of`](Self::poll_event_of) return it.
     pub fn poll_readable(&mut self) -> Option<ConnectionId> {
         self.peer.poll_readable()
     }
 
-    /// Returns the next event like [`Peer::poll_event_of`], through the hook.
+    /// Returns the next event of one connection that the hook passes, like [`Peer::poll_event_of`].
     pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_, P>> {
         if !self.hook.watches_events() {
             return self.peer.poll_event_of(id);
@@ -313,17 +315,17 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         self.peer.poll_event_through(&mut self.hook, Some(id), |peer| peer.next_of_id(id))
     }
 
-    /// Returns the next message like [`Peer::poll_unconnected`], through the hook.
+    /// Returns the next unconnected event that the hook passes, like [`Peer::poll_unconnected`].
     pub fn poll_unconnected(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(|_| true)
     }
 
-    /// Returns the next pong like [`Peer::poll_pong`], through the hook.
+    /// Returns the next pong that the hook passes, like [`Peer::poll_pong`].
     pub fn poll_pong(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(UnconnectedKind::is_pong)
     }
 
-    /// Returns the next message like [`Peer::poll_out_of_band`], through the hook.
+    /// Returns the next out-of-band event that the hook passes, like [`Peer::poll_out_of_band`].
     pub fn poll_out_of_band(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(UnconnectedKind::is_message)
     }

@@ -1,18 +1,18 @@
-//! Incoming connections: their counts, their limits, and requests for shared admission.
+//! Counts and limits of incoming connections, and admission requests.
 //!
-//! An address is one of IPv4, or 64 bits of IPv6, the prefix of one customer. A network has 24 bits of IPv4, or 48 of
-//! IPv6, the prefix of one site (RFC 6177 section 2). Addresses that are not routed on the Internet are not limited,
-//! because they belong to machines of the operator through which many clients connect, such as a relay or a container
-//! gateway.
+//! Limits apply per address and per network. An address is a whole IPv4 address, or a /64 of IPv6, the prefix of one
+//! customer. A network is a /24 of IPv4, or a /48 of IPv6, the prefix of one site (RFC 6177 section 2). Addresses
+//! that are not routed on the Internet are not limited: they belong to machines of the operator, such as a relay or a
+//! container gateway, through which many clients connect.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 
 use crate::rate_limit::Ration;
 
-/// The status of a connection in the counts of incoming ones.
+/// How a connection counts among the incoming ones.
 ///
-/// It is stored for each connection, so it is one byte.
+/// One byte, because it is stored for each connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Incoming(u8);
 
@@ -21,10 +21,10 @@ const HALF_OPEN: u8 = 2;
 const UNVALIDATED: u8 = 4;
 
 impl Incoming {
-    /// This end opened the connection, or it has ended.
+    /// Not counted: this peer opened the connection, or it has closed.
     pub(crate) const NO: Self = Self(0);
 
-    /// Creates the count of an incoming connection that has not ended.
+    /// Creates the status of an incoming connection that has not closed.
     pub(crate) const fn new(is_half_open: bool, is_unvalidated: bool) -> Self {
         let half_open = if is_half_open { HALF_OPEN } else { 0 };
         let unvalidated = if is_unvalidated { UNVALIDATED } else { 0 };
@@ -35,47 +35,47 @@ impl Incoming {
         self.0 & COUNTED != 0
     }
 
-    /// Returns true if the remote peer has not sent its connection request.
+    /// Returns true if the client has not sent its connection request yet.
     pub(crate) const fn is_half_open(self) -> bool {
         self.0 & HALF_OPEN != 0
     }
 
-    /// Returns true if the address of the remote peer is not validated.
+    /// Returns true if the address of the client is not validated.
     pub(crate) const fn is_unvalidated(self) -> bool {
         self.0 & UNVALIDATED != 0
     }
 
-    /// Returns true if the change to `after` validates the address of the remote peer.
+    /// Returns true if the address of the client was unvalidated and is validated in `after`.
     pub(crate) const fn is_validated_by(self, after: Self) -> bool {
         self.is_unvalidated() && after.is_counted() && !after.is_unvalidated()
     }
 }
 
-/// An origin and the limits that it has reached.
+/// An origin at its limits, and those limits.
 pub(crate) type CrowdedOrigin = (Origin, ClientLimits);
 
-/// The number of remembered origins; boards have few connections to examine.
+/// The number of cached origins; without `alloc` there are few connections to examine, so none is cached.
 const CROWDED: usize = if cfg!(all(feature = "alloc", feature = "server")) { 2 } else { 0 };
 
-/// The counts of a peer's incoming connections.
+/// The counts of incoming connections at one peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IncomingCounts {
     pub(crate) all: u16,
-    /// The number of half-open ones.
+    /// The number of half-open connections.
     pub(crate) half_open: u16,
-    /// The number of those, open or not, without a validated address.
+    /// The number of connections, open or half open, without a validated address.
     pub(crate) unvalidated: u16,
-    /// The allowance of further clients without a validated address, if that depends on the load.
+    /// The ration of further clients without a validated address, if they are limited.
     pub(crate) ration: Ration,
-    /// The origins last found crowded, by clients without and with a validated address.
+    /// The origins last found at their limits: for unvalidated clients first, then for validated ones.
     ///
-    /// They are valid until the counts change. Further clients of the same origin are then refused without examining
-    /// all connections.
+    /// They are valid until the counts change, and allow to refuse further clients of the same origin without
+    /// examining all connections.
     crowded: [Option<CrowdedOrigin>; CROWDED],
 }
 
 impl IncomingCounts {
-    /// Called when a connection changed its count from `before` to `after`.
+    /// Called when a connection changed its status from `before` to `after`.
     #[cold]
     pub(crate) const fn change(&mut self, before: Incoming, after: Incoming) {
         recount(&mut self.all, before.is_counted(), after.is_counted());
@@ -103,7 +103,7 @@ const fn recount(count: &mut u16, before: bool, after: bool) {
     }
 }
 
-/// The limits of incoming connections from one address and from one network.
+/// The maximum numbers of incoming connections from one address and from one network.
 ///
 /// ```
 /// use rakwire::endpoint::ClientLimits;
@@ -112,17 +112,17 @@ const fn recount(count: &mut u16, before: bool, after: bool) {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// Connections from one IPv4 address, or from 64 bits of IPv6; 65,535 means no limit.
+    /// Maximum from one IPv4 address or one /64 of IPv6; 65,535 means no limit.
     pub address: u16,
-    /// Connections from 24 bits of IPv4, or from 48 of IPv6; 65,535 means no limit.
+    /// Maximum from one /24 of IPv4 or one /48 of IPv6; 65,535 means no limit.
     pub network: u16,
 }
 
 impl ClientLimits {
-    /// Returns the limits of a configuration with `max_incoming` slots.
+    /// Returns the limits for `max_incoming` slots; `None` for a limit selects its default.
     ///
-    /// By default, a quarter of the slots is left to other addresses and an eighth to other networks. Servers with
-    /// fewer than 16 slots leave none, because one household may fill them.
+    /// By default one address may use three quarters of the slots, and one network seven eighths. With fewer than 16
+    /// slots there is no default limit, because one household may fill them.
     #[must_use]
     pub const fn new(max_incoming: u16, address: Option<u16>, network: Option<u16>) -> Self {
         Self { address: or_share(address, max_incoming, 4), network: or_share(network, max_incoming, 8) }
@@ -133,10 +133,10 @@ impl ClientLimits {
     }
 }
 
-/// The number of slots below which there are no default limits, because friends may share an address.
+/// The number of slots from which default limits apply. Below it, friends in one household may fill the server.
 const SMALL: u16 = 16;
 
-/// Returns `limit`, or else all slots but the fraction `1 / parts`.
+/// Returns `limit`, or by default all places minus `places / parts`.
 const fn or_share(limit: Option<u16>, places: u16, parts: u16) -> u16 {
     match (limit, places) {
         (Some(limit), _) => limit,
@@ -145,7 +145,7 @@ const fn or_share(limit: Option<u16>, places: u16, parts: u16) -> u16 {
     }
 }
 
-/// The keys under which a client is counted: its address and its network.
+/// The keys under which a client counts: its address and its network.
 ///
 /// ```
 /// use rakwire::endpoint::Origin;
@@ -156,16 +156,14 @@ const fn or_share(limit: Option<u16>, places: u16, parts: u16) -> u16 {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Equal for clients of one IPv4 address, or of 64 bits of IPv6.
+    /// The same for all clients of one IPv4 address or one /64 of IPv6.
     pub address: u128,
-    /// Equal for clients of 24 bits of IPv4, or of 48 of IPv6.
+    /// The same for all clients of one /24 of IPv4 or one /48 of IPv6.
     pub network: u128,
 }
 
 impl Origin {
-    /// Returns the origin of an address.
-    ///
-    /// Returns `None` if it is not limited, because it is not routed on the Internet.
+    /// Returns the origin of an address, or `None` if the address is not routed on the Internet and so not limited.
     #[must_use]
     pub fn of(address: IpAddr) -> Option<Self> {
         match address.to_canonical() {
@@ -174,7 +172,7 @@ impl Origin {
                 Some(Self { address: ip.to_bits().into(), network: (ip.to_bits() >> 8).into() })
             }
             IpAddr::V6(ip) if is_local_ipv6(ip) => None,
-            // The leading bits of global IPv6 addresses never equal those of an IPv4 key.
+            // The leading bits of a global IPv6 address differ from those of every IPv4 key.
             IpAddr::V6(ip) => {
                 Some(Self { address: ip.to_bits() >> 64 << 64, network: ip.to_bits() >> 80 << 80 })
             }
@@ -186,9 +184,9 @@ const fn is_local_ipv4(ip: Ipv4Addr) -> bool {
     ip.is_loopback() || ip.is_private() || ip.is_link_local()
 }
 
-/// Returns true for addresses that are not routed on the Internet.
+/// Returns true for IPv6 addresses that are not routed on the Internet.
 ///
-/// They are loopback, link-local (RFC 4291 section 2.5.6) and unique local (RFC 4193 section 3.1) addresses.
+/// These are loopback, link-local (RFC 4291 section 2.5.6) and unique local (RFC 4193 section 3.1) addresses.
 const fn is_local_ipv6(ip: Ipv6Addr) -> bool {
     let [first, ..] = ip.segments();
     ip.is_loopback() || first & 0xffc0 == 0xfe80 || first & 0xfe00 == 0xfc00
@@ -201,21 +199,21 @@ const fn is_local_ipv6(ip: Ipv6Addr) -> bool {
     expect(dead_code, reason = "a request is only read by shared admission")
 )]
 pub(crate) struct Request {
-    /// The GUID, if there is one.
+    /// The GUID of the client, if the protocol has one.
     pub(crate) identity: Option<u64>,
     pub(crate) address: SocketAddr,
     pub(crate) max_incoming: u16,
-    /// The least time between two connections of an address.
+    /// The minimum time between two connections of one address.
     pub(crate) interval: Option<Duration>,
-    /// Set if the address of the client is validated.
+    /// True if the address of the client is validated.
     pub(crate) is_validated: bool,
-    /// The maximum number of half-open connections of a network, if that is limited.
+    /// The maximum number of half-open connections of a network, if limited.
     pub(crate) half_open: Option<u16>,
-    /// The limits of connections from one address and from one network.
+    /// The maximum numbers of connections of one address and one network.
     pub(crate) limits: ClientLimits,
 }
 
-/// The reason why a client gets no connection.
+/// The reason why a client is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(all(feature = "alloc", feature = "server")),
@@ -224,23 +222,23 @@ pub(crate) struct Request {
 pub(crate) enum Rejection {
     /// The address is banned.
     Banned,
-    /// There is a connection with this identity.
+    /// A connection with this GUID exists.
     Known,
-    /// The address opened a connection a moment ago.
+    /// The address opened another connection less than `interval` ago.
     Recent,
-    /// There are as many connections as allowed.
+    /// The maximum number of connections is reached.
     Full,
-    /// The address or its network has as many connections as allowed.
+    /// The address or its network has reached its maximum number of connections.
     Crowded,
-    /// Its address is not validated, and others like it are in its way.
+    /// The address is not validated, and the quota of unvalidated clients is used up.
     ///
-    /// A client with a validated address would be admitted.
+    /// With a validated address the client would be admitted.
     Unvalidated,
-    /// The network has as many half-open connections as allowed.
+    /// The network has reached its maximum number of half-open connections.
     HalfOpen,
-    /// The application refuses the client.
+    /// [`Decision::Refuse`](super::admission::Decision::Refuse) of the application.
     Refused,
-    /// The application ignores the client.
+    /// [`Decision::Ignore`](super::admission::Decision::Ignore) of the application.
     Ignored,
 }
 
@@ -296,7 +294,7 @@ mod tests {
         for text in local {
             assert_eq!(origin(text), None, "{text}");
         }
-        // The addresses of a carrier-grade NAT (RFC 6598) represent many households.
+        // An address of a carrier-grade NAT (RFC 6598) represents many households, so it is limited.
         assert!(origin("100.64.0.1").is_some());
     }
 }

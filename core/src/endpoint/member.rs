@@ -1,4 +1,4 @@
-//! The admission of clients at one peer, alone or shared with other peers.
+//! Admission of clients at one peer, either alone or shared with other peers.
 
 use core::net::IpAddr;
 
@@ -9,17 +9,17 @@ use super::tables::{ConnectionTable, Occupant, Slot};
 use crate::rate_limit::{Allowance, Rates};
 use crate::time::Instant;
 
-/// Decides which clients are admitted, for one peer alone or together with others.
+/// Decides which clients are admitted, by this peer's own counts or by the shared ones.
 #[derive(Debug, Default)]
 pub(crate) struct AdmissionMember {
     /// The counts of incoming connections at this peer.
     incoming: IncomingCounts,
-    /// Its membership in shared admission, if any.
+    /// The membership in shared admission, if any.
     member: Option<Member>,
 }
 
 impl AdmissionMember {
-    /// Makes this peer share admission with others.
+    /// Joins shared admission.
     #[cfg(all(feature = "alloc", feature = "server"))]
     pub(crate) fn share(&mut self, shared: alloc::boxed::Box<dyn super::admission::SharedAdmission>) {
         self.member = Some(Member::new(shared));
@@ -30,12 +30,12 @@ impl AdmissionMember {
         self.incoming.all
     }
 
-    /// Returns the number of half-open ones.
+    /// Returns the number of half-open connections at this peer.
     pub(crate) const fn half_open(&self) -> u16 {
         self.incoming.half_open
     }
 
-    /// Returns the number of incoming connections at all peers.
+    /// Returns the number of incoming connections at all peers that share admission.
     pub(crate) fn incoming_at_all(&self) -> usize {
         match &self.member {
             Some(member) => member.incoming(),
@@ -43,19 +43,19 @@ impl AdmissionMember {
         }
     }
 
-    /// Reserves one of the connections of all peers for the client that is to get this slot.
+    /// Reserves a place in shared admission for the client that will use `slot`.
     pub(crate) fn reserve(&self, now: Instant, slot: u16, request: &Request) -> Result<(), Rejection> {
         self.member.as_ref().map_or(Ok(()), |member| member.reserve(now, slot, request))
     }
 
-    /// Returns true if a client with this identity is connected to any peer that shares admission.
+    /// Returns true if a client with this GUID is connected to any peer that shares admission.
     pub(crate) fn is_known_to_others(&self, identity: u64) -> bool {
         self.member.as_ref().is_some_and(|member| member.contains(identity))
     }
 
-    /// Returns true if the shared rate limit admits an answer to a peer without a connection.
+    /// Returns true if the shared rate limit allows a response to an unconnected peer.
     ///
-    /// Returns `None` if this peer decides alone.
+    /// Returns `None` if this peer does not share admission.
     pub(crate) fn admits_answer(
         &self,
         secret: &[u8; 16],
@@ -66,10 +66,10 @@ impl AdmissionMember {
         self.member.as_ref().map(|member| member.admits_answer(secret, rates, now, to))
     }
 
-    /// Returns true if one more client may be admitted without a validated address.
+    /// Returns true if one more client without a validated address may be admitted.
     ///
-    /// The limit is that of this peer, or that of all peers if they share admission. Fewer connections than
-    /// `allowance` permits must be unvalidated now. Without an allowance any number may be admitted.
+    /// The limit counts the clients of this peer, or of all peers that share admission. Without an allowance there is
+    /// no limit.
     pub(crate) fn has_unvalidated_left(&self, allowance: Option<Allowance>, now: Instant) -> bool {
         let Some(allowance) = allowance else { return true };
         match &self.member {
@@ -81,10 +81,10 @@ impl AdmissionMember {
         }
     }
 
-    /// Counts one client without a validated address against the limit of this peer, or the shared one.
+    /// Counts one client without a validated address against the limit of this peer, or the shared limit.
     ///
-    /// The limit regains a slot that does not refill by itself when the address is validated. At worst another peer
-    /// of the server has just taken the same slot.
+    /// Validation of the client's address gives the taken part of the limit back. At worst another peer of the server
+    /// has just taken the last one.
     pub(crate) fn take_unvalidated(&mut self, allowance: Option<Allowance>, now: Instant) {
         let Some(allowance) = allowance else { return };
         match &self.member {
@@ -95,7 +95,7 @@ impl AdmissionMember {
         }
     }
 
-    /// Counts a connection again after its state has changed.
+    /// Updates the status of a connection in the counts after its state has changed.
     pub(crate) fn recount<C: Occupant>(&mut self, slot: &mut Slot<C>, at: u16, now: Instant) {
         let after = slot.connection.incoming();
         let before = core::mem::replace(&mut slot.incoming, after);
@@ -104,7 +104,7 @@ impl AdmissionMember {
         }
     }
 
-    /// Notifies shared admission of the change; a peer that decides alone returns its own slot.
+    /// Reports a changed status to shared admission, or updates the ration of this peer.
     #[cold]
     fn change(&mut self, at: u16, (before, after): (Incoming, Incoming), since: Instant, now: Instant) {
         self.incoming.change(before, after);
@@ -119,7 +119,7 @@ impl AdmissionMember {
 
     /// Returns true if the limits of this peer admit another client of this address.
     ///
-    /// Connections without a validated address may be forged, so they only count against clients without one.
+    /// An unvalidated connection may be forged, so it only counts against unvalidated clients.
     pub(crate) fn has_place_for<C: Default>(
         &mut self,
         connections: &ConnectionTable<'_, C>,
@@ -127,7 +127,7 @@ impl AdmissionMember {
         limits: ClientLimits,
         is_validated: bool,
     ) -> bool {
-        // While there are fewer clients in total, none of them has to be examined.
+        // With fewer clients in total than the lower limit, there is nothing to count.
         if self.incoming.all < limits.least() {
             return true;
         }
@@ -151,7 +151,7 @@ impl AdmissionMember {
     }
 }
 
-/// Replaces the membership in shared admission.
+/// Uninhabited replacement for the membership in shared admission.
 ///
 /// Without the features `alloc` and `server` each peer decides alone.
 #[cfg(not(all(feature = "alloc", feature = "server")))]

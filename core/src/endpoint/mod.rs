@@ -1,15 +1,15 @@
-//! The endpoint that runs both protocols: connections, events, hooks, plugins, memory and the run loop.
+//! The endpoint, shared by both protocols: connections, events, hooks, plugins, memory and the run loop.
 //!
-//! A [`Peer`] holds any number of connections over one socket. It has neither the socket nor a clock:
+//! A [`Peer`] manages any number of connections over one socket. It owns neither the socket nor a clock:
 //!
 //! - **in**: [`Peer::handle_datagram`], [`Peer::handle_timeout`], and the application's [`Peer::connect`],
 //!   [`Peer::send`], [`Peer::disconnect`];
 //! - **out**: [`Peer::poll_event`], [`Peer::poll_transmit`], [`Peer::poll_timeout`].
 //!
-//! Call the methods of the first kind as needed, then `poll_event` and `poll_transmit` until they return nothing, then
-//! sleep until `poll_timeout` or the next datagram. Output may be taken late without harm.
+//! Call input methods as needed. Then call `poll_event` and `poll_transmit` until they return `None`, and sleep until
+//! `poll_timeout` or the next datagram. Polling late does no harm.
 //!
-//! The differences between the protocols are behind one trait, [`Protocol`]. [`raknet`](crate::raknet) and
+//! The trait [`Protocol`] abstracts over the differences between the protocols. [`raknet`](crate::raknet) and
 //! [`game_protocol`](crate::game_protocol) have aliases for all types here: `raknet::Peer<'a>` is `endpoint::Peer<'a,
 //! RakNet>`.
 

@@ -1,4 +1,4 @@
-//! A hook that logs every datagram: in human-readable lines, or in capture files for Wireshark and tcpdump.
+//! A hook that logs every datagram, as text lines or as a capture file for Wireshark and tcpdump.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -10,7 +10,7 @@ use super::types::Direction;
 use crate::cursor::{WireError, Writer};
 use crate::time::Instant;
 
-/// The output of a [`PacketLogger`].
+/// The destination of a [`PacketLogger`].
 ///
 /// ```
 /// use core::net::SocketAddr;
@@ -31,11 +31,11 @@ use crate::time::Instant;
 /// # Ok::<(), core::net::AddrParseError>(())
 /// ```
 pub trait LogSink {
-    /// Records a datagram sent to or received from `other`.
+    /// Records a datagram that was sent to `other` or received from it, depending on `way`.
     fn record(&mut self, at: Instant, way: Direction, other: SocketAddr, datagram: &[u8]);
 }
 
-/// A hook that passes every datagram to a sink and drops none.
+/// A hook that passes every datagram to a [`LogSink`] and drops none.
 ///
 /// ```
 /// use rakwire::raknet::{Config, Hooked, PacketLogger, Peer, PcapWriter, Resources};
@@ -68,7 +68,7 @@ impl<P: Protocol, S: LogSink> Hook<P> for PacketLogger<S> {
     }
 }
 
-/// A sink that writes a line for each datagram: time, direction, address, length and kind.
+/// A [`LogSink`] that writes one line per datagram: time, direction, address, length and kind.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -87,13 +87,13 @@ impl<P: Protocol, S: LogSink> Hook<P> for PacketLogger<S> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LineWriter<P, W> {
-    /// The target of the lines.
+    /// The writer that receives the lines.
     pub target: W,
     protocol: PhantomData<P>,
 }
 
 impl<P: Protocol, W: fmt::Write> LineWriter<P, W> {
-    /// Creates a sink that writes lines to `target`.
+    /// Creates a sink that writes to `target`; errors of `target` are ignored.
     #[must_use]
     pub const fn new(target: W) -> Self {
         Self { target, protocol: PhantomData }
@@ -108,13 +108,13 @@ impl<P: Protocol, W: fmt::Write> LogSink for LineWriter<P, W> {
             Direction::Sending => "out",
         };
         let length = datagram.len();
-        // A failing log must not stop the game.
+        // A log that cannot be written must not disturb the connection.
         let _ = write!(self.target, "{seconds}.{micros:06} {way} {other} {length} bytes, ");
         let _ = writeln!(self.target, "{}", Summary::<P>(datagram, PhantomData));
     }
 }
 
-/// Describes a datagram in a few words.
+/// Formats a short description of a datagram.
 struct Summary<'d, P>(&'d [u8], PhantomData<P>);
 
 impl<P: Protocol> fmt::Display for Summary<'_, P> {
@@ -123,20 +123,18 @@ impl<P: Protocol> fmt::Display for Summary<'_, P> {
     }
 }
 
-/// The size of the longest headers before a datagram: those of the record, of IPv6 and of UDP.
+/// The maximum length of the headers before a datagram in a capture: those of the record, of IPv6 and of UDP.
 const MAX_HEADERS: usize = 16 + 40 + UDP_HEADER as usize;
 const IPV4_HEADER: u16 = 20;
 const UDP_HEADER: u16 = 8;
-/// The protocol number of UDP.
 const UDP: u8 = 17;
 const TIME_TO_LIVE: u8 = 64;
-/// Raw IP packets, distinguished by their version (LINKTYPE_RAW).
+/// Raw IP packets, either version (LINKTYPE_RAW).
 const LINK_TYPE: u32 = 101;
 
-/// A sink that writes a capture file (pcap, with microseconds).
+/// A [`LogSink`] that produces a capture file (pcap with microsecond timestamps).
 ///
-/// Each datagram is wrapped in an IPv4 or IPv6 packet, depending on its addresses, with correct checksums, so that
-/// tools show it as UDP.
+/// Each datagram is wrapped in an IPv4 or IPv6 packet with correct checksums, so that tools show it as UDP.
 #[derive(Debug)]
 pub struct PcapWriter<F> {
     local: SocketAddr,
@@ -144,13 +142,13 @@ pub struct PcapWriter<F> {
 }
 
 impl<F: FnMut(&[u8])> PcapWriter<F> {
-    /// Begins a capture at the address `local`.
+    /// Starts a capture for the local address `local`.
     ///
-    /// Passes the header of the file to `write`, and later each record.
+    /// `write` receives the bytes of the file: the file header immediately, then one record per datagram.
     pub fn new(local: SocketAddr, mut write: F) -> Self {
         let mut header = [0; 24];
         let mut writer = Writer::new(&mut header);
-        // The buffer has exactly the length of the header.
+        // Cannot fail: the buffer has exactly the length of the header.
         let _ = write_file_header(&mut writer);
         write(&header);
         Self { local, write }
@@ -181,7 +179,7 @@ impl<F: FnMut(&[u8])> LogSink for PcapWriter<F> {
     }
 }
 
-/// The two addresses of a datagram.
+/// The source and destination address of a packet.
 enum Ends {
     V4([u8; 4], [u8; 4]),
     V6([u8; 16], [u8; 16]),
@@ -195,7 +193,7 @@ impl Ends {
         }
     }
 
-    /// Returns the sum of their words.
+    /// Returns the sum of the 16-bit words of both addresses, for the checksum.
     fn sum(&self) -> u32 {
         match self {
             Self::V4(from, to) => add(from) + add(to),
@@ -204,9 +202,9 @@ impl Ends {
     }
 }
 
-/// Returns an address as one of IPv4.
+/// Returns an address as IPv4, or `None` if it is IPv6.
 ///
-/// It accepts mapped addresses, and the unspecified one of a dual-stack socket.
+/// An IPv4-mapped address counts as IPv4, and so does the unspecified address of a dual-stack socket.
 fn ipv4(address: IpAddr) -> Option<Ipv4Addr> {
     match address {
         IpAddr::V4(ip) => Some(ip),
@@ -247,14 +245,14 @@ fn write_headers(
     writer.u16(from.port())?;
     writer.u16(to.port())?;
     writer.u16(udp_length)?;
-    // The pseudo header, the header and the data (RFC 768, RFC 8200 section 8.1).
+    // The checksum covers pseudo header, header and data (RFC 768, RFC 8200 section 8.1).
     let ports = u32::from(from.port()) + u32::from(to.port());
     let sum = ends.sum() + u32::from(UDP) + 2 * u32::from(udp_length) + ports + add(datagram);
     let checksum = checksum(sum);
     writer.u16(if checksum == 0 { 0xFFFF } else { checksum })
 }
 
-/// Writes the header of RFC 791, without options.
+/// Writes an IPv4 header without options (RFC 791).
 fn write_ipv4(writer: &mut Writer<'_>, from: &[u8; 4], to: &[u8; 4], length: u16) -> Result<(), WireError> {
     const VERSION_AND_LENGTH: u16 = 0x4500;
     let life_and_protocol = u16::from_be_bytes([TIME_TO_LIVE, UDP]);
@@ -268,7 +266,7 @@ fn write_ipv4(writer: &mut Writer<'_>, from: &[u8; 4], to: &[u8; 4], length: u16
     writer.bytes(to)
 }
 
-/// Writes the header of RFC 8200.
+/// Writes an IPv6 header (RFC 8200).
 fn write_ipv6(
     writer: &mut Writer<'_>,
     from: &[u8; 16],
@@ -282,7 +280,7 @@ fn write_ipv6(
     writer.bytes(to)
 }
 
-/// Returns the ones' complement of the ones' complement sum (RFC 1071).
+/// Folds a sum of 16-bit words into an Internet checksum (RFC 1071).
 fn checksum(mut sum: u32) -> u16 {
     while sum > 0xFFFF {
         sum = (sum & 0xFFFF) + (sum >> 16);
@@ -290,7 +288,7 @@ fn checksum(mut sum: u32) -> u16 {
     !u16::try_from(sum).unwrap_or(0)
 }
 
-/// Returns the sum of 16-bit words; the last byte of an odd length is the high one.
+/// Returns the sum of the 16-bit words; an odd last byte is padded with zero.
 fn add(bytes: &[u8]) -> u32 {
     let (pairs, rest) = bytes.as_chunks::<2>();
     let sum: u32 = pairs.iter().map(|pair| u32::from(u16::from_be_bytes(*pair))).sum();

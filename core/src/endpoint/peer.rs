@@ -1,4 +1,4 @@
-//! The run loop of a peer: datagrams and deadlines in, datagrams out, and connections in their tables.
+//! The run loop of a peer: input of datagrams and timeouts, output of datagrams, and the life cycle of connections.
 
 use core::net::SocketAddr;
 
@@ -9,19 +9,19 @@ use crate::machine::{Machine, Transmit};
 use crate::time::Instant;
 
 impl<P: Protocol> Peer<'_, P> {
-    /// Handles a datagram received at `now`.
+    /// Handles a datagram received from `from` at `now`.
     ///
-    /// It never fails: malformed datagrams are dropped and counted in [`stats`](Self::stats). `now` should be the time
-    /// at which the datagram was received, even if it is handled later.
+    /// It never fails: malformed datagrams are dropped and counted in [`stats`](Self::stats). Pass the time of
+    /// receipt as `now`, even if you handle the datagram later.
     pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         self.advance(now);
         self.stats.on_received(datagram.len());
         P::route(self, from, datagram);
     }
 
-    /// Called when the system refused a datagram of `length` bytes as too large for the path (`EMSGSIZE`).
+    /// Reports that the operating system refused a datagram of `length` bytes as too large for the path (`EMSGSIZE`).
     ///
-    /// A client of RakNet then probes the next smaller MTU immediately. The datagram itself is lost.
+    /// A RakNet client then immediately probes the next smaller MTU. The refused datagram counts as lost.
     pub fn handle_too_large(&mut self, now: Instant, to: SocketAddr, length: usize) {
         self.advance(now);
         if let Some(slot) = self.tables.connections.find(&to) {
@@ -29,11 +29,11 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Called when the system or a router reported that this address is unreachable.
+    /// Reports that the operating system or a router signalled this address as unreachable.
     ///
-    /// No socket is open at the port, or no route leads to the host. An attempt to connect ends with the failure
-    /// `Unreachable` if it has had no answer. All other connections ignore the report, because ICMP messages are easily
-    /// forged (RFC 5927 section 4, RFC 8085 section 5.2).
+    /// The cause is usually a closed port or a missing route. An attempt that has received no response fails with
+    /// `Unreachable`. Other connections ignore the report, because ICMP messages are easily forged (RFC 5927 section
+    /// 4, RFC 8085 section 5.2).
     pub fn handle_unreachable(&mut self, now: Instant, to: SocketAddr) {
         self.advance(now);
         if let Some(slot) = self.tables.connections.find(&to) {
@@ -41,7 +41,7 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Does the work that is due at `now`.
+    /// Performs the work whose deadline has passed at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         while let Some(slot) = self.tables.wakeups.take_due(self.last_now) {
@@ -49,10 +49,10 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) are to be
-    /// called next.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) next.
     ///
-    /// A time in the past means now; `None` means that only a datagram or the application can change anything.
+    /// A time in the past means immediately. `None` means that there is nothing to do until a datagram arrives or the
+    /// application calls a method.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let Tables { wakeups, writable, .. } = &self.tables;
@@ -62,7 +62,7 @@ impl<P: Protocol> Peer<'_, P> {
         wakeups.next_deadline()
     }
 
-    /// Advances the clock, which never goes back.
+    /// Advances the monotonic clock of the peer.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn advance(&mut self, now: Instant) {
         self.last_now = self.last_now.max(now);
@@ -88,9 +88,9 @@ impl<P: Protocol> Machine for Peer<'_, P> {
 }
 
 impl<P: Protocol> Peer<'_, P> {
-    /// Composes the next datagram to send at `now` in `buffer`.
+    /// Writes the next datagram to send at `now` into `buffer`, or returns `None` if there is none.
     ///
-    /// The buffer must have room for [`Protocol::MAX_DATAGRAM`] bytes.
+    /// The buffer must have at least [`Protocol::MAX_DATAGRAM`] bytes.
     pub fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
         self.advance(now);
         match P::poll_transmit(self, buffer) {
@@ -103,10 +103,11 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Composes a datagram of the connection that has its turn; returns its slot and the length.
+    /// Writes a datagram of the connection at the front of the send queue; returns its slot and the datagram's
+    /// length.
     ///
-    /// A turn may comprise several datagrams if the protocol allows it: a system sends those to one address with one
-    /// call.
+    /// A protocol may allow several datagrams in a row, because the operating system can send those to one address in
+    /// one call.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn poll_connections(&mut self, buffer: &mut [u8]) -> Option<(u16, usize)> {
         while let Some(slot) = self.tables.wakeups.front() {
@@ -139,13 +140,14 @@ fn transmit<'b, P: Protocol>(
 }
 
 impl<'a, P: Protocol> Peer<'a, P> {
-    /// Returns the slot of the connection with `address`; a connection that has ended makes way for a new one.
+    /// Returns the slot of the connection with `address`. A closed connection is evicted, so that a new one can be
+    /// opened.
     pub(crate) fn find_or_evict(&mut self, address: &SocketAddr) -> Option<u16> {
         let slot = self.tables.connections.find(address)?;
         if self.evict_if_over(slot) { None } else { Some(slot) }
     }
 
-    /// Removes a connection that has ended from the indices; returns false if it has not ended.
+    /// Removes a closed connection from the indices; returns false if it has not closed.
     pub(crate) fn evict_if_over(&mut self, at: u16) -> bool {
         let Some(slot) = self.tables.connections.slot(at) else { return false };
         let is_over = slot.connection.is_over();
@@ -157,7 +159,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         is_over
     }
 
-    /// Returns a slot for a new connection; if necessary, that of one that makes way.
+    /// Returns a slot for a new connection. If none is vacant, it evicts a connection that allows it.
     pub(crate) fn vacant_slot(&mut self) -> Option<u16> {
         if let Some(slot) = self.tables.connections.take_vacant() {
             return Some(slot);
@@ -167,7 +169,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         self.tables.connections.take_vacant()
     }
 
-    /// Frees the slot of a connection that makes way; returns false if it does not, or not yet.
+    /// Evicts a connection and frees its slot; returns false if it must not be evicted.
     pub(crate) fn release_if_evictable(&mut self, at: u16) -> bool {
         let is_evictable = self.tables.connections.slot(at).is_some_and(Slot::is_evictable);
         if is_evictable {
@@ -176,7 +178,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         is_evictable
     }
 
-    /// Adds a new connection to the tables. `begin` initializes it; if that fails the slot stays vacant.
+    /// Adds a new connection to the tables. If `begin`, which initializes it, fails, the slot stays vacant.
     pub(crate) fn insert<E>(
         &mut self,
         at: u16,
@@ -214,7 +216,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         Some((&mut entry.connection, cx))
     }
 
-    /// Changes a connection and lists it for its datagrams and events.
+    /// Calls `change` on a connection, then updates the queues for its datagrams and events.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn with<R>(
         &mut self,
@@ -228,7 +230,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         Some(result)
     }
 
-    /// Lists a connection after a change; its remote identity was `before`.
+    /// Updates all queues after a connection changed; its remote identity was `before`.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn list_changed(&mut self, at: u16, before: P::Identity) {
         let Some(slot) = self.tables.connections.slot_mut(at) else { return };
@@ -242,7 +244,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         }
     }
 
-    /// Changes a connection like [`with`](Self::with), if neither the remote identity nor the events change.
+    /// Calls `change` like [`with`](Self::with). Precondition: it changes neither the remote identity nor the events.
     pub(crate) fn with_quietly<R>(
         &mut self,
         slot: u16,
@@ -256,19 +258,19 @@ impl<'a, P: Protocol> Peer<'a, P> {
         Some(result)
     }
 
-    /// Changes all connections, and has their deadlines computed again.
+    /// Calls `change` on all connections and recomputes their deadlines.
     pub(crate) fn with_all(&mut self, mut change: impl FnMut(&mut P::Connection, &mut Context<'_, 'a, P>)) {
         let mut at = 0;
         while let Some(slot) = self.tables.connections.slot(at) {
             if !slot.is_vacant() {
                 self.with_quietly(at, &mut change);
             }
-            // There are fewer slots than a `u16` can number.
+            // Cannot saturate: the number of slots fits in a `u16`.
             at = at.saturating_add(1);
         }
     }
 
-    /// Lists a connection that has events, and updates its count among incoming ones.
+    /// Queues a connection that has events, and updates its status in the counts of incoming ones.
     pub(crate) fn list_events(&mut self, at: u16) {
         let Some(slot) = self.tables.connections.slot_mut(at) else { return };
         self.admission.recount(slot, at, self.last_now);
@@ -283,7 +285,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         }
     }
 
-    /// Parks a connection that has nothing to do until its deadline.
+    /// Removes a connection without work from the send queue until its deadline.
     pub(crate) fn park(&mut self, at: u16) {
         self.update_deadline(at);
         let Some(slot) = self.tables.connections.slot_mut(at) else { return };
@@ -295,7 +297,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         }
     }
 
-    /// Frees the slot of a connection that is over, once it is in no queue.
+    /// Frees the slot of a finished connection once it is in no queue.
     pub(crate) fn release_if_finished(&mut self, at: u16) {
         if self.tables.connections.slot(at).is_some_and(|slot| slot.is_done(self.last_now)) {
             self.release(at);

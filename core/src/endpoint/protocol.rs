@@ -45,127 +45,125 @@ use crate::time::Instant;
 /// assert_eq!(connect_timeout::<GameProtocol>(), Some(Duration::from_secs(15)));
 /// ```
 ///
-/// It cannot be implemented outside of this crate. The types of a protocol may be sent to other threads, so a driver
-/// need not require that.
+/// The trait is sealed. All associated types are `Send`, so a driver need not require that.
 #[expect(private_bounds, reason = "the internals of a protocol are private to this crate")]
 pub trait Protocol: Internals {
-    /// The human-readable name: "RakNet", "Game Protocol".
+    /// The name for humans: "RakNet" or "Game Protocol".
     const NAME: &'static str;
-    /// The size of the longest datagram in bytes, without IP and UDP headers.
+    /// The maximum size of a datagram in bytes, without IP and UDP headers.
     ///
-    /// A buffer for [`Peer::poll_transmit`] must have this size.
+    /// A buffer for [`Peer::poll_transmit`] must be at least that large.
     const MAX_DATAGRAM: usize;
-    /// True if a client should open each connection to a server from a new UDP port.
+    /// True if a client should use a new local UDP port for each connection to a server.
     ///
-    /// The original of the Game Protocol ignores a second connection from the same port.
+    /// The reference implementation of the Game Protocol ignores a second connection from the same port.
     const FRESH_PORT: bool;
-    /// True if a client sends messages directly after its last request, without waiting for an answer.
+    /// True if a client sends messages directly after its last handshake request, without waiting for a response.
     ///
-    /// A driver that delays requests must then also delay what follows them.
+    /// A driver that delays requests must then delay the datagrams after them too.
     const EARLY_DATA: bool;
 
     /// The configuration of a peer.
     type Config: Clone + Debug + Send + Sync;
-    /// The options of a single connection, where they differ from the configuration.
+    /// The options of a single connection, in addition to the configuration.
     type ConnectOptions<'o>: Copy + Debug + Default + Send + Sync;
-    /// The identity of a peer apart from its address.
+    /// The identity of a remote peer, independent of its address.
     type Identity: Copy + Debug + Eq + Format + Hash + Send + Sync;
-    /// The delivery options of a message.
+    /// The delivery options of a message: in RakNet reliability, channel and priority.
     type Delivery: Copy + Debug + Default + Format + PartialEq + Send + Sync;
-    /// The reason why a connection could not be opened.
+    /// The reason why an attempt to connect failed.
     type ConnectFailure: Copy + core::error::Error + Eq + Format + Send + Sync;
-    /// The reason why a connection ended.
+    /// The reason why a connection closed.
     type DisconnectReason: Copy + fmt::Display + Debug + Eq + Format + Send + Sync;
     /// The reason why received data was dropped.
     type DropReason: DropReasons + Debug + Format + Send + Sync;
     /// Counters and measurements of one connection.
     type ConnectionStats: Copy + Debug + Default + Send + Sync;
 
-    /// Creates a configuration for a peer that opens connections, from 32 unpredictable random bytes.
+    /// Creates the configuration of a client from 32 unpredictable random bytes.
     fn config(entropy: [u8; 32]) -> Self::Config;
 
-    /// Returns the most incoming connections at a time; 0 makes a pure client.
+    /// Returns the maximum number of incoming connections, for changes; 0 makes a pure client.
     fn max_incoming(config: &mut Self::Config) -> &mut u16;
 
-    /// Mixes these bytes into the keys of a configuration, to create several peers from copies of it.
+    /// Mixes `entropy` into the keys of a configuration, so that peers created from copies of it have different keys.
     ///
-    /// No two of them may draw the same random bytes. The identity that clients see does not change.
+    /// Each copy needs different random bytes. The GUID that clients see does not change.
     fn mix_entropy(config: &mut Self::Config, entropy: &[u8; 32]) {
         let _ = (config, entropy);
     }
 
-    /// Sets the Unix time of a peer at `now` in seconds, if the protocol has calendar expiries.
+    /// Sets the peer's Unix time in seconds at `now`, if the protocol has tokens that expire at a calendar time.
     fn set_unix_time(peer: &mut Peer<'_, Self>, now: Instant, seconds: u64) {
         let _ = (peer, now, seconds);
     }
 
-    /// Returns advice for an operator that the counters suggest, such as clients of a kind that cannot connect.
+    /// Returns advice for the operator that the counters suggest, for example that clients of some kind cannot
+    /// connect.
     fn advice(peer: &Peer<'_, Self>) -> Option<&'static str> {
         let _ = peer;
         None
     }
 
-    /// Returns the GUID of a peer, if the protocol has one.
+    /// Returns the GUID of an identity, if the protocol has GUIDs.
     fn guid(identity: Self::Identity) -> Option<u64> {
         let _ = identity;
         None
     }
 
-    /// Makes a peer announce these addresses as its own in handshakes, if the protocol supports that.
+    /// Sets the local addresses that the peer announces in handshakes, if the protocol supports that.
     fn set_internal_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
         let _ = (peer, addresses);
     }
 
-    /// Returns the addresses that the remote peer announced as its own, if the protocol supports that.
+    /// Returns the local addresses that the remote peer announced, if the protocol supports that.
     ///
-    /// They are available from [`Event::Connected`](super::Event::Connected) until the next event of the connection is
-    /// polled.
+    /// They are available from [`Event::Connected`](super::Event::Connected) until the next event of the connection
+    /// is polled.
     fn internal_addresses(peer: &Peer<'_, Self>, id: ConnectionId) -> impl Iterator<Item = SocketAddr> {
         let _ = (peer, id);
         core::iter::empty()
     }
 
-    /// Returns true if an attempt failed because no server answered, so that another address may work.
+    /// Returns true if an attempt failed because no server responded, so that another address may work.
     fn was_unanswered(failure: &Self::ConnectFailure) -> bool;
 
-    /// Returns true if an unconnected datagram requires an answer, judging by its bytes.
+    /// Returns true if an unconnected datagram looks like one that requires a response: a handshake packet or a ping.
     ///
-    /// It is then part of a handshake, or a ping. A peer keeps only a few answers until they are sent, so under load a
-    /// driver passes it a few requests at a time.
+    /// A peer buffers only a few responses, so under load a driver should pass it a few requests at a time.
     fn is_request(datagram: &[u8]) -> bool;
 
-    /// Returns true if a datagram carries messages, judging by its bytes.
+    /// Returns true if a datagram looks like one that carries messages.
     ///
-    /// The bytes do not show that in a protected connection. It is for hooks and tools that inspect the datagrams of
-    /// plain connections.
+    /// In a protected connection this cannot be seen. It is meant for hooks and tools that inspect plain connections.
     fn is_data(datagram: &[u8]) -> bool;
 
-    /// Returns the kind of a datagram, judging by its bytes: a few words without numbers, by which tools group.
+    /// Returns the kind of a datagram in a few words without numbers, as a key for grouping.
     fn kind(datagram: &[u8]) -> &'static str;
 
-    /// Writes a description of a datagram in a few words.
+    /// Writes a short description of a datagram.
     ///
     /// # Errors
     ///
-    /// Those of the formatter.
+    /// Errors of the formatter.
     fn describe(datagram: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
-/// The parts of a protocol that applications do not see.
+/// The part of a protocol that applications do not see.
 pub(crate) trait Internals: Copy + Debug + Send + Sized + Sync + 'static {
-    /// The maximum number of consecutive datagrams of one connection while others wait.
+    /// The maximum number of datagrams that one connection sends in a row while others wait.
     const BURST: u8;
-    /// A connection, or the content of a vacant slot.
+    /// The state machine of a connection; its default fills a vacant slot.
     type Connection: Connection<Self> + Send + Sync
     where
         Self: Protocol;
-    /// The header that the pool stores with a message.
+    /// The header that the pool stores with each message.
     type BlockHeader: Copy + Debug + Default + Send + Sync;
-    /// The state of a peer apart from its connections.
+    /// The state of a peer outside its connections.
     type State<'a>: State<Self> + Send + Sync
     where
         Self: Protocol;
-    /// The tables of the state.
+    /// The tables that the state borrows.
     type StateTables<'a>
     where
         Self: Protocol;
@@ -174,9 +172,9 @@ pub(crate) trait Internals: Copy + Debug + Send + Sized + Sync + 'static {
     where
         Self: Protocol;
 
-    /// Creates the state of a new peer, and takes secrets that must not stay in the configuration.
+    /// Creates the state of a new peer, and removes secrets from the configuration.
     ///
-    /// The state is large if memory is plentiful, so it is created in place.
+    /// It is constructed in place, because it is large.
     fn state<'a>(tables: Self::StateTables<'a>, config: &mut Self::Config) -> Self::State<'a>
     where
         Self: Protocol;
@@ -186,7 +184,7 @@ pub(crate) trait Internals: Copy + Debug + Send + Sized + Sync + 'static {
     where
         Self: Protocol;
 
-    /// Returns the most blocks that one connection may hold in each direction.
+    /// Returns the maximum number of blocks that one connection may hold in each direction.
     fn connection_blocks(config: &Self::Config) -> Option<u32>
     where
         Self: Protocol;
@@ -196,23 +194,23 @@ pub(crate) trait Internals: Copy + Debug + Send + Sized + Sync + 'static {
     where
         Self: Protocol;
 
-    /// Writes the next datagram that belongs to no particular connection.
+    /// Writes the next datagram that belongs to no connection.
     fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)>
     where
         Self: Protocol;
 
-    /// Returns the delivery of the message in a block; or, if the block is a receipt, its contents.
+    /// Returns the delivery of the message in a block, or the contents of a receipt if the block holds one.
     fn delivery(header: &Self::BlockHeader) -> Result<Self::Delivery, (Receipt, Outcome)>
     where
         Self: Protocol;
 }
 
-/// The part of a peer's memory that only one protocol needs.
+/// The memory of a peer that only one protocol needs.
 pub(crate) trait Storage<P: Protocol> {
     /// Unused memory.
     const EMPTY: Self;
 
-    /// Resets and lends the tables, whatever an earlier peer left in them.
+    /// Clears the tables and lends them.
     fn lend(&mut self) -> P::StateTables<'_>;
 
     /// Allocates the tables.
@@ -220,22 +218,22 @@ pub(crate) trait Storage<P: Protocol> {
     fn allocate(connections: usize, blocks: usize) -> P::StateTables<'static>;
 }
 
-/// The state of a peer apart from its connections.
+/// The state of a peer outside its connections.
 pub(crate) trait State<P: Protocol>: Debug {
-    /// Returns true if only connections may have something to send.
+    /// Returns true if nothing but connections can have something to send.
     fn is_idle(&self) -> bool;
 
-    /// Called when the remote identity of a slot changed from `before` to `identity`.
+    /// Called when the remote identity of the connection in `slot` changed from `before` to `identity`.
     fn on_identity(&mut self, slot: u16, before: Option<P::Identity>, identity: Option<P::Identity>) {
         let _ = (slot, before, identity);
     }
 
-    /// Returns the first message of a peer without a connection that has not been reported.
+    /// Returns the first unconnected message that has not been reported.
     fn unconnected(&self) -> Option<&Unconnected<P>> {
         None
     }
 
-    /// Moves the first such message of a `wanted` kind to the front; returns false if there is none.
+    /// Moves the first unconnected message of a `wanted` kind to the front; returns false if there is none.
     fn bring_forward(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> bool {
         let _ = wanted;
         false
@@ -247,7 +245,7 @@ pub(crate) trait State<P: Protocol>: Debug {
     }
 }
 
-/// The state that a connection borrows from its peer for the duration of one call.
+/// The state of the peer that a connection borrows for one call.
 pub(crate) struct Context<'x, 'a, P: Protocol> {
     pub(crate) now: Instant,
     pub(crate) slot: u16,
@@ -263,18 +261,18 @@ pub(crate) struct Context<'x, 'a, P: Protocol> {
 
 /// The connection with one remote peer.
 pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
-    /// Starts to open a connection.
+    /// Starts connecting.
     fn open(
         &mut self,
         cx: &mut Context<'_, '_, P>,
         options: &P::ConnectOptions<'_>,
     ) -> Result<(), ConnectError>;
 
-    /// Starts to open a connection that the remote peer is opening at the same time.
+    /// Turns a connection that the remote peer has begun into one that both peers open (simultaneous open).
     ///
-    /// The application does not know that connection yet.
+    /// The application has not been notified of the connection yet.
     ///
-    /// Returns false if the connection is not in that state.
+    /// Returns false if the connection is past that phase.
     fn open_simultaneously(
         &mut self,
         cx: &mut Context<'_, '_, P>,
@@ -284,7 +282,7 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
         Ok(false)
     }
 
-    /// Accepts a message of the application.
+    /// Queues a message of the application.
     fn send(
         &mut self,
         cx: &mut Context<'_, '_, P>,
@@ -292,7 +290,7 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError>;
 
-    /// Checks that a message of the application would be accepted now, judging by its length.
+    /// Checks whether a message of `length` bytes would be accepted.
     fn can_send(
         &self,
         cx: &Context<'_, '_, P>,
@@ -300,52 +298,52 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
         delivery: P::Delivery,
     ) -> Result<(), SendError>;
 
-    /// Returns the longest message that the connection accepts and that an equal peer can receive.
+    /// Returns the maximum message length, which a peer with the same configuration and memory can receive.
     fn max_message_len(&self, cx: &Context<'_, '_, P>) -> usize;
 
-    /// Sets whether data datagrams are dropped as if they had not arrived.
+    /// Sets whether incoming data is dropped as if the network had lost it.
     fn refuse_data(&mut self, refuses: bool);
 
-    /// Ends the connection at the request of the application.
+    /// Closes the connection on behalf of the application.
     fn disconnect(&mut self, cx: &mut Context<'_, '_, P>);
 
-    /// Does the work that is due.
+    /// Performs the work that is due.
     fn handle_timeout(&mut self, cx: &mut Context<'_, '_, P>);
 
-    /// Writes the next datagram at the front of `buffer` and returns its length.
+    /// Writes the next datagram into `buffer` and returns its length.
     fn poll_transmit(&mut self, cx: &mut Context<'_, '_, P>, buffer: &mut [u8]) -> Option<usize>;
 
-    /// Called when the system refused a datagram of this length as too large for the path.
+    /// Called when the operating system refused a datagram of this length as too large for the path.
     fn on_too_large(&mut self, cx: &mut Context<'_, '_, P>, length: usize) {
         let _ = (cx, length);
     }
 
-    /// Handles a report that the address of the peer is unreachable.
+    /// Handles a report that the remote address is unreachable.
     fn on_unreachable(&mut self, cx: &mut Context<'_, '_, P>);
 
-    /// Returns when something is due next.
+    /// Returns the next deadline.
     fn deadline(&self, cx: &Context<'_, '_, P>) -> Option<Instant>;
 
     /// Takes the next event.
     fn poll_event(&mut self, cx: &mut Context<'_, '_, P>) -> Option<ConnectionEvent<P>>;
 
-    /// Called when the application has read a receipt of `blocks` blocks.
+    /// Called when the application has read a receipt that took `blocks` blocks.
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) {
         let _ = (cx, blocks);
     }
 
-    /// Called when the application has read a message of `blocks` blocks.
+    /// Called when the application has read a message that took `blocks` blocks.
     ///
-    /// Returns true if there may now be room for deferred data, so that [`resume_deferred`](Self::resume_deferred)
-    /// should be called.
+    /// Returns true if deferred data may fit now, so that [`resume_deferred`](Self::resume_deferred) should be
+    /// called.
     fn on_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) -> bool;
 
-    /// Delivers messages that had no room, or requests their retransmission.
+    /// Delivers messages that did not fit, or requests their retransmission.
     fn resume_deferred(&mut self, cx: &mut Context<'_, '_, P>) {
         let _ = cx;
     }
 
-    /// Frees everything, including data that the application did not read.
+    /// Frees all blocks, including those of messages that the application has not read.
     fn release(&mut self, cx: &mut Context<'_, '_, P>);
 
     fn side(&self) -> Side;
@@ -359,12 +357,12 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
 #[derive(Clone, Copy)]
 pub(crate) struct MessageToSend<'m> {
     pub(crate) bytes: &'m [u8],
-    /// The vector for the bytes, if the connection need not copy them.
+    /// The vector that owns the bytes, if they need not be copied.
     pub(crate) owned: Option<OwnedId>,
 }
 
 impl<'m> MessageToSend<'m> {
-    /// Creates a message that is copied.
+    /// Creates a message whose bytes are copied.
     pub(crate) const fn copied(bytes: &'m [u8]) -> Self {
         Self { bytes, owned: None }
     }
@@ -374,26 +372,26 @@ impl<'m> MessageToSend<'m> {
 #[derive(Clone, Copy)]
 pub(crate) enum ConnectionEvent<P: Protocol> {
     Opened,
-    /// The client was refused.
+    /// This peer refused the client.
     Refused {
         reason: RefuseReason,
         is_validated: bool,
     },
-    /// A message or a receipt, depending on the block's header.
+    /// A message or a receipt; the header of the block tells which.
     Message(Block),
     Progress(Progress),
     MtuChanged(u16),
     Ended(Ending<P>),
 }
 
-/// The final event of a connection.
+/// The last event of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending<P: Protocol> {
     Failed(P::ConnectFailure),
     Disconnected(P::DisconnectReason),
 }
 
-/// The kind of a message from a peer without a connection.
+/// The kind of an unconnected message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum UnconnectedKind {
     Pong(Duration),
@@ -411,7 +409,7 @@ impl UnconnectedKind {
     }
 }
 
-/// A message of a peer without a connection; its bytes are in the pool.
+/// A message from an unconnected peer; its bytes are in the pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unconnected<P: Protocol> {
     pub(crate) from: SocketAddr,
@@ -420,7 +418,7 @@ pub(crate) struct Unconnected<P: Protocol> {
     pub(crate) data: Block,
 }
 
-/// A peer: any number of connections over one socket, which the peer does not access itself.
+/// A peer: a sans-IO endpoint with any number of connections over one socket.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -444,7 +442,7 @@ pub struct Peer<'a, P: Protocol> {
     pub(crate) admission: AdmissionMember,
 }
 
-/// Omits the contents of its memory, which are messages and secrets.
+/// Omits the message memory, which contains payloads and secrets.
 impl<P: Protocol> Debug for Peer<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { config, stats, admission, .. } = self;
@@ -457,13 +455,13 @@ impl<P: Protocol> Debug for Peer<'_, P> {
     }
 }
 
-/// Types that defmt can print, if it is built in.
+/// `defmt::Format`, if the feature `defmt` is enabled.
 #[cfg(feature = "defmt")]
 pub(crate) trait Format: defmt::Format {}
 #[cfg(feature = "defmt")]
 impl<T: defmt::Format> Format for T {}
 
-/// Types that defmt could print, if it were built in.
+/// A trait of all types, because the feature `defmt` is disabled.
 #[cfg(not(feature = "defmt"))]
 pub(crate) trait Format {}
 #[cfg(not(feature = "defmt"))]

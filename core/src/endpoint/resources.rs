@@ -14,33 +14,37 @@ use crate::time::Instant;
 
 /// The memory of a [`Peer`]: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes.
 ///
-/// A message takes as many blocks as its bytes fill, and at least one, from the moment it is sent until it is
-/// acknowledged, or from the moment it arrives until it is read.
+/// A message takes as many blocks as its bytes fill, at least one. An outgoing message holds them until it is
+/// acknowledged, an incoming one until it is read.
 ///
-/// A single connection may use half of the blocks for sending and half for receiving, and sending leaves a quarter of
-/// the blocks to receiving. With several connections, half of the blocks are guaranteed to them in equal parts: each
-/// has `BLOCKS / 4 / CONNECTIONS` (rounded down) for sending and as many for receiving, which it gets regardless of the
-/// others. The rest is common. A connection that needs more borrows from it, in each direction as long as it leaves as
-/// much free as it has borrowed: up to a quarter of all blocks on its own, and half of the remainder for each further
-/// borrower. The configuration's `connection_blocks` can limit a connection to less. A message larger than the
-/// guaranteed part may have to wait until others return borrowed blocks; if they do not, it does not arrive, and RakNet
-/// ends its connection after `timeout`.
+/// `CONNECTIONS` is 1 to 65,534. `BLOCKS` is 4 to 65,535, on 64-bit machines up to 4,294,967,295. `BLOCK_SIZE` is 32
+/// to 65,535 bytes: 64 to 256 are best on a microcontroller, and 256 to 1,464 elsewhere. An empty value is a
+/// constant, so it can be a static that takes no flash.
 ///
-/// RakNet: a message that arrives in parts needs blocks for all its parts, and messages ahead of their order may use
-/// half of the share of a connection. So an ordered message should need no more than a quarter of all blocks with one
-/// connection, and an eighth with several: a larger one arrives only while nothing waits for it. The first message on
-/// one of the channels 4 to 31 takes blocks for their state, in each direction and in addition to `connection_blocks`,
-/// until the connection ends: 28 times 12 bytes, each within one block, which is 6 blocks of 64 bytes and 14 of 32. A
-/// peer too small for them supports only the channels 0 to 3: [`send`](Peer::send) returns
-/// [`NeverFits`](super::SendError::NeverFits), and a connection ends for lack of memory if the remote peer uses a
+/// With one connection, half of the blocks may be used for sending and half for receiving. Sending always leaves a
+/// quarter of the blocks to receiving.
+///
+/// With several connections, half of the blocks are guaranteed to them in equal parts: `BLOCKS / 4 / CONNECTIONS`
+/// (rounded down) in each direction. The other half is shared. A connection that needs more than its guaranteed part
+/// borrows, in each direction, as long as at least as much remains free as it has borrowed. A single borrower thus
+/// gets up to a quarter of all blocks, and each further borrower half of the remainder. The configuration's
+/// `connection_blocks` can lower the limit of a connection.
+///
+/// A message larger than the guaranteed part may have to wait until other connections return borrowed blocks. If they
+/// do not, it is not delivered, and RakNet closes its connection after `timeout`.
+///
+/// RakNet: a split message needs blocks for all its parts, and out-of-order messages may use half of a connection's
+/// share. An ordered message should therefore need at most a quarter of all blocks with one connection, and an eighth
+/// with several. A larger one is received only while no other message waits.
+///
+/// The first message on one of the channels 4 to 31 allocates their state in each direction, in addition to
+/// `connection_blocks` and until the connection closes. That is 28 times 12 bytes, each within one block: 6 blocks of
+/// 64 bytes, or 14 of 32. A peer too small for it supports only the channels 0 to 3: [`send`](Peer::send) returns
+/// [`NeverFits`](super::SendError::NeverFits), and a connection closes for lack of memory if the remote peer uses a
 /// higher channel.
 ///
-/// The Game Protocol: each chunk of a message, at most 504 bytes, fills its own blocks, and a message of several
-/// chunks takes one block more. With blocks of 504 bytes or more a chunk is one block.
-///
-/// `CONNECTIONS` is 1 to 65,534; `BLOCKS` is 4 to 65,535 (on 64-bit machines 4,294,967,295); `BLOCK_SIZE` is 32 to
-/// 65,535 bytes, best 64 to 256 on a microcontroller and 256 to 1,464 elsewhere. An empty value is a constant, so it
-/// can be a static that takes no flash.
+/// The Game Protocol: each chunk of a message has at most 504 bytes and takes its own blocks, so a block size of 504
+/// or more gives one block per chunk. A message of several chunks takes one more block.
 ///
 /// ```
 /// use rakwire::raknet::{Config, Peer, Resources};
@@ -98,7 +102,7 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
         }
     }
 
-    /// Resets and lends the tables, whatever an earlier peer left in them.
+    /// Clears the tables and lends them.
     fn lend(
         &mut self,
         config: &P::Config,
@@ -151,15 +155,15 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
     }
 }
 
-/// Fills a table with empty values, whatever it held before.
+/// Fills a table to its capacity with default values.
 pub(crate) fn refill<T: Default, const N: usize>(table: &mut Vec<T, N>) {
     table.clear();
     while table.push(T::default()).is_ok() {}
 }
 
-/// Returns the multiplier of the index.
+/// Returns the secret multiplier of the index.
 ///
-/// It is half of the secret that hashes addresses, mixed so that neither reveals the other.
+/// It is one half of the address hash key, mixed so that neither value reveals the other.
 fn index_secret(secret: [u8; 16]) -> u64 {
     use core::hash::Hasher;
     // A pure client hashes no addresses.
@@ -173,9 +177,11 @@ fn index_secret(secret: [u8; 16]) -> u64 {
 
 /// The sizes of a [`Peer`] in allocated memory; [`Resources`] documents their meaning and ranges.
 ///
-/// Values out of range are clamped. With the feature `zero-copy` large messages of RakNet are in vectors in addition to
-/// the blocks. Incoming ones take at most as many bytes as the blocks have, so a peer may use twice that. Outgoing ones
-/// belong to the application. [`blocks_available`](Peer::blocks_available) does not count their bytes.
+/// Values out of range are clamped.
+///
+/// With the feature `zero-copy`, large RakNet messages are in vectors in addition to the blocks. Incoming ones take
+/// at most as many bytes as all blocks together, so a peer may use twice the memory. Outgoing vectors come from the
+/// application. [`blocks_available`](Peer::blocks_available) counts neither.
 ///
 /// ```
 /// use rakwire::raknet::{Capacity, Config, Peer};
@@ -187,11 +193,11 @@ fn index_secret(secret: [u8; 16]) -> u64 {
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// The number of connections, 1 to 65,534.
+    /// The maximum number of connections, 1 to 65,534.
     pub connections: usize,
-    /// The number of blocks that all connections share, at least 4.
+    /// The number of blocks shared by all connections, at least 4.
     ///
-    /// A single connection may hold half of them for sending, and begins no further message once it holds half of that
+    /// One connection may hold half of them for sending. It starts no further message once it holds a quarter of them
     /// and at least 8,192.
     pub blocks: usize,
     /// The size of a block in bytes, 32 to 65,535.
@@ -200,10 +206,11 @@ pub struct Capacity {
 
 #[cfg(feature = "alloc")]
 impl Default for Capacity {
-    /// Returns the capacity of a client or a small server.
+    /// Returns the capacity for a client or a small server.
     ///
     /// It has 64 connections and 65,536 blocks of 512 bytes, which take about 38 MB of address space. Each connection
-    /// is guaranteed 128 KB in each direction, and may hold a message of 4,000,000 bytes if the others leave enough.
+    /// is guaranteed 128 KB in each direction. It may hold a message of 4,000,000 bytes if the others leave enough
+    /// memory.
     fn default() -> Self {
         Self::for_connections(64)
     }
@@ -211,16 +218,18 @@ impl Default for Capacity {
 
 #[cfg(feature = "alloc")]
 impl Capacity {
-    /// Returns the capacity for this many connections, which takes no physical memory before it is used.
+    /// Returns the capacity for `connections` connections. Physical memory is used only once it is written to.
     ///
-    /// It has 128 blocks of 512 bytes per connection, but at least 65,536 blocks in total and at most 2,097,152, which
-    /// is 1 GiB. A single connection has 32,768.
+    /// It has 128 blocks of 512 bytes per connection, at least 65,536 blocks and at most 2,097,152 (1 GiB) in total.
+    /// A single connection has 32,768.
     ///
-    /// Half of the blocks are guaranteed to the connections, in equal parts: 16 KB in each direction with 512 to 16,384
-    /// connections. On its own, a connection may hold 8 MiB in a direction, with 1 to 512 connections: enough for a
-    /// message of 4,000,000 bytes at any MTU, because a part of the smallest MTU fills two blocks only a little more
-    /// than half. It accepts further messages to send while it holds less than half of that, which is 8,192 small
-    /// messages.
+    /// Half of the blocks are guaranteed to the connections in equal parts: 16 KB in each direction with 512 to
+    /// 16,384 connections.
+    ///
+    /// With 1 to 512 connections, one connection may hold 8 MiB in each direction if the others are idle. That
+    /// suffices for a message of 4,000,000 bytes at any MTU: in the worst case, a part at the smallest MTU fills only
+    /// a little more than half of its two blocks. It accepts further messages to send while it holds less than half
+    /// of that, which is 8,192 small messages.
     ///
     /// ```
     /// use rakwire::raknet::Capacity;
@@ -240,10 +249,10 @@ impl Capacity {
     }
 }
 
-/// The maximum number of buckets of the index of datagrams in flight, of four bytes each.
+/// The maximum number of buckets, of four bytes each, in the index of datagrams in flight.
 ///
-/// A hash spreads datagrams over them, so a busy server soon uses every page of their memory: 256 KiB, or 26 bytes for
-/// each of 10,000 connections. With more datagrams in flight than buckets, a look-up passes others of its bucket first.
+/// Hashing touches every page of the table, so on a busy server all 256 KiB are resident: 26 bytes for each of 10,000
+/// connections. With more datagrams in flight than buckets, lookups walk longer chains.
 #[cfg(feature = "alloc")]
 const BUCKETS_MAX: usize = 65_536;
 
@@ -290,7 +299,7 @@ impl Capacity {
 }
 
 impl<'a, P: Protocol> Peer<'a, P> {
-    /// Creates a peer in memory that the caller lends.
+    /// Creates a peer in memory borrowed from the caller.
     #[must_use]
     pub fn new<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize>(
         resources: &'a mut Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>,

@@ -1,13 +1,13 @@
-//! Types that both protocols share: ids, sides, states, receipts, errors and the counters of a peer.
+//! Types shared by both protocols: ids, sides, states, receipts, errors, and the counters of a peer.
 //!
-//! Counters never decrease and at 64 bits never wrap in practice.
+//! Counters never decrease, and with 64 bits they do not wrap in practice.
 
 use core::net::SocketAddr;
 
-/// The id of a connection of one peer.
+/// The id of a connection, unique within its peer.
 ///
-/// An id is never reused: a slot that was assigned 2^32 - 1 times is retired. The peers of one server have different
-/// ids if they [partition them](crate::endpoint::Peer::partition_ids).
+/// Ids are never reused: a slot is retired after 2^32 - 1 connections. To make ids unique across the peers of one
+/// server, [partition them](crate::endpoint::Peer::partition_ids).
 ///
 /// ```
 /// use rakwire::Instant;
@@ -29,9 +29,9 @@ pub struct ConnectionId {
 }
 
 impl ConnectionId {
-    /// Creates an id for a connection that belongs to no peer, such as one over TCP or in a test.
+    /// Creates an id for a connection outside any peer, for example over TCP or in a test.
     ///
-    /// Peers may have connections with the same id.
+    /// A peer may have a connection with the same id.
     ///
     /// ```
     /// # use rakwire::endpoint::ConnectionId;
@@ -42,9 +42,9 @@ impl ConnectionId {
         Self { slot, generation: 0 }
     }
 
-    /// Returns the slot of the connection, which is below the number of connections that the peer can have.
+    /// Returns the slot of the connection, which is below the maximum number of connections of the peer.
     ///
-    /// Successive connections may have the same slot.
+    /// Successive connections may use the same slot.
     #[must_use]
     pub const fn slot(self) -> u16 {
         self.slot
@@ -61,77 +61,78 @@ impl core::fmt::Display for ConnectionId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Side {
-    /// This peer. If both peers dialled each other at the same time, each of them is a client.
+    /// This peer. After a simultaneous open, both peers are clients.
     #[default]
     Client,
     /// The remote peer.
     Server,
 }
 
-/// A client that a server has refused because of its password, its identity or its connect token.
+/// A client that this peer, as a server, refused because of its password, its identity or its connect token.
 ///
-/// Drivers keep it from [`Event::Refused`](super::Event::Refused).
+/// Drivers copy it from [`Event::Refused`](super::Event::Refused).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct RefusedClient<I> {
-    /// The address that the client claims.
+    /// The source address of the client, possibly forged: see `is_validated`.
     pub remote: SocketAddr,
     /// The identity that the client claims: in RakNet its GUID.
     pub identity: I,
     /// The reason for the refusal.
     pub reason: RefuseReason,
-    /// Set if the client has shown, by a cookie or a pong, that it receives datagrams sent to `remote`.
+    /// True if the client has proved by a cookie or a pong that it receives datagrams at `remote`.
     ///
-    /// If not, the address may be forged and is not a reason for a ban. A server that always requires cookies only
-    /// refuses validated clients.
+    /// If false, the address may be forged: do not ban it. A server that always requires cookies refuses only
+    /// validated clients.
     pub is_validated: bool,
 }
 
 error_enum! {
     /// The reason why a server refused a client.
     ///
-    /// The client receives less detail: it cannot distinguish an expired token from one that was used before.
+    /// The client receives less detail: it cannot tell an expired token from a used one.
     #[non_exhaustive]
     pub enum RefuseReason {
         /// The password is wrong.
         WrongPassword => "wrong password",
-        /// The server requires an identity, and the client has presented none.
+        /// The server requires an identity, and the client presented none.
         NoIdentity => "the client presented no identity",
-        /// The identity does not belong to the handshake.
+        /// The proof of the identity does not match the handshake.
         InvalidIdentity => "the identity is invalid",
-        /// The connect token is malformed, or does not open with any key of the server.
+        /// The connect token is missing, malformed, or sealed with a key that the server does not have.
         NoToken => "the client presented no connect token of this backend",
-        /// The connect token has expired, or the server does not know the time.
+        /// The connect token has expired, or the server's Unix time is not set.
         TokenExpired => "the connect token has expired, or the time of the server is not set",
-        /// The connect token is for other servers.
+        /// The connect token names other servers.
         TokenForOtherServer => "the connect token is for another server",
-        /// The client has not proved the identity that the connect token is for.
+        /// The client did not prove that it has the identity named in the connect token.
         TokenOfOtherClient => "the connect token belongs to another client",
         /// The connect token was used before.
         TokenUsed => "the connect token was used before",
-        /// There is no room to record that the connect token was used.
+        /// The server's memory for used connect tokens is full.
         TokenStoreFull => "too many connect tokens are in use at once",
     }
 }
 
-/// The carrier of a peer's datagrams.
+/// The transport that carries a peer's datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Carrier {
-    /// UDP, or another carrier that loses, delays and reorders datagrams.
+    /// UDP, or another transport that loses, delays and reorders datagrams.
     #[default]
     Datagrams,
-    /// A stream, such as a WebSocket to a relay, which retransmits losses itself while all later data wait.
+    /// A reliable stream, such as a WebSocket to a relay: a loss delays all data after it (head-of-line blocking).
     ///
-    /// A timeout is at least a second (RFC 6298 section 2.4) and only probes, so that little is sent twice. In RakNet a
-    /// queue only counts as congestion once it is as long as such a wait. Datagrams lost beyond the stream are still
-    /// retransmitted without that wait, once a later one is acknowledged or the remote peer reports the loss.
+    /// The retransmission timeout is at least one second (RFC 6298 section 2.4), and only sends a probe, so that
+    /// little is sent twice. RakNet treats a queue as congestion only if its delay exceeds such a stall. Datagrams
+    /// lost beyond the stream are retransmitted without the timeout, once a later one is acknowledged or the remote
+    /// peer sends a NACK.
     Stream,
 }
 
-/// The minimum timeout over a stream, in microseconds.
+/// The minimum retransmission timeout over a stream, in microseconds.
 ///
-/// The stream's own timeout comes first (RFC 6298 section 2.4).
+/// The stream retransmits first, by its own timeout of at least one second (RFC 6298 section 2.4).
 pub(crate) const MIN_STREAM_TIMEOUT: u32 = 1_000_000;
 
 /// The state of a connection.
@@ -140,11 +141,11 @@ pub(crate) const MIN_STREAM_TIMEOUT: u32 = 1_000_000;
 pub enum ConnectionState {
     /// The handshake is in progress.
     Connecting,
-    /// Messages may be sent.
+    /// The connection is open and accepts messages.
     Connected,
-    /// Ended by this peer: earlier messages are still being delivered, and no more may be sent.
+    /// This peer is closing the connection: queued messages are still delivered, and no more are accepted.
     Disconnecting,
-    /// It is over.
+    /// The connection has closed.
     Disconnected,
 }
 
@@ -157,26 +158,26 @@ pub struct Receipt(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Outcome {
-    /// The remote peer has received all of it.
+    /// The remote peer acknowledged the whole message.
     #[default]
     Acknowledged,
-    /// It was sent unreliably and not acknowledged, or it waited too long to be sent.
+    /// The message was unreliable and not acknowledged, or expired in the send queue.
     ///
-    /// It may nevertheless have arrived.
+    /// It may have been received nevertheless.
     Lost,
 }
 
-/// The direction of a datagram, or of a message in parts.
+/// The direction of a datagram or of a split message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Direction {
-    /// To the remote peer.
+    /// From this peer to the remote peer.
     Sending,
-    /// From the remote peer.
+    /// From the remote peer to this peer.
     Receiving,
 }
 
-/// The progress of a message in parts.
+/// The progress of a split message.
 ///
 /// ```
 /// use rakwire::endpoint::{Direction, Progress};
@@ -187,13 +188,13 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
-    /// The direction.
+    /// The direction of the message.
     pub direction: Direction,
-    /// Distinguishes the message from others in progress in the same direction.
+    /// Distinguishes split messages in progress in the same direction.
     pub message: u16,
-    /// The number of parts received or acknowledged.
+    /// The number of parts received or acknowledged so far.
     pub done: u32,
-    /// The number of parts in total.
+    /// The total number of parts.
     pub parts: u32,
 }
 
@@ -205,7 +206,7 @@ impl defmt::Format for ConnectionId {
 }
 
 error_enum! {
-    /// The reason why a connection cannot be opened by this peer.
+    /// The reason why `connect` failed immediately.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -219,31 +220,31 @@ error_enum! {
     /// ```
     #[non_exhaustive]
     pub enum ConnectError {
-        /// A connection with this address exists already.
+        /// A connection with this address exists.
         AlreadyConnected => "a connection with this address exists already",
-        /// The address is unassigned: its port or its IP address is zero.
+        /// The IP address or the port is zero.
         UnassignedAddress => "the port or the IP address is zero; connect to a specific address",
-        /// The largest MTU of the configuration is not within 576 to 1492 bytes; only in RakNet.
+        /// The configured MTU is not within 576 to 1492 bytes; RakNet only.
         InvalidMtu => "the MTU must be 576 to 1492 bytes",
-        /// Every connection slot is taken.
+        /// All connection slots are in use.
         Full => "every connection slot is taken; disconnect some, or configure more",
-        /// The password is longer than 255 bytes; only in RakNet.
+        /// The password is longer than 255 bytes; RakNet only.
         PasswordTooLong => "a password has at most 255 bytes",
-        /// A secure connection is requested, but the configuration has no security; only in RakNet.
+        /// A secure connection was requested, but the configuration has no `security`; RakNet only.
         NoSecurity => "a secure connection requires `security` in the configuration",
-        /// The client has an identity, which requires a secure connection, but no server to trust; only in RakNet.
+        /// An identity was given without `trust`, which a secure connection requires; RakNet only.
         ///
-        /// Set `ConnectOptions::trust`, or leave out the identity for a plain connection.
+        /// Set `ConnectOptions::trust`, or omit the identity for a plain connection.
         IdentityWithoutTrust => "an identity requires a secure connection: set `trust`, or leave the identity out",
-        /// The data of an identity is longer than 95 bytes, or there is no identity to send it with; only in RakNet.
+        /// The identity data is longer than 95 bytes, or was given without an identity; RakNet only.
         InvalidIdentityData => "the data of an identity has at most 95 bytes, and needs an identity",
-        /// There is no memory to store the password until it is sent; only in RakNet.
+        /// There is no free memory to store the password until it is sent; RakNet only.
         NoMemory => "there is no memory for the password",
     }
 }
 
 error_enum! {
-    /// The reason why a peer cannot become one of several that partition the ids of connections.
+    /// The reason why connection ids could not be partitioned.
     ///
     /// ```
     /// use rakwire::endpoint::PartitionError;
@@ -255,9 +256,9 @@ error_enum! {
     /// ```
     #[non_exhaustive]
     pub enum PartitionError {
-        /// The number is not below the number of peers.
+        /// `number` is not below the number of peers.
         NoSuchPeer => "the index of a peer must be less than the number of peers",
-        /// An id was already assigned to a connection, or a partition was already set.
+        /// A connection already has an id, or ids are already partitioned.
         ///
         /// Partition ids before there are connections.
         InUse => "ids are in use; partition them before there are connections",
@@ -265,7 +266,7 @@ error_enum! {
 }
 
 error_enum! {
-    /// The reason why a message was not accepted for sending. Nothing of it was kept.
+    /// The reason why a message was not queued. No part of it was kept.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -280,28 +281,29 @@ error_enum! {
     /// ```
     #[non_exhaustive]
     pub enum SendError {
-        /// The connection does not exist, is not open yet or is ending.
+        /// The connection does not exist, is not open yet or is closing.
         NotConnected => "the connection is not open",
-        /// The message is empty. It needs at least one byte, which in RakNet is its id.
+        /// The message is empty. It needs at least one byte; in RakNet that is the message ID.
         Empty => "a message must have at least one byte",
-        /// RakNet: the first byte is below 0x1B and reserved for RakNet itself.
+        /// The first byte is below 0x1B, which RakNet reserves; RakNet only.
         ReservedId => "the first byte is below 0x1B, which RakNet reserves",
-        /// The Game Protocol: the message is longer than 129,024 bytes, which is 256 chunks.
+        /// The message is longer than 129,024 bytes (256 chunks); the Game Protocol only.
         ///
-        /// Send it in several.
+        /// Split it into several messages.
         TooLong => "a message has at most 129,024 bytes; send it in several",
-        /// The message takes more memory than one connection may ever hold.
+        /// The message needs more memory than one connection may ever hold.
         ///
-        /// Send it in pieces, or give the peer more blocks. In RakNet the memory that a channel takes when it is first
-        /// used counts too; the channels 0 to 3 take none.
+        /// Split it, or give the peer more blocks. In RakNet the state of a channel from 4 up counts too when the
+        /// channel is first used.
         NeverFits => "the message exceeds the memory of a connection; send it in pieces",
-        /// This connection has used its share; try again when some messages were acknowledged.
+        /// The connection has used up its share of memory. Retry after some messages were acknowledged.
         ///
-        /// [`Peer::poll_writable`](super::Peer::poll_writable) then returns it.
+        /// [`Peer::poll_writable`](super::Peer::poll_writable) returns the connection then.
         QuotaExceeded => "the send queue of the connection is full; try again later",
-        /// The message exceeds the guaranteed part, and the other connections leave too little of the rest.
+        /// The message exceeds the connection's guaranteed memory, and the other connections leave too little of the
+        /// rest.
         ///
-        /// Try again when [`Peer::poll_writable`](super::Peer::poll_writable) returns this connection.
+        /// Retry when [`Peer::poll_writable`](super::Peer::poll_writable) returns this connection.
         PoolExhausted => "the memory for messages is full; try again later",
         /// RakNet: the message needs a feature that was left out of the build.
         ///
@@ -316,14 +318,14 @@ error_enum! {
 /// True if events are counted (feature `statistics`); otherwise every counter stays 0.
 const STATISTICS: bool = cfg!(feature = "statistics");
 
-/// The reasons of a protocol for dropping received data.
+/// The enum of a protocol's reasons for dropping received data.
 pub trait DropReasons: Copy + 'static {
     /// All reasons, in the order of [`index`](Self::index).
     const REASONS: &'static [Self];
-    /// A set of counters, one for each reason.
+    /// An array of counters, one for each reason.
     type Counts: Copy + core::fmt::Debug + Default + AsRef<[u64]> + AsMut<[u64]> + Send + Sync;
 
-    /// Returns the index of this reason's counter.
+    /// Returns the index of the counter for this reason.
     fn index(self) -> usize;
 }
 
@@ -345,18 +347,18 @@ pub trait DropReasons: Copy + 'static {
 pub struct PeerStats<R: DropReasons> {
     /// Datagrams received.
     pub datagrams_received: u64,
-    /// Their bytes, without IP and UDP headers.
+    /// Bytes received, without IP and UDP headers.
     pub bytes_received: u64,
-    /// Data datagrams dropped by connections that [refuse](super::Peer::refuse_data) them.
+    /// Datagrams with messages that connections dropped because of [`refuse_data`](super::Peer::refuse_data).
     pub datagrams_refused: u64,
-    /// Datagrams handed to the driver for sending.
+    /// Datagrams given to the driver for sending.
     pub datagrams_sent: u64,
-    /// Their bytes, without IP and UDP headers.
+    /// Bytes given to the driver, without IP and UDP headers.
     pub bytes_sent: u64,
     drops: R::Counts,
 }
 
-/// Lists only the reasons for which something was dropped.
+/// Omits reasons with a count of 0.
 impl<R: DropReasons + core::fmt::Debug> core::fmt::Debug for PeerStats<R> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         struct Drops<'s, R: DropReasons>(&'s PeerStats<R>);
@@ -392,18 +394,18 @@ impl<R: DropReasons> Default for PeerStats<R> {
 }
 
 impl<R: DropReasons> PeerStats<R> {
-    /// Returns how often data was dropped for `reason`.
+    /// Returns how often received data was dropped for `reason`.
     #[must_use]
     pub fn dropped(&self, reason: R) -> u64 {
         self.drops.as_ref().get(reason.index()).copied().unwrap_or(0)
     }
 
-    /// Returns every reason with its count.
+    /// Returns every reason and its count.
     pub fn drops(&self) -> impl Iterator<Item = (R, u64)> {
         R::REASONS.iter().copied().zip(self.drops.as_ref().iter().copied())
     }
 
-    /// Counts dropped data.
+    /// Counts data dropped for `reason`.
     #[cfg(feature = "statistics")]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn drop(&mut self, reason: R) {
@@ -437,7 +439,7 @@ impl<R: DropReasons> PeerStats<R> {
         }
     }
 
-    /// Counts a datagram that its connection refuses.
+    /// Counts a datagram that its connection refused.
     #[inline]
     pub(crate) const fn on_refused(&mut self) {
         if STATISTICS {

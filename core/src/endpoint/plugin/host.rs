@@ -13,10 +13,10 @@ use crate::endpoint::protocol::{Peer, Protocol};
 use crate::endpoint::types::{ConnectionId, ConnectionState, Receipt, SendError, Side};
 use crate::time::Instant;
 
-/// The delay before a plugin is called again after there was no room for its messages.
+/// The delay before a plugin retries after its messages did not fit into the send queue.
 const RETRY: Duration = Duration::from_millis(5);
 
-/// Identifies an attached plugin. A key is never reused.
+/// Identifies an attached plugin. Keys are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PluginKey(u32);
@@ -26,9 +26,9 @@ pub struct PluginKey(u32);
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum AttachError {
-    /// The host has no room for another plugin: use a larger one, or detach one.
+    /// The host is full: detach a plugin, or use a host with a larger `N`.
     Full,
-    /// Another plugin has this id: detach that one first.
+    /// Another plugin uses this message ID: detach it first.
     IdTaken(u8),
 }
 
@@ -43,21 +43,21 @@ impl core::fmt::Display for AttachError {
 
 impl core::error::Error for AttachError {}
 
-/// Counters of an attached plugin. They are never reset, and saturate.
+/// Counters of an attached plugin. They saturate and are never reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PluginStats {
-    /// Messages of connections shown to it.
+    /// Received messages that the plugin inspected.
     pub offered: u64,
-    /// Messages of connections that it handled or dropped.
+    /// Received messages that the plugin dropped, usually because they were its own.
     pub consumed: u64,
-    /// Messages of the application that it refused.
+    /// Outgoing messages of the application that the plugin dropped.
     pub refused: u64,
-    /// Messages that it injected for the application.
+    /// Messages that the plugin injected for the application.
     pub injected: u64,
-    /// Messages that it sent.
+    /// Messages that the plugin sent.
     pub sent: u64,
-    /// Messages that it tried and failed to send.
+    /// Messages that the plugin tried to send and the connection refused.
     pub unsent: u64,
 }
 
@@ -66,9 +66,9 @@ struct Attached<T> {
     key: PluginKey,
     plugin: T,
     message_ids: MessageIds,
-    /// Set until it was notified of the connections that were open before it.
+    /// Set until the plugin was notified of the connections that were open when it was attached.
     is_new: bool,
-    /// The time before which it is not called again.
+    /// The earliest time of the next call, after a message was refused.
     retry_at: Option<Instant>,
     stats: PluginStats,
 }
@@ -86,12 +86,12 @@ impl<T> Attached<T> {
     }
 }
 
-/// A hook that hosts up to `N` plugins in order: messages that one drops are not shown to those behind it.
+/// A hook that hosts up to `N` plugins in order: a message that one drops is not shown to the following ones.
 ///
-/// Because it is a hook, it works with every driver. `T` may be a plugin, an enum of several, `&RefCell<dyn
-/// Plugin<P>>`, or with the feature `alloc` `Box<dyn Plugin<P>>` and `Rc<RefCell<dyn Plugin<P>>>`.
+/// As a hook, it works with every driver. `T` may be a plugin, an enum of several, or `&RefCell<dyn Plugin<P>>`. With
+/// the feature `alloc` it may be `Box<dyn Plugin<P>>` or `Rc<RefCell<dyn Plugin<P>>>`.
 ///
-/// Plugins see messages when the application polls events. [`Plugin`] has an example.
+/// Plugins process messages when the application polls events. [`Plugin`] has an example.
 #[derive(Debug)]
 pub struct PluginHost<T, const N: usize> {
     attached: Vec<Attached<T>, N>,
@@ -105,12 +105,12 @@ impl<T, const N: usize> PluginHost<T, N> {
         Self { attached: Vec::new(), next_key: 0 }
     }
 
-    /// Attaches a plugin behind the others. It is notified of the connections that are already open.
+    /// Attaches a plugin after the others. It is notified of the connections that are already open.
     ///
     /// # Errors
     ///
-    /// [`AttachError::Full`], and [`AttachError::IdTaken`] if one of its message ids belongs to another plugin. The
-    /// plugin is dropped.
+    /// [`AttachError::Full`], or [`AttachError::IdTaken`] if another plugin uses one of its message IDs. The plugin
+    /// is dropped.
     pub fn attach<P: Protocol>(&mut self, plugin: T) -> Result<PluginKey, AttachError>
     where
         T: Plugin<P>,
@@ -128,19 +128,19 @@ impl<T, const N: usize> PluginHost<T, N> {
         Ok(key)
     }
 
-    /// Detaches and returns a plugin; its messages go to the application from now on.
+    /// Detaches and returns a plugin. Messages with its IDs are delivered to the application from then on.
     pub fn detach(&mut self, key: PluginKey) -> Option<T> {
         let at = self.attached.iter().position(|attached| attached.key == key)?;
         Some(self.attached.remove(at).plugin)
     }
 
-    /// Returns an attached plugin.
+    /// Returns an attached plugin, or `None` if it was detached.
     #[must_use]
     pub fn get(&self, key: PluginKey) -> Option<&T> {
         self.attached.iter().find(|attached| attached.key == key).map(|attached| &attached.plugin)
     }
 
-    /// Returns an attached plugin for changes. If they make it send, run the driver afterwards.
+    /// Returns an attached plugin mutably. If you make it send something, run the driver afterwards.
     pub fn get_mut(&mut self, key: PluginKey) -> Option<&mut T> {
         let attached = self.attached.iter_mut().find(|attached| attached.key == key)?;
         attached.retry_at = None;
@@ -153,7 +153,7 @@ impl<T, const N: usize> PluginHost<T, N> {
         self.attached.iter().find(|attached| attached.key == key).map(|attached| attached.stats)
     }
 
-    /// Returns the attached plugins, in order.
+    /// Returns the keys of the attached plugins, in order.
     pub fn keys(&self) -> impl Iterator<Item = PluginKey> {
         self.attached.iter().map(|attached| attached.key)
     }
@@ -197,7 +197,7 @@ impl<T, const N: usize> PluginHost<T, N> {
         Verdict::Pass
     }
 
-    /// Calls `show` with each plugin until one drops.
+    /// Calls `show` with each plugin in order, until one returns `Verdict::Drop`.
     fn first_to_drop(&mut self, mut show: impl FnMut(&mut T) -> Verdict) -> Verdict {
         let is_dropped = self.attached.iter_mut().any(|attached| show(&mut attached.plugin) == Verdict::Drop);
         if is_dropped { Verdict::Drop } else { Verdict::Pass }
@@ -293,7 +293,7 @@ impl<P: Protocol, T: Plugin<P>, const N: usize> Hook<P> for PluginHost<T, N> {
     }
 }
 
-/// Notifies a plugin of the connections that are open.
+/// Notifies a plugin of all open connections.
 fn show_connections<P: Protocol>(now: Instant, peer: &Peer<'_, P>, plugin: &mut impl Plugin<P>) {
     for id in peer.connections() {
         let Some(info) = peer.connection(id) else { continue };
@@ -303,7 +303,7 @@ fn show_connections<P: Protocol>(now: Instant, peer: &Peer<'_, P>, plugin: &mut 
     }
 }
 
-/// Sends messages for one plugin.
+/// Sends the messages of one plugin through the peer.
 struct PeerSender<'s, 'a, P: Protocol> {
     now: Instant,
     peer: &'s mut Peer<'a, P>,

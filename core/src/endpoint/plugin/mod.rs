@@ -1,8 +1,8 @@
-//! Plugins, which communicate with their counterparts at other peers.
+//! Plugins, which exchange messages with their counterparts at other peers.
 //!
-//! A [`Hook`](super::Hook) sees all traffic of a peer, including datagrams, and filters it. A [`Plugin`] has messages
+//! A [`Hook`](super::Hook) inspects and filters all traffic of a peer, including datagrams. A [`Plugin`] has messages
 //! of its own, which are identified by their first byte and never reach the application. [`PluginHost`] is the hook
-//! that hosts plugins: it assigns messages to them, and is attached to a peer like any hook.
+//! that hosts plugins: it routes messages to them, and is attached to a peer like any hook.
 
 mod host;
 
@@ -17,13 +17,14 @@ use crate::time::Instant;
 
 pub use host::{AttachError, PluginHost, PluginKey, PluginStats};
 
-/// The sender of a plugin's messages: a peer, or a substitute in a test.
+/// Sends a plugin's messages: a peer, or a substitute in a test.
 pub trait MessageSender<P: Protocol> {
-    /// Sends a message that bypasses all hooks and plugins. [`Plugin::on_receipt`] handles its receipt.
+    /// Sends a message that bypasses all hooks and plugins. If it has a receipt, [`Plugin::on_receipt`] gets the
+    /// outcome.
     ///
     /// # Errors
     ///
-    /// As [`Peer::send`](super::Peer::send).
+    /// The errors of [`Peer::send`](super::Peer::send).
     fn send(
         &mut self,
         id: ConnectionId,
@@ -32,11 +33,11 @@ pub trait MessageSender<P: Protocol> {
     ) -> Result<Option<Receipt>, SendError>;
 }
 
-/// A component that communicates with its counterparts at other peers.
+/// A component that exchanges messages with its counterparts at other peers.
 ///
-/// All methods are optional. A plugin has neither a clock nor a socket; the time passed to it never decreases. It keeps
-/// state for each connection in a [`BySlot`]. It offers information to the application by its own methods, or
-/// [injects](Self::inject) it as messages.
+/// Every method but [`message_ids`](Self::message_ids) has a default. A plugin uses neither a clock nor a socket; the
+/// times passed to it are monotonic. Keep per-connection state in a [`BySlot`]. Expose results to the application by
+/// methods of your own, or [inject](Self::inject) them as messages.
 ///
 /// ```
 /// use rakwire::endpoint::{
@@ -89,19 +90,20 @@ pub trait MessageSender<P: Protocol> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Plugin<P: Protocol> {
-    /// Returns the ids, which are the first bytes, of the messages that belong only to this plugin.
+    /// Returns the message IDs (first bytes) that belong exclusively to this plugin.
     ///
-    /// They must not change while it is attached.
+    /// The set must not change while the plugin is attached.
     fn message_ids(&self) -> MessageIds {
         MessageIds::NONE
     }
 
-    /// Returns true if it also sees messages with other ids, and those that the application sends.
+    /// Returns true if the plugin also inspects messages with other IDs and outgoing messages of the application.
     fn watches_all(&self) -> bool {
         false
     }
 
-    /// Called when a connection is open. A plugin attached while a connection opens may be notified twice.
+    /// Called when a connection has opened. If the plugin is attached while a connection opens, it may be called
+    /// twice.
     fn on_connected(
         &mut self,
         now: Instant,
@@ -113,15 +115,16 @@ pub trait Plugin<P: Protocol> {
         let _ = (now, id, remote, identity, side);
     }
 
-    /// Called when a connection has ended, with the reason.
+    /// Called when a connection has closed, with the reason.
     fn on_disconnected(&mut self, now: Instant, id: ConnectionId, reason: P::DisconnectReason) {
         let _ = (now, id, reason);
     }
 
-    /// Handles a received message: one with an id of the plugin, or any if the plugin [watches all](Self::watches_all).
+    /// Inspects a received message: those with an ID of the plugin, or all if the plugin [watches
+    /// all](Self::watches_all).
     ///
-    /// If it is dropped, neither the plugins behind this one nor the application see it. So a plugin drops its own
-    /// messages, replaces a message by [injecting](Self::inject) another, or holds one back to inject it later.
+    /// `Verdict::Drop` hides the message from the following plugins and the application. Drop the plugin's own
+    /// messages. To replace or delay a message, drop it and [inject](Self::inject) another, or the same one later.
     fn on_message(
         &mut self,
         now: Instant,
@@ -133,26 +136,26 @@ pub trait Plugin<P: Protocol> {
         Verdict::Pass
     }
 
-    /// Handles a message that the application sends, if the plugin [watches all](Self::watches_all).
+    /// Inspects a message that the application sends, if the plugin [watches all](Self::watches_all).
     ///
-    /// If it is dropped, the application receives an error.
+    /// On `Verdict::Drop` the application gets [`SendError::Filtered`](super::SendError::Filtered).
     fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
         let _ = (now, id, message, delivery);
         Verdict::Pass
     }
 
-    /// Handles the outcome of any message sent with a receipt; only in RakNet.
+    /// Inspects the outcome of a message sent with a receipt, whether or not it is the plugin's own; RakNet only.
     ///
-    /// A plugin drops receipts that [`MessageSender::send`] gave it, so that neither the plugins behind it nor the
-    /// application see them.
+    /// Drop the receipts that [`MessageSender::send`] returned to this plugin, so that the following plugins and the
+    /// application do not see them.
     fn on_receipt(&mut self, now: Instant, id: ConnectionId, receipt: Receipt, outcome: Outcome) -> Verdict {
         let _ = (now, id, receipt, outcome);
         Verdict::Pass
     }
 
-    /// Handles a message of a peer without a connection, with any first byte; only in RakNet.
+    /// Inspects an out-of-band message with any first byte from an unconnected peer; RakNet only.
     ///
-    /// The configuration must accept such messages. The sender may be forged.
+    /// The configuration must enable out-of-band messages. The sender's address may be forged.
     fn on_out_of_band(
         &mut self,
         now: Instant,
@@ -164,25 +167,25 @@ pub trait Plugin<P: Protocol> {
         Verdict::Pass
     }
 
-    /// Offers `take` a message for the application, as [`Hook::inject`](super::Hook::inject) does.
+    /// Offers `take` a message for the application, like [`Hook::inject`](super::Hook::inject).
     fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
         let _ = (of, take);
     }
 
-    /// Does the work that is due, and sends.
+    /// Performs the work that is due, and sends messages.
     ///
-    /// The plugin keeps messages for which there is no room, and is called again a little later.
+    /// Keep a message that `sender` refuses for lack of memory: the plugin is called again 5 ms later.
     fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
         let _ = (now, sender);
     }
 
-    /// Returns when [`update`](Self::update) is to be called next, if ever; a time in the past means now.
+    /// Returns when to call [`update`](Self::update) next, or `None`; a time in the past means immediately.
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
 }
 
-/// Forwards every method to the plugin that `$self => $plugin` reaches.
+/// Forwards every method of the trait to the plugin that the expression `$self => $plugin` yields.
 macro_rules! forward {
     ($self:ident => shared $shared:expr, changed $changed:expr) => {
         fn message_ids(&$self) -> MessageIds {
@@ -267,20 +270,20 @@ impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for alloc::boxed::Box<T> {
     forward!(self => shared (**self), changed (**self));
 }
 
-/// A plugin that the application can access without an allocator while its peer runs.
+/// A plugin that the application can access, without an allocator, while a peer uses it.
 ///
-/// The application must not keep it borrowed during a call of the peer.
+/// The application must not hold a borrow during a call of the peer.
 impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for &RefCell<T> {
     forward!(self => shared self.borrow(), changed self.borrow_mut());
 }
 
-/// The same with an allocator, if the driver keeps the plugin for as long as it likes.
+/// A plugin that the application can access while a driver owns it; requires an allocator.
 #[cfg(feature = "alloc")]
 impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for alloc::rc::Rc<RefCell<T>> {
     forward!(self => shared self.borrow(), changed self.borrow_mut());
 }
 
-/// A set of message ids, which are the first bytes of messages.
+/// A set of message IDs, the first bytes of messages.
 ///
 /// ```
 /// use rakwire::endpoint::MessageIds;
@@ -298,7 +301,7 @@ impl MessageIds {
     /// The set of all ids.
     pub const ALL: Self = Self([u64::MAX; 4]);
 
-    /// Creates the set of these ids.
+    /// Creates a set from a list of IDs.
     #[must_use]
     pub fn of(ids: &[u8]) -> Self {
         let mut set = Self::NONE;
@@ -306,36 +309,36 @@ impl MessageIds {
         set
     }
 
-    /// Returns true if an id is in the set.
+    /// Returns true if the set contains `id`.
     #[must_use]
     pub fn contains(self, id: u8) -> bool {
         self.0.get(usize::from(id / 64)).is_some_and(|word| word & (1 << (id % 64)) != 0)
     }
 
-    /// Adds an id to the set.
+    /// Adds `id` to the set.
     pub fn insert(&mut self, id: u8) {
         if let Some(word) = self.0.get_mut(usize::from(id / 64)) {
             *word |= 1 << (id % 64);
         }
     }
 
-    /// Removes an id from the set.
+    /// Removes `id` from the set.
     pub fn remove(&mut self, id: u8) {
         if let Some(word) = self.0.get_mut(usize::from(id / 64)) {
             *word &= !(1 << (id % 64));
         }
     }
 
-    /// Returns the lowest id that is in both sets.
+    /// Returns the lowest ID that both sets contain.
     #[must_use]
     pub fn first_common(self, other: Self) -> Option<u8> {
         (0..=u8::MAX).find(|id| self.contains(*id) && other.contains(*id))
     }
 }
 
-/// A table with a value for each connection, indexed by slot: a look-up takes constant time.
+/// A map from connections to values, indexed by slot: a lookup takes constant time.
 ///
-/// `N` is the most connections that the peer can have; values for slots beyond it are not stored.
+/// `N` is the maximum number of connections of the peer; values for slots beyond it are not stored.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -356,15 +359,15 @@ pub struct BySlot<T, const N: usize> {
 }
 
 impl<T, const N: usize> BySlot<T, N> {
-    /// Creates an empty table.
+    /// Creates an empty map.
     #[must_use]
     pub const fn new() -> Self {
         Self { values: [const { None }; N] }
     }
 
-    /// Stores the value of a connection, replacing an older one of the same slot.
+    /// Stores the value of a connection; it replaces the value of an earlier connection in the same slot.
     ///
-    /// Returns false if the slot is beyond the table.
+    /// Returns false if the slot is not below `N`.
     pub fn insert(&mut self, id: ConnectionId, value: T) -> bool {
         let place = self.values.get_mut(usize::from(id.slot));
         place.map(|place| *place = Some((id, value))).is_some()
@@ -395,12 +398,12 @@ impl<T, const N: usize> BySlot<T, N> {
         self.iter().next().is_none()
     }
 
-    /// Returns the connections with their values, in the order of slots.
+    /// Returns the connections and their values, in the order of slots.
     pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &T)> {
         self.values.iter().flatten().map(|(id, value)| (*id, value))
     }
 
-    /// Returns the connections with their mutable values, in the order of slots.
+    /// Returns the connections and mutable references to their values, in the order of slots.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (ConnectionId, &mut T)> {
         self.values.iter_mut().flatten().map(|(id, value)| (*id, value))
     }

@@ -1,8 +1,7 @@
-//! The tables of a peer, independent of their sizes: its connections by slot, by id and by address, and the queues that
-//! list them.
+//! The tables of a peer, independent of their sizes: connections by slot, by id and by address, and the queues of
+//! connections.
 //!
-//! Each table owns its methods and depends on neither a protocol nor the other tables; [`Peer`](super::Peer) keeps them
-//! consistent.
+//! The tables depend neither on a protocol nor on each other; [`Peer`](super::Peer) keeps them consistent.
 
 use core::net::SocketAddr;
 
@@ -13,71 +12,72 @@ use crate::storage::{
 };
 use crate::time::Instant;
 
-/// The state of a connection that the tables need to list it.
+/// The state of a connection that the tables inspect.
 pub(crate) trait Occupant {
     fn state(&self) -> ConnectionState;
 
-    /// Returns true if there are events.
+    /// Returns true if the connection has events to poll.
     fn has_events(&self) -> bool;
 
     /// Returns the share of blocks that the connection holds for sending.
     fn send_share(&self) -> &Share;
 
-    /// Returns true if the connection has ended, even if it still answers retransmissions of the remote peer.
+    /// Returns true if the connection has closed, even if it still answers retransmissions of the remote peer.
     fn is_over(&self) -> bool;
 
-    /// Returns true if nothing is left to do, so that the slot can be reused.
+    /// Returns true if the connection has closed and needs to answer no more, so that the slot can be reused.
     fn is_finished(&self, now: Instant) -> bool;
 
-    /// Returns true if the connection has ended and only answers retransmissions, so that it can make room.
+    /// Returns true if the connection has closed and only answers retransmissions, so that it may be evicted.
     fn is_lingering(&self) -> bool;
 
-    /// Returns true if a new connection may take the slot of this one.
+    /// Returns true if a new connection may evict this one.
     ///
-    /// That is the case if it was refused, or has ended and only answers retransmissions of the remote peer.
+    /// That is the case if it was refused, or if it has closed and only answers retransmissions.
     fn is_evictable(&self) -> bool {
         self.is_lingering()
     }
 
-    /// Returns the status of the connection in the counts of incoming ones.
+    /// Returns how the connection counts among the incoming ones.
     fn incoming(&self) -> Incoming;
 
-    /// Returns the time since when the connection has counted as unvalidated, even if it no longer does.
+    /// Returns when the connection began to count as unvalidated; the value remains after validation.
     fn unvalidated_since(&self) -> Instant {
         Instant::ZERO
     }
 }
 
-/// The entry of one connection, with the state that the endpoint keeps for it.
+/// A connection, with the state that the endpoint keeps for it.
 #[derive(Debug)]
 pub(crate) struct Slot<C> {
     /// The address of the remote peer; `None` while the slot is vacant.
     pub(crate) remote: Option<SocketAddr>,
-    /// Distinguishes this connection from earlier ones in the slot. The last number is never used.
+    /// Distinguishes successive connections in the slot. The maximum value is never used.
     pub(crate) generation: u32,
-    /// Set while the slot is in the queue of connections that may have something to send.
+    /// Set while the slot is in the send queue.
     pub(super) in_ready: bool,
-    /// Set while the slot is in the queue of connections that have events.
+    /// Set while the slot is in the queue of readable connections.
     pub(super) in_readable: bool,
-    /// The status of the connection in the counts of incoming ones.
+    /// How the connection counts among the incoming ones.
     pub(crate) incoming: Incoming,
-    /// Set while the address is indexed.
+    /// Set while the address index points to this slot.
     ///
-    /// Another connection with the same address may have replaced this one.
+    /// It is cleared when another connection with the same address replaces this one.
     pub(crate) is_attached: bool,
-    /// Set while the application accepts no events.
+    /// Set while the application has paused the events of this connection.
     pub(crate) is_paused: bool,
-    /// Set while the slot is in the queue of connections that wait for room held by others.
+    /// Set while the slot is in the queue of connections that wait for memory held by others.
     pub(super) in_blocked: bool,
-    /// Set while the slot is in the queue of connections that have room again.
+    /// Set while the slot is in the queue of connections that can send again.
     pub(super) in_writable: bool,
-    /// The blocks of the smallest message refused since the connection last had room; 0 if none was.
+    /// The blocks that the smallest message needs of those refused since the connection was last writable; 0 if none
+    /// was refused.
     pub(super) wanted: u32,
     pub(crate) connection: C,
 }
 
 impl<C: Default> Default for Slot<C> {
-    /// Creates a vacant slot. Out of line, because it is rarely needed and takes much code.
+    /// Creates a vacant slot. Not inlined, because it is rarely needed and takes much code.
     #[inline(never)]
     fn default() -> Self {
         Self {
@@ -97,8 +97,6 @@ impl<C: Default> Default for Slot<C> {
 }
 
 impl<C: Default> Slot<C> {
-    /// Removes the connection.
-    ///
     /// Resets the slot, except for its generation and its membership in queues.
     fn vacate(&mut self) {
         let Self { generation, in_blocked, in_writable, .. } = *self;
@@ -111,12 +109,12 @@ impl<C> Slot<C> {
         self.remote.is_none()
     }
 
-    /// Returns true if this is the connection with the peer at `address`.
+    /// Returns true if the connection is indexed under `address`.
     fn is_at(&self, address: &SocketAddr) -> bool {
         self.is_attached && self.remote.as_ref() == Some(address)
     }
 
-    /// Returns true if `id`, which names this slot, refers to this connection.
+    /// Returns true if the generation of `id` is that of this connection.
     const fn is(&self, id: ConnectionId) -> bool {
         self.generation == id.generation && !self.is_vacant()
     }
@@ -128,12 +126,12 @@ impl<C> Slot<C> {
 }
 
 impl<C: Occupant> Slot<C> {
-    /// Returns true if the connection makes way for another one and is in no queue.
+    /// Returns true if the connection may be evicted and is in no queue.
     pub(crate) fn is_evictable(&self) -> bool {
         self.is_idle() && self.connection.is_evictable()
     }
 
-    /// Returns true if the connection is over and is in no queue.
+    /// Returns true if the connection is finished and is in no queue.
     pub(crate) fn is_done(&self, now: Instant) -> bool {
         self.is_idle() && self.connection.is_finished(now)
     }
@@ -144,13 +142,11 @@ impl<C: Occupant> Slot<C> {
 pub(crate) struct ConnectionTable<'a, C> {
     slots: Slots<'a, Slot<C>>,
     addresses: SlotIndex<'a>,
-    /// Vacant slots, except for those that have used up their ids.
-    ///
-    /// The one that has been vacant longest is taken next.
+    /// The vacant slots, in FIFO order, except for those that have used up their ids.
     vacant: SlotQueue<'a>,
-    /// The slot of the last datagram, which is often that of the next one too.
+    /// The slot of the last datagram, a cache for the next lookup.
     last_slot: u16,
-    /// The last generation that a connection may have.
+    /// The highest generation that this peer may assign.
     last_generation: u32,
 }
 
@@ -175,7 +171,7 @@ impl<C: Default> ConnectionTable<'_, C> {
         self.slots.get_mut(usize::from(slot))
     }
 
-    /// Returns every slot with a connection.
+    /// Returns every slot that holds a connection.
     pub(crate) fn occupied(&self) -> impl Iterator<Item = (u16, &Slot<C>)> {
         (0..).zip(&*self.slots).filter(|(_, slot)| !slot.is_vacant())
     }
@@ -200,7 +196,7 @@ impl<C: Default> ConnectionTable<'_, C> {
         })
     }
 
-    /// Returns the slot like [`at`](Self::at), after checking the slot of the last datagram.
+    /// Returns the slot like [`at`](Self::at), but tries the slot of the last datagram first.
     pub(crate) fn find(&mut self, address: &SocketAddr) -> Option<u16> {
         if self.slot(self.last_slot).is_some_and(|last| last.is_at(address)) {
             return Some(self.last_slot);
@@ -210,32 +206,32 @@ impl<C: Default> ConnectionTable<'_, C> {
         Some(slot)
     }
 
-    /// Takes a vacant slot.
+    /// Takes the slot that has been vacant longest.
     pub(crate) fn take_vacant(&mut self) -> Option<u16> {
         self.vacant.pop()
     }
 
-    /// Returns an unused vacant slot.
+    /// Returns a slot that was taken but not used.
     pub(crate) fn return_vacant(&mut self, at: u16) {
         self.vacant.push(at);
     }
 
-    /// Assigns a vacant slot to a connection with `remote`, under a new id.
+    /// Assigns a vacant slot to a connection with `remote`, with a new id.
     pub(crate) fn occupy(&mut self, at: u16, remote: SocketAddr) {
         if let Some(slot) = self.slot_mut(at) {
             slot.remote = Some(remote);
-            // A slot that has used up its ids is never vacant.
+            // Cannot saturate: a slot that has used up its ids is not vacant.
             slot.generation = slot.generation.saturating_add(1);
             slot.is_attached = true;
         }
     }
 
-    /// Adds the address of a connection to the index.
+    /// Adds a connection to the address index.
     pub(crate) fn list_address(&mut self, at: u16, remote: SocketAddr) {
         self.addresses.insert(&AddressKey(remote), at);
     }
 
-    /// Removes the address of a connection from the index.
+    /// Removes a connection from the address index.
     pub(crate) fn unlist_address(&mut self, at: u16) {
         let Some(slot) = self.slots.get_mut(usize::from(at)) else { return };
         if let Some(remote) = slot.remote {
@@ -244,7 +240,7 @@ impl<C: Default> ConnectionTable<'_, C> {
         }
     }
 
-    /// Empties a slot, and lists it as vacant unless all its ids are used up.
+    /// Clears a slot, and makes it vacant unless its ids are used up.
     pub(crate) fn vacate(&mut self, at: u16) {
         let last = self.last_generation;
         let Some(slot) = self.slot_mut(at) else { return };
@@ -254,7 +250,7 @@ impl<C: Default> ConnectionTable<'_, C> {
         }
     }
 
-    /// Restricts ids to those of the peer with `number` among `of` peers.
+    /// Restricts ids to part `number` of `of` parts.
     pub(crate) fn partition_ids(&mut self, number: u16, of: u16) -> Result<(), PartitionError> {
         let Some(ids) = u32::MAX.checked_div(of.into()).filter(|_| number < of) else {
             return Err(PartitionError::NoSuchPeer);
@@ -272,12 +268,12 @@ impl<C: Default> ConnectionTable<'_, C> {
 }
 
 impl<C: Default + Occupant> ConnectionTable<'_, C> {
-    /// Returns the next open connection from a slot on, and advances `from` beyond it.
+    /// Returns the next open connection at or after slot `from`, and moves `from` past it.
     pub(crate) fn next_open(&self, from: &mut u16, except: Option<ConnectionId>) -> Option<ConnectionId> {
         loop {
             let slot = self.slot(*from)?;
             let id = ConnectionId { slot: *from, generation: slot.generation };
-            // There are fewer slots than a `u16` can number.
+            // The number of slots fits in a `u16`.
             *from = from.checked_add(1)?;
             let is_open = !slot.is_vacant() && slot.connection.state() == ConnectionState::Connected;
             if is_open && Some(id) != except {
@@ -287,12 +283,12 @@ impl<C: Default + Occupant> ConnectionTable<'_, C> {
     }
 }
 
-/// The connections that may have something to send, and the deadlines of all others.
+/// The send queue: connections that may have something to send, and the deadlines of all others.
 #[derive(Debug)]
 pub(crate) struct Wakeups<'a> {
     ready: SlotQueue<'a>,
     deadlines: Deadlines<'a>,
-    /// The number of consecutive datagrams of the connection at the front of the queue.
+    /// The number of datagrams that the front connection has sent in a row.
     in_a_row: u8,
 }
 
@@ -301,21 +297,19 @@ impl<'a> Wakeups<'a> {
         Self { ready, deadlines, in_a_row: 0 }
     }
 
-    /// Lists a connection that may have something to send.
+    /// Adds a connection that may have something to send to the send queue.
     pub(crate) fn list<C>(&mut self, slot: &mut Slot<C>, at: u16) {
         if !core::mem::replace(&mut slot.in_ready, true) {
             self.ready.push(at);
         }
     }
 
-    /// Returns the connection whose turn it is to send.
+    /// Returns the connection that sends next.
     pub(crate) fn front(&self) -> Option<u16> {
         self.ready.front()
     }
 
-    /// Counts a datagram of the connection in `at`, whose turn it is.
-    ///
-    /// The turn ends after `burst` datagrams.
+    /// Counts a datagram of the front connection, which moves to the back after `burst` datagrams.
     pub(crate) fn on_composed(&mut self, at: u16, burst: u8) {
         self.in_a_row += 1;
         if self.in_a_row >= burst {
@@ -325,13 +319,13 @@ impl<'a> Wakeups<'a> {
         }
     }
 
-    /// Ends the turn of a connection that has nothing to send.
+    /// Removes the front connection, which has nothing to send.
     pub(crate) fn end_turn(&mut self) {
         self.in_a_row = 0;
         self.ready.pop();
     }
 
-    /// Marks a connection as no longer queued after its turn has ended.
+    /// Marks a connection as no longer in the send queue.
     pub(crate) const fn unlist<C>(slot: &mut Slot<C>) {
         slot.in_ready = false;
     }
@@ -341,7 +335,7 @@ impl<'a> Wakeups<'a> {
         self.deadlines.set(at, deadline);
     }
 
-    /// Takes a connection whose deadline has passed.
+    /// Removes and returns a connection whose deadline has passed.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<u16> {
         let (due, at) = self.deadlines.first()?;
         if due > now {
@@ -360,7 +354,7 @@ impl<'a> Wakeups<'a> {
     }
 }
 
-/// The data that the last event borrows. It is released before the next event.
+/// The data that the last event borrows. It is freed before the next event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EventData {
     Nothing,
@@ -368,9 +362,9 @@ pub(crate) enum EventData {
         message: Block,
         id: ConnectionId,
     },
-    /// The data of the first message of a peer without a connection.
+    /// The first unconnected message.
     Unconnected(Block),
-    /// The data of a message that a hook has injected.
+    /// A message that a hook has injected.
     Injected(Block),
 }
 
@@ -398,7 +392,7 @@ impl<'a> EventQueue<'a> {
         Self { readable, data: EventData::Nothing }
     }
 
-    /// Lists a connection that has events, unless it is paused.
+    /// Queues a connection that has events, unless it is paused.
     pub(crate) fn list<C: Occupant>(&mut self, slot: &mut Slot<C>, at: u16) {
         if !slot.in_readable && !slot.is_paused && slot.connection.has_events() {
             slot.in_readable = true;
@@ -410,7 +404,7 @@ impl<'a> EventQueue<'a> {
         self.readable.front()
     }
 
-    /// Takes the first connection out of the queue; returns its slot.
+    /// Removes the first connection from the queue and returns its slot.
     pub(crate) fn pop<C: Default>(&mut self, connections: &mut ConnectionTable<'_, C>) -> Option<u16> {
         let at = self.readable.front()?;
         self.readable.pop();
@@ -429,28 +423,28 @@ impl<'a> EventQueue<'a> {
         self.data
     }
 
-    /// Removes the data that the last event borrowed, to release it.
+    /// Takes the data that the last event borrowed, to free it.
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub(crate) const fn take_data(&mut self) -> EventData {
         core::mem::replace(&mut self.data, EventData::Nothing)
     }
 }
 
-/// The maximum number of blocked connections examined by each poll for a writable one.
+/// The maximum number of blocked connections examined per call.
 const AT_A_TIME: usize = 16;
 
-/// The connections that refused a message, and those of them that have room for it now.
+/// The connections that refused a message, and those that can accept it now.
 #[derive(Debug)]
 pub(crate) struct Writable<'a> {
-    /// Connections for which others may make room, in the order in which they get it.
+    /// Connections that wait for memory held by others, in FIFO order.
     blocked: SlotQueue<'a>,
-    /// Connections that have room.
+    /// Connections that have enough memory now.
     writable: SlotQueue<'a>,
-    /// The number of blocked ones that have not been examined in this round.
+    /// The number of blocked connections not yet examined in this round.
     unexamined: usize,
-    /// Blocks of the common part that may be assigned in this round.
+    /// Blocks of the shared part still to be assigned in this round.
     left: usize,
-    /// Blocks of the common part that must be free for the next round to be worthwhile.
+    /// Blocks of the shared part that must be free before another round is worthwhile.
     needed: usize,
 }
 
@@ -459,12 +453,12 @@ impl<'a> Writable<'a> {
         Self { blocked, writable, unexamined: 0, left: 0, needed: usize::MAX }
     }
 
-    /// Returns true if there are blocked connections to examine.
+    /// Returns true if blocked connections remain to be examined in this round.
     pub(crate) const fn is_unfinished(&self) -> bool {
         SEVERAL && self.unexamined > 0
     }
 
-    /// Records that a connection has refused a message.
+    /// Called when a connection has refused a message for lack of memory.
     #[cold]
     pub(crate) fn on_refused<C: Occupant>(&mut self, slot: &mut Slot<C>, at: u16, shares: &Shares) {
         let refused = u32::try_from(shares.refused()).unwrap_or(u32::MAX).max(1);
@@ -478,7 +472,7 @@ impl<'a> Writable<'a> {
         }
     }
 
-    /// Lists a connection that refused a message and has changed, if it has room now.
+    /// Queues a connection as writable after a change, if it refused a message that fits now.
     #[inline]
     pub(crate) fn list<C: Occupant>(&mut self, slot: &mut Slot<C>, at: u16, shares: &Shares) {
         if slot.wanted == 0 {
@@ -496,14 +490,14 @@ impl<'a> Writable<'a> {
         self.list_writable(slot, at);
     }
 
-    /// Lists a connection that has room, once.
+    /// Queues a connection as writable, at most once.
     fn list_writable<C>(&mut self, slot: &mut Slot<C>, at: u16) {
         if !core::mem::replace(&mut slot.in_writable, true) {
             self.writable.push(at);
         }
     }
 
-    /// Takes the next connection that has room; returns its slot.
+    /// Removes the next writable connection from the queue and returns its slot.
     pub(crate) fn pop<C: Default + Occupant>(
         &mut self,
         connections: &mut ConnectionTable<'_, C>,
@@ -520,7 +514,7 @@ impl<'a> Writable<'a> {
         Some(at)
     }
 
-    /// Examines some of the connections that wait for memory of others, if enough is free for one.
+    /// Examines some of the blocked connections, if enough memory is free for at least one.
     fn examine<C: Default + Occupant>(&mut self, connections: &mut ConnectionTable<'_, C>, shares: &Shares) {
         self.begin_round(shares);
         let mut left = shares.bounded(self.left);
@@ -530,7 +524,7 @@ impl<'a> Writable<'a> {
             self.blocked.pop();
             let Some(slot) = connections.slot_mut(at) else { return };
             let (mut share, wanted) = (*slot.connection.send_share(), slot.wanted as usize);
-            // The room of each listed connection is charged here, so that not all are listed for the same blocks.
+            // Charge the blocks for each queued connection, so that two are not queued for the same blocks.
             if wanted > 0 && left.charge(&mut share, wanted, Purpose::Send).is_err() {
                 self.needed = self.needed.min(left.needed(&share, wanted));
                 self.blocked.push(at);
@@ -542,11 +536,11 @@ impl<'a> Writable<'a> {
             }
         }
         self.left = left.free();
-        // Listed connections need not use their room, in which case it is available to others.
+        // A writable connection may not use its blocks; the next round offers them to others.
         self.begin_round(shares);
     }
 
-    /// Starts to examine all connections that wait for memory held by others, if there may be enough for one.
+    /// Starts a round over all blocked connections, if there may be enough memory for one.
     fn begin_round(&mut self, shares: &Shares) {
         let free = shares.free();
         if self.unexamined == 0 && free >= self.needed {

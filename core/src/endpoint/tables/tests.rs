@@ -9,7 +9,7 @@ use crate::endpoint::{Capacity, ConnectError, Peer, Protocol};
 use crate::game_protocol::GameProtocol;
 use crate::raknet::RakNet;
 
-/// Opens a connection in the only slot, and ends it.
+/// Opens and closes a connection in the only slot.
 fn use_slot<P: Protocol>(peer: &mut Peer<'_, P>) -> Result<ConnectionId, ConnectError> {
     let id = peer.connect(Instant::ZERO, ([192, 0, 2, 1], 1).into())?;
     peer.disconnect(Instant::ZERO, id);
@@ -18,12 +18,12 @@ fn use_slot<P: Protocol>(peer: &mut Peer<'_, P>) -> Result<ConnectionId, Connect
     Ok(id)
 }
 
-/// Uses up the ids of a slot, none of which is used twice.
+/// Uses up the ids of a slot, and expects no duplicate.
 fn names_end<P: Protocol>() {
     let capacity = Capacity { connections: 1, blocks: 16, block_size: 64 };
     let mut peer = Peer::<P>::with_capacity(capacity, P::config([7; 32]));
     let first = use_slot(&mut peer).expect("a vacant slot");
-    // More than the ids that sixteen bits allow.
+    // More than a 16-bit generation would allow.
     for _ in 0..70_000 {
         assert_ne!(use_slot(&mut peer), Ok(first));
     }
@@ -38,7 +38,7 @@ fn an_id_is_never_reused() {
     names_end::<GameProtocol>();
 }
 
-/// The last id of a peer precedes the first one of the next peer.
+/// Each peer's ids end where those of the next peer begin.
 fn ids_are_partitioned<P: Protocol>() {
     const PEERS: u16 = 3;
     let capacity = Capacity { connections: 1, blocks: 16, block_size: 64 };
