@@ -1,4 +1,4 @@
-//! The configuration of a peer: everything but its memory.
+//! The configuration of a RakNet peer, except for its memory.
 //!
 //! It also contains the options of a single connection, and the features of the crate as constants.
 
@@ -22,14 +22,16 @@ use crate::secure::{
 /// The protocol versions that a server accepts, at most eight.
 pub type ProtocolVersions = Vec<u8, 8>;
 
-/// The address validation policy (docs/raknet.md#cookies).
+/// When a server requires clients to validate their address by a cookie (docs/raknet.md#cookies).
 ///
-/// It determines when a client must return a cookie before the server keeps any state. A cookie sets the security flag
-/// of reply 1, which has two meanings. Minecraft Bedrock and the usual builds of the original read a cookie after it.
-/// The original built with its own security (`LIBCAT_SECURITY`) also reads a public key, even for a connection without
-/// security; it finds none, and fails with `ID_PUBLIC_KEY_MISMATCH`. Before reply 1 the two kinds of clients cannot be
-/// distinguished. [`UnderLoad`](Self::UnderLoad) admits such clients while few clients arrive at the same time, and
-/// [`Off`](Self::Off) always does.
+/// A server requests a cookie by setting the security flag of reply 1. That flag has two meanings:
+///
+/// - Minecraft Bedrock and the usual builds of C++ RakNet read a cookie after it and return it.
+/// - C++ RakNet built with `LIBCAT_SECURITY` expects a cookie and a public key, even for a plain connection. Without
+///   the key it fails with `ID_PUBLIC_KEY_MISMATCH`.
+///
+/// Before reply 1 a server cannot distinguish the two kinds of clients. [`UnderLoad`](Self::UnderLoad) admits the
+/// second kind while few clients connect at the same time, and [`Off`](Self::Off) always does.
 ///
 /// ```
 /// use rakwire::raknet::{Config, CookiePolicy};
@@ -42,70 +44,70 @@ pub type ProtocolVersions = Vec<u8, 8>;
 pub enum CookiePolicy {
     /// [`UnderLoad`](Self::UnderLoad) with a limit derived from [`max_incoming`](Config::max_incoming).
     ///
-    /// `unvalidated` is an eighth of it, at least 2 (1 below 8 slots) and at most 16. Every client is admitted while
-    /// few arrive at the same time, including rust-raknet, jsp-raknet, raknet-node and Cloudburst Network, which do not
-    /// support cookies. `docs/attacks.md` (A4) describes what forged addresses can achieve then: they never take more
-    /// than that number of slots.
+    /// `unvalidated` is an eighth of `max_incoming`, at least 2 (1 below 8 slots) and at most 16. While few clients
+    /// connect at the same time, all are admitted, including clients without cookie support: rust-raknet, jsp-raknet,
+    /// raknet-node and Cloudburst Network. `docs/attacks.md` (A4) describes what an attacker with forged addresses
+    /// can achieve; it never takes more than `unvalidated` slots.
     #[default]
     Automatic,
-    /// Reply 1 carries a keyed cookie. Request 2 without it is dropped and counted as
+    /// Always request a cookie. Request 2 without it is dropped and counted as
     /// [`MissingCookie`](super::DropReason::MissingCookie).
     ///
-    /// A forged source leaves no state.
+    /// Requests from forged addresses leave no state.
     Required,
-    /// Reply 1 carries a cookie only while the server is under load, like TCP's SYN cookies.
+    /// Request a cookie only under load, like TCP's SYN cookies.
     ///
-    /// `unvalidated` clients may be admitted without a cookie, and as many again, one at a time, within each
-    /// [`handshake_timeout`](Config::handshake_timeout). This applies while fewer than `unvalidated` connections have
-    /// neither returned a cookie nor answered a ping (docs/raknet.md#address-validation). A client that has answered a
-    /// ping no longer counts. 0 is [`Required`](Self::Required).
+    /// `unvalidated` clients may be connecting or connected without a validated address at a time
+    /// (docs/raknet.md#address-validation). In addition, at most `unvalidated` are admitted without a cookie within
+    /// each [`handshake_timeout`](Config::handshake_timeout). A client that has answered a ping is validated and does
+    /// not count. With 0 this is [`Required`](Self::Required).
     ///
-    /// Until the limit is reached a forged source is treated as with `Off`: it can take `unvalidated` slots, each for
-    /// ten seconds unless it forges more, and for each of them have a victim sent three times its bytes
-    /// (`docs/attacks.md`, A4). After that it gets nothing. During such a flood, clients that support cookies are
-    /// admitted as always, and clients that do not are refused. A server that expects such clients sets
-    /// [`max_incoming`](Config::max_incoming) to the number of its players plus twice `unvalidated`.
+    /// Below the limit, requests from forged addresses are treated as with `Off`. An attacker can occupy up to
+    /// `unvalidated` slots, each for ten seconds, and make the server send three times the bytes of its requests to a
+    /// victim (`docs/attacks.md`, A4). At the limit, clients with cookie support are admitted as usual and others are
+    /// refused. A server that expects clients without cookie support sets [`max_incoming`](Config::max_incoming) to
+    /// the number of its players plus twice `unvalidated`.
     ///
-    /// A full server ends half-open connections to make room for newcomers. A newcomer without a cookie only ends
-    /// connections that were made without one, and each of these counts towards `unvalidated`.
+    /// A full server evicts half-open connections to admit new clients. A client without a cookie evicts only
+    /// connections that were opened without one, and each of them counts towards `unvalidated`.
     UnderLoad {
         /// The number of clients that are admitted without a validated address.
         unvalidated: u16,
     },
-    /// No cookie and no flag.
+    /// Never request a cookie.
     ///
-    /// This is for clients that do not support the form: rust-raknet, and the original built with its own security. A
-    /// forged source can fill the connection table with half-open entries, each for ten seconds, but at most
-    /// [`max_half_open_per_network`](Config::max_half_open_per_network) of a network. It can also have a victim sent
-    /// three times its bytes (`docs/attacks.md`, A4).
+    /// Use it for clients that fail on a cookie: rust-raknet, and C++ RakNet built with `LIBCAT_SECURITY`. An
+    /// attacker can fill the connection table with half-open connections from forged addresses, each for ten seconds,
+    /// but at most [`max_half_open_per_network`](Config::max_half_open_per_network) from one network. It can also
+    /// make the server send three times the bytes of its requests to a victim (`docs/attacks.md`, A4).
     Off,
 }
 
-/// The longest IP packet of Ethernet in bytes (RFC 894).
+/// The MTU of Ethernet in bytes (RFC 894).
 const ETHERNET_MTU: u16 = 1_500;
 
-/// The maximum number of clients that [`CookiePolicy::Automatic`] admits without a cookie.
+/// The maximum of `unvalidated` with [`CookiePolicy::Automatic`].
 const MAX_UNVALIDATED: u16 = 16;
 
-/// The value that a client writes where the protocol requires the server's address.
+/// The server address that a client writes into the handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DialledAddress {
-    /// The address that was given to `connect`.
+    /// The address given to `connect`.
     #[default]
     Known,
-    /// The unassigned address.
+    /// The unassigned address, 0.0.0.0:0.
     ///
-    /// The datagrams go through a relay, and only the relay knows their destination.
+    /// For clients behind a relay, where only the relay knows the destination.
     Unknown,
 }
 
-/// The congestion control algorithm. `docs/congestion.md` has measurements of both.
+/// The congestion control algorithm. `docs/congestion.md` compares measurements of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
-    /// Follows the queueing delay of the path.
+    /// Limits the queueing delay of the path.
     ///
-    /// Losses without a queue count as random and do not reduce the window. The default, unless the crate is built
-    /// without the feature `delay-based`.
+    /// A loss without a queueing delay counts as random and does not reduce the window. This is the default, unless
+    /// the crate is built without the feature `delay-based`.
     #[cfg(feature = "delay-based")]
     #[cfg_attr(feature = "delay-based", default)]
     DelayBased,
@@ -114,9 +116,9 @@ pub enum CongestionControl {
     NewReno,
 }
 
-/// The configuration of a peer.
+/// The configuration of a RakNet peer.
 ///
-/// [`Config::new`] fills in the behaviour of the original; change the fields that should differ.
+/// [`Config::new`] returns the behaviour of C++ RakNet; change individual fields as needed.
 ///
 /// ```
 /// use rakwire::raknet::Config;
@@ -132,182 +134,186 @@ pub enum CongestionControl {
 pub struct Config {
     /// The identity of this peer.
     ///
-    /// It must be random, because servers refuse a GUID that is already connected.
+    /// It must be random and unique, because servers refuse a GUID that is already connected.
     pub guid: Guid,
-    /// The key of cookies and hash tables. It must be random and secret; `Debug` does not show it.
+    /// The key of cookies and hash tables: 128 random, secret bits. `Debug` omits it.
     pub secret: [u8; 16],
-    /// The protocol version that `connect` announces first. Default: 6, that of the original.
+    /// The protocol version that `connect` offers first. Default: 6, as in C++ RakNet.
     ///
-    /// The server may name another one ([`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version)).
-    /// Current versions of Minecraft Bedrock have 11 ([`Config::bedrock`]).
+    /// It is replaced by a version that the server names
+    /// ([`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version)). Current versions of Minecraft
+    /// Bedrock use 11 ([`Config::bedrock`]).
     pub protocol_version: u8,
-    /// Set if `connect` queries a server's version with an unconnected ping before the first request.
+    /// True if `connect` queries the server's protocol version with an unconnected ping before the first request.
     ///
-    /// Default: false. Some servers ignore an address for 10 to 20 s after a request with a version other than theirs.
-    /// The query costs a round trip or, if no pong arrives, the `connect_interval` (at most a quarter of
-    /// `connect_timeout`). It is left out if the version is known: if `protocol_version` is above 6, if the server has
-    /// named its version before, with [`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version),
-    /// and for secure connections. It requires the feature `unconnected`. Without the feature `alloc` no version is
-    /// remembered, so each attempt sends the query.
+    /// Default: false. The query avoids a wrong first version, after which some servers ignore the client's address
+    /// for 10 to 20 s. It costs a round trip or, without a pong, the `connect_interval` (at most a quarter of
+    /// `connect_timeout`). It is skipped if the version is known, which is the case:
     ///
-    /// Drivers for the sockets of a system enable it; their defaults are
-    /// [`Protocol::config`](crate::endpoint::Protocol::config). The driver for microcontrollers does not, because the
-    /// query takes flash and a round trip for each attempt, and firmware usually knows the version of its server. The
-    /// answer of a server to a wrong version is handled in any case: the attempt continues with the version that the
+    /// - if `protocol_version` is above 6,
+    /// - if the server has named its version before (feature `alloc`; without it no version is remembered),
+    /// - with [`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version),
+    /// - for secure connections.
+    ///
+    /// It requires the feature `unconnected`.
+    ///
+    /// Drivers for desktop operating systems enable it in [`Protocol::config`](crate::endpoint::Protocol::config).
+    /// The embassy driver does not: the query takes flash, and firmware usually knows the version of its server.
+    /// Without the query, a wrong version costs a round trip too: the attempt continues with the version that the
     /// server names, or fails with [`ConnectFailure::IncompatibleProtocol`](super::ConnectFailure) if the application
-    /// requires its version.
+    /// insists on its version.
     pub learn_version: bool,
     /// The protocol versions that a server accepts, at most eight.
     ///
-    /// Default: 6, 10 and 11, which are those of the original and of current versions of Minecraft Bedrock.
+    /// Default: 6 (C++ RakNet), 10 and 11 (current versions of Minecraft Bedrock).
     pub accepted_versions: ProtocolVersions,
-    /// The maximum number of incoming connections, within the available slots.
+    /// The maximum number of incoming connections, limited by the number of slots.
     ///
-    /// Default: 0, a pure client, so that a peer is a server only by intent.
+    /// Default: 0, a pure client.
     pub max_incoming: u16,
-    /// The maximum number of blocks that one connection may hold in each direction; never more than half of all.
+    /// The maximum number of blocks that one connection may hold in each direction, at most half of all.
     ///
-    /// Default: none, because each connection has a guaranteed part in any case. Half of the blocks are guaranteed to
-    /// the connections, and the blocks that a connection borrows are bounded ([`Resources`](super::Resources)). If
-    /// clients need little memory, a server sets this to what they need, so that a few clients leave more than the
-    /// guaranteed part to all.
+    /// Default: none. Half of the blocks are guaranteed to the connections in equal parts, and borrowing from the
+    /// other half is bounded ([`Resources`](super::Resources)). If your clients need little memory, set this to what
+    /// they need, so that a few greedy clients leave more to the others.
     pub connection_blocks: Option<u32>,
-    /// The maximum number of half-open connections of one network (24 bits of IPv4, 64 of IPv6).
+    /// The maximum number of half-open connections from one network (a /24 of IPv4, a /64 of IPv6).
     ///
-    /// The limit applies when a client without a cookie requests another one. Clients that return a cookie are not
-    /// limited. Default: 8, which is enough for players behind one address that join together, and too few to fill a
-    /// server with forged addresses.
+    /// It applies to clients without a cookie; clients that return one are not limited. Default: 8, which suffices
+    /// for players behind one address that join together, and prevents forged addresses from filling a server.
     pub max_half_open_per_network: u16,
-    /// The maximum number of open incoming connections of one address (64 bits of IPv6).
+    /// The maximum number of open incoming connections from one address (a whole IPv4 address, or a /64 of IPv6).
     ///
-    /// Default: three quarters of [`max_incoming`](Self::max_incoming), so that a school or a carrier's NAT may fill
-    /// most of a server, but not all of it; no limit below 16 slots, which one household may fill. Addresses that are
-    /// not routed on the Internet (loopback, private, link-local and unique local) are not limited, so that a relay or
-    /// a container gateway may bring as many clients as there are slots.
+    /// Default: three quarters of [`max_incoming`](Self::max_incoming), so that a school or a carrier-grade NAT
+    /// cannot fill the server; no limit below 16 slots, which one household may fill. Addresses that are not routed
+    /// on the Internet (loopback, private, link-local and unique local) are never limited, because clients behind a
+    /// relay or a container gateway share one.
     pub max_per_address: Option<u16>,
-    /// The same limit for one network (24 bits of IPv4, 48 of IPv6).
+    /// The maximum number of open incoming connections from one network (a /24 of IPv4, a /48 of IPv6).
     ///
-    /// Default: seven eighths of [`max_incoming`](Self::max_incoming).
+    /// Default: seven eighths of [`max_incoming`](Self::max_incoming); no limit below 16 slots.
     pub max_per_network: Option<u16>,
-    /// The least time between two connections of an address; addresses of this machine never wait.
+    /// The minimum time between two connections from one address; loopback addresses are exempt.
     ///
-    /// Default: none, as in the original, which uses 100 ms if enabled (`docs/raknet.md#request-2`).
+    /// Default: none, as in C++ RakNet, which uses 100 ms if the check is enabled (`docs/raknet.md#request-2`).
     pub connection_interval: Option<Duration>,
-    /// The maximum number of pongs per second in total; 0 answers no ping.
+    /// The maximum number of pongs per second in total; 0 answers no pings.
     ///
-    /// Default: 1,000, which is at most 432 KB of payload per second, however many addresses are forged.
+    /// Default: 1,000, at most 432 KB of payload per second, even if the addresses are forged.
     pub pongs_per_second: u16,
-    /// The maximum number of pongs per second for one network (24 bits of IPv4, 64 of IPv6).
+    /// The maximum number of pongs per second to one network (a /24 of IPv4, a /64 of IPv6).
     ///
-    /// Default: 20, a fiftieth of the total, so that one network cannot take all pongs. Within the network each address
-    /// is guaranteed a quarter of them, up to half a second's worth at once, and the rest if the others leave it.
+    /// Default: 20, one fiftieth of the total. Within the network each address is guaranteed a quarter of the rate,
+    /// with bursts of half a second's worth, and may use what the others leave.
     pub pongs_per_network: u16,
-    /// The framing of the data in sent and received pongs. Default: derived from the versions.
+    /// Whether the data of pongs is preceded by its length. Default: derived from the protocol versions.
     ///
-    /// By default a server writes the length before the data, as Minecraft Bedrock does, in two cases: if it only
-    /// accepts versions above 6, or if it accepts some and its advertisement begins like that of a Minecraft Bedrock
-    /// server (`MCPE;` or `MCEE;`). A client removes the length if the data begin with it
-    /// (`docs/raknet.md#advertisements`). Advertisements and the data of [`Event::Pong`](super::Event::Pong) never
-    /// include the length.
+    /// By default a server writes the length, as Minecraft Bedrock does, in two cases: it accepts only versions above
+    /// 6, or it accepts at least one of them and its advertisement begins with `MCPE;` or `MCEE;`. A client strips
+    /// the length if the data begins with it (`docs/raknet.md#advertisements`). Advertisements and the data of
+    /// [`Event::Pong`](super::Event::Pong) never include the length.
     pub pong_framing: Option<PongFraming>,
-    /// The policy by which clients must validate their address.
+    /// When clients must validate their address by a cookie.
     ///
-    /// Default: once several have arrived at about the same time without validation, so that forged addresses take few
-    /// slots.
+    /// Default: once several clients without a validated address connect at about the same time, so that forged
+    /// addresses take few slots.
     pub cookies: CookiePolicy,
-    /// The value that a client writes where the protocol requires the server's address.
+    /// The server address that a client writes into the handshake.
     ///
-    /// Default: the address, as in the original.
+    /// Default: the address given to `connect`, as in C++ RakNet.
     pub dialled_address: DialledAddress,
-    /// The carrier of the datagrams. Default: datagrams. [`Peer::set_carrier`](super::Peer::set_carrier) changes it.
+    /// The transport that carries the datagrams. Default: UDP. [`Peer::set_carrier`](super::Peer::set_carrier)
+    /// changes it later.
     pub carrier: Carrier,
-    /// The largest MTU that is offered or accepted, 576 to 1492 bytes including 28 bytes of IP and UDP headers.
+    /// The maximum MTU that is offered or accepted, 576 to 1492 bytes including 28 bytes of IP and UDP headers.
     ///
-    /// Default: 1492, the largest one of the original (`docs/raknet.md#connection-attempts`).
+    /// Default: 1492, the maximum of C++ RakNet (`docs/raknet.md#connection-attempts`).
     pub mtu: u16,
-    /// The longest IP packet that the network interface sends, in bytes, at least 576 (1,280 for IPv6).
+    /// The MTU of the network interface in bytes, at least 576 (1,280 for IPv6).
     ///
-    /// The MTU of each connection, including the headers of IPv4 or IPv6, stays within it. Default: 1,500, that of
-    /// Ethernet. Operating systems detect an interface with a smaller MTU themselves (`docs/raknet.md#path-mtu`);
-    /// drivers without such a system set it.
+    /// It limits the MTU of each connection, including the IPv4 or IPv6 header. Default: 1,500, as on Ethernet.
+    /// Operating systems detect an interface with a smaller MTU themselves (`docs/raknet.md#path-mtu`); set it where
+    /// there is no operating system.
     pub interface_mtu: u16,
     /// The number of addresses in "connection request accepted" and "new incoming connection", at most 20.
     ///
-    /// Default: none, which depends on the version that the two peers use: 10 up to version 8, as in the original,
-    /// and 20 from 9 on, as in Minecraft Bedrock, where peers often read no other number
+    /// Default: derived from the protocol version of the connection. It is 10 up to version 8, as in C++ RakNet, and
+    /// 20 from 9 on, as in Minecraft Bedrock. Many Bedrock peers cannot parse any other number
     /// (`docs/raknet.md#internal-addresses`).
     pub address_count: Option<u8>,
-    /// The number of times that a client sends its first request, at least 3, with a third of them at each MTU.
+    /// The number of transmissions of the first request, at least 3. Each of the three MTU steps gets a third of
+    /// them.
     ///
-    /// Default: 12, as in the original, which sends it once more than this (`docs/raknet.md#connection-attempts`).
+    /// Default: 12; C++ RakNet sends one more (`docs/raknet.md#connection-attempts`).
     pub connect_attempts: u8,
-    /// The time between two first requests; capped at 71 minutes.
+    /// The interval between transmissions of the first request; longer than 71 minutes is clamped to that.
     ///
-    /// Default: 500 ms, as in the original (`docs/raknet.md#connection-attempts`).
+    /// Default: 500 ms, as in C++ RakNet (`docs/raknet.md#connection-attempts`).
     pub connect_interval: Duration,
-    /// The timeout of the handshake inside the connection.
+    /// The timeout of the part of the handshake that follows reply 2.
     ///
-    /// Default: 10 s, after which the slot of an incomplete connection is free again (`docs/raknet.md#request-2`).
+    /// Default: 10 s. A server then frees the slot of the incomplete connection (`docs/raknet.md#request-2`).
     pub handshake_timeout: Duration,
-    /// The time for which a peer may be silent while it owes an acknowledgement.
+    /// The time without any datagram from the remote peer after which a connection with unacknowledged data is lost.
     ///
-    /// It is rounded up to milliseconds, and at most 49 days. Default: 10 s, as in the original.
+    /// It is rounded up to milliseconds and clamped to 49 days. Default: 10 s, as in C++ RakNet.
     pub timeout: Duration,
-    /// The time for which `disconnect` waits for earlier messages to be acknowledged.
+    /// The maximum time for which `disconnect` waits until queued messages are acknowledged.
     ///
-    /// Default: 5 s, half of the default `timeout`, so that an application does not wait as long to exit as for an
-    /// unresponsive peer.
+    /// Default: 5 s, half of the default `timeout`, so that an application can exit before an unresponsive peer times
+    /// out.
     pub close_timeout: Duration,
-    /// The time between two pings of a connection, if any. Default: 5 s, as in the original.
+    /// The interval between connected pings, or `None` to send none. Default: 5 s, as in C++ RakNet.
     pub ping_interval: Option<Duration>,
-    /// The longest delay of an acknowledgement.
+    /// The maximum delay of an acknowledgement.
     ///
-    /// Default: 10 ms, as in the original; the timeouts of other peers allow for it.
+    /// Default: 10 ms, as in C++ RakNet; retransmission timeouts of other implementations allow for it.
     pub ack_delay: Duration,
-    /// The number of parts of a message after which [`Event::Progress`](super::Event::Progress) reports its progress.
+    /// The number of parts of a split message between two [`Event::Progress`](super::Event::Progress) events.
     ///
-    /// Default: 0, which is never, as in the original.
+    /// Default: 0, which disables these events, as in C++ RakNet.
     pub progress_interval: u32,
-    /// The longest message that `send` accepts, in bytes.
+    /// The maximum length of a message that `send` accepts, in bytes.
     ///
-    /// The memory of the connection may allow less ([`Peer::max_message_len`](super::Peer::max_message_len)). Default:
-    /// 4,000,000, which each peer with the memory of [`Capacity::for_connections`](super::Capacity::for_connections)
-    /// can receive at any MTU. A peer that sends to peers with more memory sets it higher.
+    /// The memory of a connection may allow less ([`Peer::max_message_len`](super::Peer::max_message_len)). Default:
+    /// 4,000,000, which a peer with the memory of [`Capacity::for_connections`](super::Capacity::for_connections) can
+    /// receive at any MTU. Raise it if the remote peers have more memory.
     pub max_message_len: u32,
-    /// The time that an unreliable message may wait to be sent before it is dropped.
+    /// The maximum time that an unreliable message stays in the send queue before it is dropped.
     ///
-    /// Default: 1 s, as in the original.
+    /// Default: 1 s, as in C++ RakNet.
     pub unreliable_timeout: Duration,
     /// The minimum retransmission timeout.
     ///
-    /// Default: 50 ms, more than the 30 ms that a timeout allows for delayed acknowledgements.
+    /// Default: 50 ms, more than the 30 ms by which the timeout allows for delayed acknowledgements.
     pub min_resend_timeout: Duration,
-    /// The maximum retransmission timeout. Default: 2 s, as in the original (`docs/raknet.md#round-trip`).
+    /// The maximum retransmission timeout. Default: 2 s, as in C++ RakNet (`docs/raknet.md#round-trip`).
     pub max_resend_timeout: Duration,
-    /// The number of times that the retransmission timeout may double without an acknowledgement, at most 16.
+    /// How often the retransmission timeout may double without an acknowledgement, at most 16 times.
     ///
-    /// Default: 4, the exponential backoff of RFC 6298 section 5.5 with a bound; 0 is the behaviour of the original.
+    /// Default: 4, the exponential backoff of RFC 6298 section 5.5 with a bound. With 0 the timeout never doubles, as
+    /// in C++ RakNet.
     pub resend_backoff: u8,
     /// The congestion control algorithm.
     ///
-    /// Default: [`CongestionControl::DelayBased`] if the feature `delay-based` is built in. `docs/congestion.md`
+    /// Default: [`CongestionControl::DelayBased`] if the feature `delay-based` is enabled. `docs/congestion.md`
     /// compares it with NewReno.
     pub congestion_control: CongestionControl,
-    /// The maximum number of bits per second that each connection may send in data datagrams, including IP and UDP
+    /// The maximum send rate of each connection in bits per second, which counts data datagrams with their IP and UDP
     /// headers.
     ///
-    /// Default: none, which leaves the rate to the congestion control.
+    /// Default: none, so that only congestion control limits the rate.
     pub outgoing_limit: Option<u64>,
-    /// The handling of messages from peers without a connection.
+    /// Whether out-of-band messages and advertisements from unconnected peers are reported.
     ///
-    /// Default: refused, because their senders may be forged.
+    /// Default: no, because their sender may be forged.
     pub out_of_band: OutOfBand,
-    /// Keys for secure connections, and the requirements of a server for its clients (`docs/secure.md`).
+    /// Keys for secure connections, and what a server requires of its clients (`docs/secure.md`).
     ///
-    /// Default: none. With a server key each client must validate its address, regardless of `cookies`.
+    /// Default: none. A server with a key requests a cookie from every client, regardless of `cookies`.
     #[cfg(feature = "secure")]
     pub security: Option<Security>,
-    /// The protection of datagrams in connections without keys.
+    /// The packet protection of connections without keys.
     pub(crate) protection: Protection,
 }
 
@@ -324,30 +330,30 @@ debug_without_secrets! {
     hidden: secret;
 }
 
-/// The protection of datagrams in connections without keys.
+/// The packet protection of connections without keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Protection {
     #[default]
     Plain,
-    /// The protection used by tests.
+    /// A simple cipher for tests.
     #[cfg(test)]
     Test,
 }
 
-/// The handling of messages from peers without a connection.
+/// Whether messages from unconnected peers are reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutOfBand {
-    /// They are dropped and counted, so that a peer without a connection takes no memory.
+    /// They are dropped and counted, and take no memory.
     #[default]
     Refuse,
-    /// They are reported, with at most eight waiting at a time. Their senders may be forged.
+    /// They are reported. At most eight are queued at a time; their senders may be forged.
     Accept,
 }
 
 impl Config {
-    /// Creates a configuration from 32 random bytes, which become the GUID and the secret.
+    /// Creates a configuration from 32 random bytes, the source of the GUID and the secret.
     ///
-    /// The bytes must come from an unpredictable source: the operating system, `crypto.getRandomValues` or a hardware
+    /// The bytes must be unpredictable: take them from the operating system, `crypto.getRandomValues` or a hardware
     /// generator.
     #[must_use]
     pub fn new(entropy: [u8; 32]) -> Self {
@@ -399,30 +405,30 @@ impl Config {
         }
     }
 
-    /// Creates a configuration for the original RakNet 4: protocol 6.
+    /// Creates a configuration for C++ RakNet 4, with protocol version 6.
     #[must_use]
     pub fn original(entropy: [u8; 32]) -> Self {
         Self { accepted_versions: versions(&[6]), ..Self::new(entropy) }
     }
 
-    /// Creates a configuration for Minecraft Bedrock.
+    /// Creates a configuration for Minecraft Bedrock, with protocol version 11; a server also accepts 9 and 10.
     ///
-    /// It has protocol 11 (10 and 9 are accepted), and the length before the data of pongs.
+    /// Pongs contain the length of their data.
     #[must_use]
     pub fn bedrock(entropy: [u8; 32]) -> Self {
         Self { protocol_version: 11, accepted_versions: versions(&[9, 10, 11]), ..Self::new(entropy) }
     }
 
-    /// Returns the effective cookie policy.
+    /// Returns the cookie policy in effect.
     ///
-    /// A server with a key performs no computation for a client with a possibly forged address.
+    /// A server with a key always requires cookies: it must not compute a handshake for a forged address.
     pub(crate) fn cookie_policy(&self) -> CookiePolicy {
         if self.has_server_key() { CookiePolicy::Required } else { self.cookies }
     }
 
     /// Returns the framing of `data` in the pongs that this peer sends.
     ///
-    /// An unconnected ping does not show which framing its sender reads, but the data show for which clients they are
+    /// An unconnected ping does not show the framing that its sender expects, but `data` shows for which game it is
     /// meant.
     pub(crate) fn sent_pong_framing(&self, data: &[u8]) -> PongFraming {
         let versions = &self.accepted_versions;
@@ -435,25 +441,24 @@ impl Config {
         })
     }
 
-    /// Returns true if the unknown version of a server is queried.
+    /// Returns true if `connect` queries an unknown protocol version.
     ///
-    /// A pong only shows the version of Minecraft Bedrock.
+    /// A pong reveals only the version of Minecraft Bedrock.
     pub(super) fn queries_version(&self) -> bool {
         self.learn_version && PongFraming::of_version(self.protocol_version) == PongFraming::Raw
     }
 
-    /// Returns the framing of the data of a received pong.
+    /// Returns the framing of `data` in a received pong.
     pub(crate) fn received_pong_framing(&self, data: &[u8]) -> PongFraming {
         self.pong_framing.unwrap_or_else(|| PongFraming::of(data))
     }
 
-    /// Returns the allowance of clients without a cookie, if that depends on the load.
+    /// Returns the allowance of clients without a cookie, or `None` if they are not limited by number.
     pub(super) fn unvalidated(&self) -> Option<Allowance> {
         let unvalidated = match self.cookies {
             CookiePolicy::UnderLoad { unvalidated } => unvalidated,
             CookiePolicy::Automatic => {
-                // On small servers too, two clients that arrive at the same time are both admitted, as long as most of
-                // the slots remain.
+                // Small servers also admit two clients at a time, if most of their slots remain free.
                 (self.max_incoming / 4).clamp(1, 2).max(self.max_incoming / 8).min(MAX_UNVALIDATED)
             }
             CookiePolicy::Required | CookiePolicy::Off => return None,
@@ -466,7 +471,7 @@ impl Config {
         ClientLimits::new(self.max_incoming, self.max_per_address, self.max_per_network)
     }
 
-    /// Returns the MTU closest to `mtu` that may be used with a peer at this address.
+    /// Clamps `mtu` to the range allowed for a peer at this address.
     pub(crate) fn clamp_mtu(&self, mtu: u16, remote: SocketAddr) -> u16 {
         let (largest, extra) = if remote.is_ipv6() { (MAX_MTU_IPV6, IPV6_EXTRA) } else { (MAX_MTU, 0) };
         mtu.min(self.mtu).min(self.interface_mtu.saturating_sub(extra)).clamp(MIN_MTU, largest)
@@ -487,22 +492,22 @@ fn versions(list: &[u8]) -> ProtocolVersions {
 
 #[cfg(feature = "secure")]
 impl Config {
-    /// Returns the identity of this peer as a server, if it has one.
+    /// Returns the identity of this peer as a server, if configured.
     pub(crate) fn server_identity(&self) -> Option<&ServerIdentity> {
         self.security.as_ref()?.server.as_ref()
     }
 
-    /// Returns true if reply 1 contains a key.
+    /// Returns true if reply 1 contains a public key.
     pub(crate) fn has_server_key(&self) -> bool {
         self.server_identity().is_some()
     }
 
-    /// Returns true if clients without security are refused.
+    /// Returns true if plain clients are refused.
     pub(crate) fn requires_security(&self) -> bool {
         self.server_identity().is_some_and(ServerIdentity::refuses_plain)
     }
 
-    /// Returns the security fields of reply 1, with the key in `field`.
+    /// Returns the security fields of reply 1; `field` holds the public key.
     pub(crate) fn server_security<'f>(
         &self,
         cookie: u32,
@@ -515,19 +520,19 @@ impl Config {
     }
 }
 
-/// The size of the key in reply 1, in bytes.
+/// The size of the public key in reply 1, in bytes.
 #[cfg(not(feature = "secure"))]
 const PUBLIC_KEY_FIELD: usize = 64;
 
 // Without the feature `secure` a configuration has no keys.
 #[cfg(not(feature = "secure"))]
 impl Config {
-    /// Returns true if reply 1 contains a key.
+    /// Returns true if reply 1 contains a public key.
     pub(crate) const fn has_server_key(&self) -> bool {
         false
     }
 
-    /// Returns true if clients without security are refused.
+    /// Returns true if plain clients are refused.
     pub(crate) const fn requires_security(&self) -> bool {
         false
     }
@@ -543,11 +548,11 @@ impl Config {
     }
 }
 
-/// RakNet, as a [`Protocol`](crate::endpoint::Protocol).
+/// RakNet as a [`Protocol`](crate::endpoint::Protocol) of the endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RakNet;
 
-/// The options of a single connection, where they differ from the configuration.
+/// The options of a single connection; unset options are those of the configuration.
 ///
 /// ```
 /// use core::time::Duration;
@@ -566,40 +571,41 @@ pub struct RakNet;
 pub struct ConnectOptions<'p> {
     /// The password for the server, 0 to 255 bytes.
     ///
-    /// It crosses the network in the clear, except in a secure connection. `Debug` does not show it.
+    /// In a plain connection it is sent unencrypted. `Debug` omits it.
     pub password: &'p [u8],
-    /// The server to trust. The connection is then secure, or the attempt fails.
+    /// The server key to trust. The connection is then secure, or the attempt fails.
     ///
-    /// Default: none, for a plain connection. It requires a configuration with [`security`](super::Config::security).
+    /// Default: none, for a plain connection. It requires [`security`](super::Config::security) in the configuration.
     #[cfg(feature = "secure")]
     pub trust: Option<ServerTrust>,
-    /// The key that identifies this client in a secure connection.
+    /// The key by which this client identifies itself in a secure connection.
     ///
-    /// Default: that of [`Security::identity`](super::Security::identity). It requires `trust`.
+    /// Default: [`Security::identity`](super::Security::identity). It requires `trust`.
     #[cfg(feature = "secure")]
     pub identity: Option<&'p StaticKey>,
-    /// The data that the server receives with the identity, encrypted and bound to it.
+    /// Application data for the server, encrypted and bound to the identity.
     ///
-    /// It has 0 to [`MAX_IDENTITY_DATA`](crate::secure::MAX_IDENTITY_DATA) bytes. The server reads it as
-    /// [`ClientIdentity::data`](crate::secure::ClientIdentity::data). It requires an identity, from these options or
-    /// from the configuration.
+    /// Its length is 0 to [`MAX_IDENTITY_DATA`](crate::secure::MAX_IDENTITY_DATA) bytes. The server reads it as
+    /// [`ClientIdentity::data`](crate::secure::ClientIdentity::data). It requires an identity, in these options or in
+    /// the configuration.
     #[cfg(feature = "secure")]
     pub identity_data: &'p [u8],
-    /// The only protocol version to announce.
+    /// The only protocol version to offer.
     ///
-    /// Default: the version that the server named in its last answer (with the feature `alloc`), or else that of the
-    /// configuration; if the server then turns out to use another one, that one.
+    /// Default: the version that this server named last (feature `alloc`), or else that of the configuration. If the
+    /// server then names another version, the attempt continues with that.
     pub protocol_version: Option<u8>,
-    /// The timeout of the attempt until the connection is open.
+    /// The timeout of the attempt, from `connect` to the open connection.
     ///
-    /// The first request is repeated for all that time. Default: the result of `attempts` and `interval`, or 21 s after
-    /// the server named another version; then the configuration's `handshake_timeout`.
+    /// The first request is retransmitted during the whole time. Default: `interval` times one more than `attempts`,
+    /// or 21 s after the server named another version; then the configuration's `handshake_timeout` for the rest of
+    /// the handshake.
     pub connect_timeout: Option<Duration>,
-    /// The number of first requests, at least 3.
+    /// The number of transmissions of the first request, at least 3.
     pub attempts: Option<u8>,
-    /// The time between two first requests; capped at 71 minutes.
+    /// The interval between transmissions of the first request; longer than 71 minutes is clamped to that.
     pub interval: Option<Duration>,
-    /// The time for which the remote peer may be silent once the connection is open.
+    /// The timeout of the open connection ([`Config::timeout`](super::Config::timeout)).
     pub timeout: Option<Duration>,
 }
 
@@ -624,10 +630,10 @@ impl ConnectOptions<'_> {
 
 #[cfg(feature = "secure")]
 impl<'p> ConnectOptions<'p> {
-    /// Creates options that open a connection with a connect token.
+    /// Creates options for a connection that presents a connect token.
     ///
-    /// Only the key of `server`, one of the token's servers, is trusted, and `key` is the client key for which the
-    /// token was issued. Resolving [`TokenServer::name`] is left to the application.
+    /// The client trusts only the key of `server`, one of the token's servers. `identity` must be the client key for
+    /// which the token was issued. Resolve [`TokenServer::name`] to an address yourself.
     ///
     /// ```
     /// use rakwire::raknet::ConnectOptions;
@@ -652,13 +658,13 @@ impl<'p> ConnectOptions<'p> {
     }
 }
 
-/// True if others may connect to this peer (feature `server`).
+/// True if peers may connect to this one (feature `server`).
 pub(crate) const SERVER: bool = cfg!(feature = "server");
 
-/// True if this peer can exchange messages without a connection (feature `unconnected`).
+/// True if this peer sends and receives messages without a connection (feature `unconnected`).
 pub(crate) const UNCONNECTED: bool = cfg!(feature = "unconnected");
 
-/// True if there are more channels than those stored in a connection (feature `channels`).
+/// True if there are channels beyond those stored in the connection itself (feature `channels`).
 pub(crate) const FAR_CHANNELS: bool = cfg!(feature = "channels");
 
 /// True if buffered messages share blocks (feature `packing`).
@@ -667,13 +673,13 @@ pub(crate) const PACKING: bool = cfg!(feature = "packing");
 /// True if messages may be longer than a datagram (feature `splitting`).
 pub(crate) const SPLITTING: bool = cfg!(feature = "splitting");
 
-/// True if messages may be sequenced, so that only the newest counts (feature `sequencing`).
+/// True if messages may be sequenced (feature `sequencing`).
 pub(crate) const SEQUENCING: bool = cfg!(feature = "sequencing");
 
 /// True if messages have priorities (feature `priorities`).
 pub(crate) const PRIORITIES: bool = cfg!(feature = "priorities");
 
-/// Returns `room` if a part is built in; else the smallest size of a table.
+/// Returns `room` if a feature is enabled, or else the minimum table size.
 pub(crate) const fn room(part: bool, room: usize) -> usize {
     if part { room } else { 1 }
 }

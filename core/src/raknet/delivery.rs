@@ -1,6 +1,6 @@
-//! The delivery of a message: reliability, ordering channel and priority.
+//! The delivery options of a message: reliability, ordering channel and priority.
 
-/// The delivery guarantee of a message (docs/raknet.md#capsules).
+/// The reliability of a message (docs/raknet.md#capsules).
 ///
 /// ```
 /// use rakwire::raknet::Reliability;
@@ -11,27 +11,29 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Reliability {
-    /// Sent once: may be lost or arrive out of order, but never twice.
+    /// Sent once: it may be lost or reordered, but is never duplicated.
     Unreliable,
-    /// Sent once; dropped if it is older than the newest message delivered on its channel.
+    /// Sent once; the receiver drops it if a newer message of its channel was delivered before.
     UnreliableSequenced,
-    /// Arrives once, in any order.
+    /// Delivered exactly once, in any order.
     Reliable,
-    /// Arrives once, in the order sent on its channel.
+    /// Delivered exactly once, in the order of sending on its channel.
     #[default]
     ReliableOrdered,
-    /// Retransmitted until it arrives; dropped if a newer one on its channel was delivered before.
+    /// Retransmitted until acknowledged; the receiver drops it if a newer message of its channel was delivered
+    /// before.
     ReliableSequenced,
-    /// As [`Unreliable`](Self::Unreliable), with a receipt. Never on the wire: travels as 0.
+    /// [`Unreliable`](Self::Unreliable) with a receipt. On the wire it is 0 (`Unreliable`).
     UnreliableWithReceipt,
-    /// As [`Reliable`](Self::Reliable), with a receipt. Never on the wire: travels as 2.
+    /// [`Reliable`](Self::Reliable) with a receipt. On the wire it is 2 (`Reliable`).
     ReliableWithReceipt,
-    /// As [`ReliableOrdered`](Self::ReliableOrdered), with a receipt. Never on the wire: travels as 3.
+    /// [`ReliableOrdered`](Self::ReliableOrdered) with a receipt. On the wire it is 3 (`ReliableOrdered`).
     ReliableOrderedWithReceipt,
 }
 
 impl Reliability {
-    /// Returns the reliability with this number (0 to 7), as in RakNet's `PacketReliability` and in the order above.
+    /// Returns the reliability with this number (0 to 7) in RakNet's `PacketReliability`, which is also the order
+    /// above.
     ///
     /// ```
     /// use rakwire::raknet::Reliability;
@@ -44,7 +46,7 @@ impl Reliability {
         if number <= 7 { Some(Self::from_wire(number)) } else { None }
     }
 
-    /// Returns the reliability that the flags of a capsule encode as `bits` (0 to 7).
+    /// Returns the reliability for the three bits in a capsule's flags.
     pub(crate) const fn from_wire(bits: u8) -> Self {
         match bits & 7 {
             0 => Self::Unreliable,
@@ -62,31 +64,31 @@ impl Reliability {
         self as u8
     }
 
-    /// Returns true if a message is retransmitted until it is acknowledged.
+    /// Returns true if the message is retransmitted until it is acknowledged.
     #[must_use]
     pub const fn is_reliable(self) -> bool {
         !matches!(self, Self::Unreliable | Self::UnreliableSequenced | Self::UnreliableWithReceipt)
     }
 
-    /// Returns true if a message is dropped when a newer one of its channel was delivered.
+    /// Returns true if the receiver drops the message after delivery of a newer one of its channel.
     #[must_use]
     pub const fn is_sequenced(self) -> bool {
         matches!(self, Self::UnreliableSequenced | Self::ReliableSequenced)
     }
 
-    /// Returns true if a message waits for those sent before it on its channel.
+    /// Returns true if the message is delivered only after all earlier ones of its channel.
     #[must_use]
     pub const fn is_ordered(self) -> bool {
         matches!(self, Self::ReliableOrdered | Self::ReliableOrderedWithReceipt)
     }
 
-    /// Returns true if the channel of a message is significant.
+    /// Returns true if the message uses an ordering channel.
     #[must_use]
     pub const fn has_channel(self) -> bool {
         self.is_sequenced() || self.is_ordered()
     }
 
-    /// Returns true if the sender is notified of the outcome of a message.
+    /// Returns true if [`Event::Receipt`](super::Event::Receipt) reports the outcome of the message.
     #[must_use]
     pub const fn has_receipt(self) -> bool {
         matches!(
@@ -95,14 +97,14 @@ impl Reliability {
         )
     }
 
-    /// Returns true if a capsule with this wire value carries a reliable message number.
+    /// Returns true if a capsule with this wire value has a reliable message number.
     ///
-    /// The receipt kinds, which no correct sender writes, carry none.
+    /// The receipt variants have none; a conforming sender never writes them.
     pub(crate) const fn has_number_on_wire(self) -> bool {
         matches!(self, Self::Reliable | Self::ReliableOrdered | Self::ReliableSequenced)
     }
 
-    /// Returns the value on the wire: parts of a split message are always reliable, and receipts are local.
+    /// Returns the reliability on the wire: parts of a split message are always reliable, and receipts are local.
     pub(crate) const fn on_wire(self, is_split: bool) -> Self {
         match (self, is_split) {
             (Self::Unreliable | Self::UnreliableWithReceipt, false) => Self::Unreliable,
@@ -117,7 +119,7 @@ impl Reliability {
 
 /// An ordering channel, 0 to 31.
 ///
-/// Channels are independent: a message waits only for earlier ones on its own channel.
+/// Channels are independent: a message waits only for earlier messages of its own channel.
 ///
 /// ```
 /// use rakwire::raknet::Channel;
@@ -132,10 +134,10 @@ pub struct Channel(u8);
 impl Channel {
     /// Channel 0.
     pub const ZERO: Self = Self(0);
-    /// The number of channels.
+    /// The number of channels, 32.
     pub const COUNT: usize = 32;
 
-    /// Returns the channel with this number, if it is below 32.
+    /// Returns the channel with this number, or `None` from 32 up.
     #[must_use]
     pub const fn new(number: u8) -> Option<Self> {
         if (number as usize) < Self::COUNT { Some(Self(number)) } else { None }
@@ -148,31 +150,32 @@ impl Channel {
     }
 }
 
-/// The order of messages when the path has no room for all (docs/raknet.md#priorities).
+/// The priority of a message in the send queue (docs/raknet.md#priorities).
 ///
-/// Under load each priority gets several times the share of the next. Priorities delay messages but never starve them.
+/// Under load each priority gets several times the share of the next lower one. Low priorities are delayed but never
+/// starved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Priority {
-    /// About 5 messages for each of high priority.
+    /// About 5 messages for each one of high priority.
     Immediate,
-    /// About 2.8 messages for each of medium priority.
+    /// About 2.8 messages for each one of medium priority.
     High,
-    /// About 2.5 messages for each of low priority.
+    /// About 2.5 messages for each one of low priority.
     #[default]
     Medium,
-    /// The remaining share.
+    /// Gets the remaining share.
     Low,
 }
 
 impl Priority {
     /// The number of priorities.
     pub const COUNT: usize = 4;
-    /// All priorities, the highest first.
+    /// All priorities, highest first.
     pub(crate) const ALL: [Self; Self::COUNT] = [Self::Immediate, Self::High, Self::Medium, Self::Low];
 
-    /// Returns the priority with this number: 0 for [`Immediate`](Self::Immediate) to 3 for [`Low`](Self::Low), as in
-    /// RakNet's `PacketPriority`.
+    /// Returns the priority with this number in RakNet's `PacketPriority`: 0 is [`Immediate`](Self::Immediate), 3 is
+    /// [`Low`](Self::Low).
     ///
     /// ```
     /// use rakwire::raknet::Priority;
@@ -196,7 +199,7 @@ impl Priority {
     }
 }
 
-/// The delivery options of one message.
+/// The delivery options of a message.
 ///
 /// ```
 /// use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
@@ -210,39 +213,39 @@ impl Priority {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Delivery {
-    /// The delivery guarantee.
+    /// The reliability.
     pub reliability: Reliability,
     /// The ordering channel; ignored for messages that are neither ordered nor sequenced.
     pub channel: Channel,
-    /// The priority among waiting messages.
+    /// The priority in the send queue.
     pub priority: Priority,
 }
 
 impl Delivery {
-    /// Sent once, on no channel.
+    /// [`Reliability::Unreliable`]: sent once, not ordered.
     pub const UNRELIABLE: Self = Self::new(Reliability::Unreliable);
-    /// Sent once; only the newest counts.
+    /// [`Reliability::UnreliableSequenced`] on channel 0: sent once, and outdated messages are dropped.
     pub const UNRELIABLE_SEQUENCED: Self = Self::new(Reliability::UnreliableSequenced);
-    /// Arrives once, in any order.
+    /// [`Reliability::Reliable`]: delivered exactly once, in any order.
     pub const RELIABLE: Self = Self::new(Reliability::Reliable);
-    /// Arrives once, in order.
+    /// [`Reliability::ReliableOrdered`] on channel 0: delivered exactly once, in order.
     pub const RELIABLE_ORDERED: Self = Self::new(Reliability::ReliableOrdered);
-    /// Retransmitted; only the newest counts.
+    /// [`Reliability::ReliableSequenced`] on channel 0: retransmitted, and outdated messages are dropped.
     pub const RELIABLE_SEQUENCED: Self = Self::new(Reliability::ReliableSequenced);
 
-    /// Returns a delivery of this reliability on channel 0 with medium priority.
+    /// Creates delivery options with this reliability, channel 0 and medium priority.
     #[must_use]
     pub const fn new(reliability: Reliability) -> Self {
         Self { reliability, channel: Channel::ZERO, priority: Priority::Medium }
     }
 
-    /// Returns the same delivery on another channel.
+    /// Returns these options with another channel.
     #[must_use]
     pub const fn on(self, channel: Channel) -> Self {
         Self { channel, ..self }
     }
 
-    /// Returns the same delivery with another priority.
+    /// Returns these options with another priority.
     #[must_use]
     pub const fn with_priority(self, priority: Priority) -> Self {
         Self { priority, ..self }

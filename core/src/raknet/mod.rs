@@ -1,10 +1,14 @@
-//! RakNet: messages over UDP, ordered or not, reliable or not, compatible with two decades of games.
+//! RakNet: messages over UDP, with optional reliability and ordering, compatible with C++ RakNet 4 and Minecraft
+//! Bedrock.
 //!
-//! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) that uses RakNet; the module `endpoint` describes how
-//! to run it. The layers, from the bottom: [`wire`](crate::wire) encodes and decodes bytes. Above it are configuration,
-//! security, deliveries, reasons and counters, one file each, and `shared_state`, which all connections of a peer
-//! share. `connection` handles one remote peer. `peer` is above connections: it answers peers without a connection and
-//! decides which connection a datagram belongs to.
+//! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) for RakNet; the module `endpoint` describes how to run
+//! it. The layers, from bottom to top:
+//!
+//! - [`wire`](crate::wire) parses and serializes packets.
+//! - `config`, `security`, `delivery`, `reason`, `stats` and `shared_state`, which is the state that all connections
+//!   of a peer share.
+//! - `connection` is the state machine for one remote peer.
+//! - `peer` routes datagrams to connections and answers unconnected peers.
 
 mod config;
 pub(crate) mod connection;
@@ -50,15 +54,15 @@ pub type Peer<'a> = crate::endpoint::Peer<'a, RakNet>;
 /// The memory of a [`Peer`].
 pub type Resources<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize> =
     crate::endpoint::Resources<RakNet, CONNECTIONS, BLOCKS, BLOCK_SIZE>;
-/// Something that happened at a [`Peer`].
+/// An event of a [`Peer`].
 pub type Event<'p> = crate::endpoint::Event<'p, RakNet>;
-/// The bytes of a message.
+/// A received message, borrowed from the peer.
 pub type Message<'p> = crate::endpoint::Message<'p, RakNet>;
-/// The addresses, the side and the state of a connection.
+/// The address, identity, side and state of a connection.
 pub type ConnectionInfo = crate::endpoint::ConnectionInfo<RakNet>;
 /// Counters of a [`Peer`].
 pub type PeerStats = crate::endpoint::PeerStats<DropReason>;
-/// A [`Peer`] that passes its datagrams and events through a hook.
+/// A [`Peer`] whose datagrams and events pass through a hook.
 pub type Hooked<'a, H> = crate::endpoint::Hooked<'a, RakNet, H>;
-/// A log of datagrams in human-readable lines.
+/// A log of datagrams as text lines.
 pub type LineWriter<W> = crate::endpoint::LineWriter<RakNet, W>;

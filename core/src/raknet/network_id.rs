@@ -1,11 +1,11 @@
-//! Names for the objects of a game (docs/raknet.md#network-ids).
+//! Network-wide IDs for the objects of a game (docs/raknet.md#network-ids).
 //!
-//! The protocol does not use them. Games that replicate objects do, and the peers of one game must form them alike.
+//! The transport does not use them. They are for games that replicate objects.
 
-/// The name of an object that several peers share: 64 bits, big endian on the wire.
+/// The ID of an object that several peers share: 64 bits, big endian on the wire.
 ///
-/// An object is named by the peer that creates it, with a [`NetworkIdGenerator`]; no peer assigns ranges. In older
-/// versions of RakNet a name was a GUID with a 16-bit number; that form is not supported.
+/// The peer that creates an object generates its ID with a [`NetworkIdGenerator`], without coordination. Older
+/// versions of RakNet used a GUID and a 16-bit number instead; that form is not supported.
 ///
 /// ```
 /// use rakwire::raknet::NetworkId;
@@ -16,17 +16,17 @@
 pub struct NetworkId(pub u64);
 
 impl NetworkId {
-    /// The value that denotes no object.
+    /// The ID of no object.
     pub const UNASSIGNED: Self = Self(u64::MAX);
 
-    /// Returns true if the value names an object.
+    /// Returns true unless the value is [`UNASSIGNED`](Self::UNASSIGNED).
     #[must_use]
     pub const fn is_assigned(self) -> bool {
         self.0 != Self::UNASSIGNED.0
     }
 }
 
-/// Denotes no object.
+/// Returns [`NetworkId::UNASSIGNED`].
 impl Default for NetworkId {
     fn default() -> Self {
         Self::UNASSIGNED
@@ -39,7 +39,7 @@ impl core::fmt::Display for NetworkId {
     }
 }
 
-/// A generator of sequential names from a random start, so that independent peers do not collide.
+/// Generates sequential IDs from a random start, so that independent peers do not collide.
 ///
 /// ```
 /// use rakwire::raknet::{NetworkId, NetworkIdGenerator};
@@ -54,18 +54,19 @@ pub struct NetworkIdGenerator {
 }
 
 impl NetworkIdGenerator {
-    /// The maximum number of names in use that one call skips.
+    /// The maximum number of used IDs that one call skips.
     pub const MAX_STEPS: u32 = 65_536;
 
-    /// Creates a generator that begins after `start`, which should be 64 random bits of this process.
+    /// Creates a generator that begins after `start`, which should be 64 random bits.
     #[must_use]
     pub const fn new(start: u64) -> Self {
         Self { last: start }
     }
 
-    /// Returns the next name for which `in_use` returns false; never [`NetworkId::UNASSIGNED`].
+    /// Returns the next ID for which `in_use` returns false; never [`NetworkId::UNASSIGNED`].
     ///
-    /// Returns `None` after [`MAX_STEPS`](Self::MAX_STEPS) consecutive names in use; another call continues from there.
+    /// Returns `None` after [`MAX_STEPS`](Self::MAX_STEPS) consecutive IDs in use; the next call continues from
+    /// there.
     pub fn generate(&mut self, mut in_use: impl FnMut(NetworkId) -> bool) -> Option<NetworkId> {
         for _ in 0..Self::MAX_STEPS {
             self.last = self.last.wrapping_add(1);

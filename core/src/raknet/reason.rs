@@ -1,63 +1,63 @@
-//! The reasons why connections do not open or end, and the errors of operations that only RakNet has.
+//! The reasons for failed attempts and closed connections, and the errors of RakNet's own operations.
 
 use super::wire::offline::Refusal;
 
-/// The reason why a connection could not be opened.
+/// The reason why an attempt to connect failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConnectFailure {
-    /// Nothing was received.
+    /// No datagram was received from the server.
     NoAnswer,
-    /// The system or a router reported that the address is unreachable.
+    /// The operating system or a router signalled the address as unreachable.
     ///
-    /// No socket is open at the port, or no route leads to the host. Only drivers that call
-    /// [`handle_unreachable`](crate::endpoint::Peer::handle_unreachable) detect that; elsewhere it is
+    /// The cause is usually a closed port or a missing route. Only drivers that call
+    /// [`handle_unreachable`](crate::endpoint::Peer::handle_unreachable) report it; with others the failure is
     /// [`NoAnswer`](Self::NoAnswer).
     Unreachable,
-    /// The server answered, but the handshake was not completed.
+    /// The server responded, but the handshake did not complete in time.
     ///
-    /// The server is of another kind or too busy, or the path only carries small datagrams.
+    /// It is not a RakNet server, or is overloaded, or the path drops large datagrams.
     HandshakeTimeout,
     /// The server refused the connection.
     Refused(Refusal),
-    /// The protocol versions do not match.
+    /// The protocol versions of client and server differ.
     ///
-    /// The server uses a version other than the one that the application requires, or does not support the version
-    /// that it names.
+    /// Either the application insists on another version than the server's, or the server also rejected the version
+    /// that it had named.
     IncompatibleProtocol {
-        /// The version that the server named.
+        /// The protocol version that the server named.
         server: u8,
     },
-    /// The server named another protocol version, and has not answered a request with it.
+    /// The server named another protocol version, but did not respond to a request with it.
     ///
-    /// Some servers ignore an address for 10 to 20 seconds after a request with another version.
+    /// Some servers ignore an address for 10 to 20 seconds after a request with a wrong version.
     NoAnswerAfterIncompatible {
-        /// The version that the server named, with which to try again.
+        /// The protocol version that the server named; retry with it.
         server: u8,
     },
-    /// The server requires an encrypted connection.
+    /// The server requires a secure connection.
     SecurityRequired,
     /// The client requires a secure connection, which the server does not offer.
     ServerWithoutSecurity,
-    /// The server requires the identity of the client, which only an encrypted connection can carry.
+    /// The server requires a client identity, which needs a secure connection.
     IdentityRequired,
-    /// The server rejected the identity of the client, or its connect token belongs to another client.
+    /// The server rejected the identity of the client, or the connect token belongs to another client.
     InvalidIdentity,
-    /// The server has a public key other than the expected one, or reports that.
+    /// The server's public key is not the trusted one, or the server reports that.
     PublicKeyMismatch,
-    /// The server requires another password or connect token.
+    /// The server rejected the password or the connect token.
     ///
-    /// A token that has expired, was used before, or is for another server or of another backend gets this answer. The
-    /// server's event [`Refused`](crate::endpoint::Event::Refused) has the exact reason. If both peers dialled each
-    /// other at once, either of them may have refused.
+    /// A connect token is rejected if it has expired, was used before, or names another server or backend. The event
+    /// [`Refused`](crate::endpoint::Event::Refused) at the server has the exact reason. After a simultaneous open,
+    /// either peer may have refused.
     InvalidPassword,
-    /// The server ended the connection before it was open.
+    /// The server closed the connection before it was open.
     Closed,
-    /// The application cancelled the attempt.
+    /// The application cancelled the attempt with `disconnect`.
     Cancelled,
 }
 
-/// Writes the text of a failure with `core::write` or with `defmt::write`.
+/// Writes the text of a failure with the given `write!` macro, of `core` or of `defmt`.
 macro_rules! write_text {
     ($write:ident, $f:expr, $failure:expr) => {
         match $failure {
@@ -111,7 +111,7 @@ impl core::fmt::Display for ConnectFailure {
     }
 }
 
-// The texts of defmt take no flash.
+// defmt interns these texts, so they take no flash.
 #[cfg(feature = "defmt")]
 impl defmt::Format for ConnectFailure {
     fn format(&self, f: defmt::Formatter<'_>) {
@@ -123,33 +123,33 @@ impl defmt::Format for ConnectFailure {
 impl core::error::Error for ConnectFailure {}
 
 error_enum! {
-    /// The reason why a connection ended.
+    /// The reason why a connection closed.
     #[non_exhaustive]
     pub enum DisconnectReason {
-        /// This application requested it.
+        /// The application closed it with `disconnect`.
         Local => "this application ended the connection",
-        /// The remote peer sent its disconnection notification.
+        /// The remote peer sent a disconnection notification.
         Remote => "the peer ended the connection",
-        /// The remote peer became unresponsive.
+        /// The remote peer did not respond within the timeout.
         Lost => "the connection timed out: the peer stopped answering",
-        /// A message of the remote peer can never fit into the memory of one connection.
+        /// The remote peer sent a message that can never fit into the memory of one connection.
         MessageTooLarge => "the peer sent a message that exceeds the memory of a connection",
-        /// The remote peer ended the connection because it cannot hold a message of this side.
+        /// The remote peer closed the connection because a message of this peer exceeds its memory.
         ///
-        /// Only peers of this crate report that.
+        /// Only peers of this crate report this reason.
         SentTooLarge => "a message exceeds the memory of the peer; send it in pieces",
-        /// The path has become too narrow for the parts of a message of this side.
+        /// The path MTU became too small for the parts of a message from this peer.
         ///
-        /// They are lost, even in fragments, while smaller datagrams arrive. They cannot be cut again because some of
-        /// them have arrived, or may have.
+        /// The parts are lost, even with IP fragmentation, while smaller datagrams arrive. They cannot be split
+        /// again, because the remote peer has received some of them, or may have.
         PathTooNarrow => "the MTU of the path became too small for a message that was sent in parts",
-        /// The gaps in the remote peer's messages hold more memory than one connection may take.
+        /// Out-of-order messages of the remote peer take more memory than one connection may hold.
         ReceiveMemory => "too many messages wait for earlier ones that the peer did not send",
     }
 }
 
 error_enum! {
-    /// The reason why a ping cannot be sent.
+    /// The reason why a ping was not sent.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -165,14 +165,13 @@ error_enum! {
     /// ```
     #[non_exhaustive]
     pub enum PingError {
-        /// Too many pings wait for their pongs; stop waiting for some with
-        /// [`Peer::forget_ping`](crate::endpoint::Peer::forget_ping).
+        /// Eight pings await their pongs; discard one with [`Peer::forget_ping`](crate::endpoint::Peer::forget_ping).
         TooMany => "too many pings wait for their pongs; wait for some of them",
     }
 }
 
 error_enum! {
-    /// The reason why an out-of-band message cannot be sent.
+    /// The reason why an out-of-band message was not queued.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -189,13 +188,13 @@ error_enum! {
     pub enum OutOfBandError {
         /// The message is empty, or longer than 399 bytes.
         BadLength => "an out-of-band message has 1 to 399 bytes",
-        /// Eight such messages wait to be sent, or there is no memory for another.
+        /// Eight out-of-band messages are already queued, or there is no free memory.
         TooMany => "too many out-of-band messages wait; try again later",
     }
 }
 
 error_enum! {
-    /// The reason why a peer rejects a setting, which then has no effect.
+    /// The reason why a setting was rejected; it is unchanged.
     ///
     /// ```
     /// use rakwire::raknet::{Config, Peer, Resources, SetError};
@@ -207,15 +206,15 @@ error_enum! {
     /// ```
     #[non_exhaustive]
     pub enum SetError {
-        /// The advertisement has more than 399 bytes, including its length prefix if there is one.
+        /// The advertisement is longer than 399 bytes, including its length prefix if there is one.
         AdvertisementTooLong => "an advertisement has at most 399 bytes with the length before it; shorten it",
-        /// The password has more than 255 bytes.
+        /// The password is longer than 255 bytes.
         PasswordTooLong => "a password has at most 255 bytes; shorten it",
-        /// The connection does not exist, or has ended.
+        /// The connection does not exist.
         NoConnection => "the connection does not exist, or has ended",
-        /// There are more addresses than the configuration lists.
+        /// There are more addresses than `address_count` of the configuration allows.
         TooManyAddresses => "the configuration lists fewer addresses; raise `address_count`, to at most 20",
-        /// There is no memory for the addresses.
+        /// There is no free memory for the addresses.
         NoMemory => "there is no memory for the addresses; configure more blocks",
     }
 }

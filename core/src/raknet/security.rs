@@ -1,4 +1,4 @@
-//! The security of a peer: its keys and its requirements for clients (docs/secure.md).
+//! The secure-connection settings of a peer: keys, and requirements for clients (docs/secure.md).
 
 use core::fmt;
 
@@ -24,40 +24,39 @@ use crate::secure::{
 /// ```
 pub struct Security {
     random: SeededRandom,
-    /// The identity of this peer as a server, and its requirements for clients.
+    /// The server key of this peer, and its requirements for clients.
     ///
-    /// Default: none, a server without security.
+    /// Default: none; incoming connections are then plain.
     pub server: Option<ServerIdentity>,
-    /// The key that identifies this peer as a client in all connections that it opens.
+    /// The key by which this peer identifies itself as a client in all connections that it opens.
     ///
-    /// These are then secure or not opened
-    /// ([`ConnectError::IdentityWithoutTrust`](super::ConnectError::IdentityWithoutTrust)), even if the remote peer has
-    /// begun to open one in plain. Incoming connections are governed by [`server`](Self::server). Default: none; then
-    /// only connections with a [`ConnectOptions::identity`](super::ConnectOptions::identity) have an identity.
+    /// With it, plain connections are not opened: `connect` without `trust` returns
+    /// [`ConnectError::IdentityWithoutTrust`](super::ConnectError::IdentityWithoutTrust), even if the remote peer is
+    /// opening a plain connection at the same time. Incoming connections depend on [`server`](Self::server). Default:
+    /// none; a single connection may have [`ConnectOptions::identity`](super::ConnectOptions::identity).
     pub identity: Option<StaticKey>,
-    /// Receives the keys of every connection, which suffice to read and forge all its messages.
+    /// A sink for the keys of every connection, which suffice to read and forge all its messages.
     ///
     /// Default: `None`.
     #[cfg(feature = "key-log")]
     pub key_log: Option<alloc::sync::Arc<dyn crate::secure::KeyLog>>,
-    /// The maximum number of handshakes per second that the server computes in total.
+    /// The maximum number of secure handshakes per second in total.
     ///
-    /// Default: 1,000, about a fifth of a core, or a quarter if clients show an identity.
+    /// Default: 1,000, which takes about a fifth of a core, or a quarter if clients present an identity.
     pub handshakes_per_second: u16,
-    /// The maximum number of handshakes per second that the server computes for one network (24 bits of IPv4, 64 of
-    /// IPv6).
+    /// The maximum number of secure handshakes per second for one network (a /24 of IPv4, a /64 of IPv6).
     ///
-    /// For 48 bits of IPv6 it is four times as many. Default: 50, so that one network cannot take all of them. Players
-    /// behind one relay may be one network. Each shard of a server has its own count.
+    /// A /48 of IPv6 may use four times as many. Default: 50. Players behind one relay may be one network. Each shard
+    /// of a server counts separately.
     pub handshakes_per_network: u16,
-    /// The cipher that seals and opens datagrams. Default: [`RustCrypto`], which runs everywhere.
+    /// The implementation of the datagram cipher. Default: [`RustCrypto`], which is portable.
     pub cipher: &'static dyn DatagramCipher,
 }
 
 impl Security {
-    /// Creates the settings from 32 unpredictable bytes that are used for nothing else.
+    /// Creates the settings from 32 unpredictable bytes, which must not be used for anything else.
     ///
-    /// Ephemeral keys are derived from them, so a peer that restarts needs new ones.
+    /// Ephemeral keys are derived from `seed`, so use a new one after a restart.
     #[must_use]
     pub fn new(seed: [u8; 32]) -> Self {
         Self {
@@ -72,14 +71,14 @@ impl Security {
         }
     }
 
-    /// Mixes these bytes into the derivation of the ephemeral keys.
+    /// Mixes `entropy` into the derivation of the ephemeral keys.
     pub(crate) fn mix_entropy(&mut self, entropy: &[u8; 32]) {
         self.random.mix(entropy);
     }
 
-    /// Takes the generator from which the ephemeral keys of a peer are derived.
+    /// Takes the generator of the peer's ephemeral keys out of the settings.
     ///
-    /// The remaining state reveals none of them, and another peer created from it derives different ones.
+    /// What remains reveals none of the keys, and another peer created from it derives different ones.
     pub(super) fn take_random(&mut self) -> SeededRandom {
         self.random.split()
     }
@@ -91,7 +90,7 @@ impl Security {
 
 /// A copy has the same seed, so only one of the two may be used.
 ///
-/// The drivers of this project ensure that two endpoints from the same options have different seeds.
+/// The drivers of this project mix in fresh entropy for each endpoint created from the same options.
 impl Clone for Security {
     fn clone(&self) -> Self {
         Self {
@@ -105,7 +104,7 @@ impl Clone for Security {
     }
 }
 
-/// Shows no secret.
+/// Omits secrets.
 impl fmt::Debug for Security {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Security")
@@ -116,11 +115,11 @@ impl fmt::Debug for Security {
     }
 }
 
-/// The identity that the remote peer of a secure connection has proved.
+/// The authenticated identity of the remote peer in a secure connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecurePeer {
-    /// The server with this key.
+    /// A server, with its authenticated key.
     Server(KnownServer),
-    /// A client, with its identity if it has one.
+    /// A client, with its authenticated identity if it presented one.
     Client(Option<ClientIdentity>),
 }

@@ -1,7 +1,7 @@
-//! The state that all connections of a peer share through their context.
+//! The state of a peer that all its connections share.
 //!
-//! It consists of the protocol versions of recent servers, so that the next connection begins with the right one; the
-//! history of lost and reordered datagrams; and the handshakes of secure connections.
+//! It consists of the protocol versions of recent servers, the recent losses and receive windows of all connections,
+//! and the rate limits and keys of secure handshakes.
 
 use core::net::SocketAddr;
 
@@ -12,24 +12,24 @@ use heapless::Deque;
 use super::config::{UNCONNECTED, room};
 use crate::storage::Slots;
 
-/// True if versions are remembered.
+/// True if protocol versions of servers are remembered.
 ///
-/// Without an allocator there is no memory for them, and a client sends a query each time.
+/// Without an allocator there is no memory for them, and a client queries the version for each attempt.
 const REMEMBERS: bool = cfg!(feature = "alloc");
-/// True if a client can query the version of a server before it connects.
+/// True if a client can query the protocol version of a server before it connects.
 pub(super) const ASKS: bool = UNCONNECTED;
-/// The maximum number of servers for which the version is remembered; another one replaces the oldest.
+/// The number of servers with a remembered version; a new one replaces the oldest.
 const SERVERS: usize = room(REMEMBERS, 16);
 
 /// The protocol version of current Minecraft Bedrock.
 pub(super) const BEDROCK: u8 = 11;
 
-/// The protocol versions of the servers that answered last.
+/// The protocol versions of the servers that responded last.
 #[derive(Debug, Default)]
 pub(super) struct KnownVersions(Deque<(SocketAddr, u8), SERVERS>);
 
 impl KnownVersions {
-    /// Returns the version of the server at this address, if it is known.
+    /// Returns the version of the server at this address, if remembered.
     pub(super) fn of(&self, server: SocketAddr) -> Option<u8> {
         if !REMEMBERS {
             return None;
@@ -48,22 +48,22 @@ impl KnownVersions {
         if self.0.is_full() {
             self.0.pop_front();
         }
-        // There is room now.
+        // Cannot fail: the oldest was removed if the queue was full.
         let _ = self.0.push_back((server, version));
     }
 }
 
-/// Words for the receive window of a connection.
+/// The number of words for the receive window of a connection.
 pub(super) const WINDOW_WORDS: usize = 64;
-/// Words for the recent losses of a connection.
+/// The number of words for the recent losses of a connection.
 pub(super) const LOST_WORDS: usize = 24;
-/// Words for each connection.
+/// The number of words for each connection.
 pub(super) const WORDS: usize = WINDOW_WORDS + LOST_WORDS;
 
-/// The words of all connections, one after the other.
+/// Words for each connection, in the order of slots.
 ///
-/// Their meaning is up to the code that writes it. Words that a connection has not written need not be zero: an earlier
-/// connection may have used them.
+/// Only the code that writes them knows their format. Words that a connection has not written may hold data of an
+/// earlier connection in the slot.
 #[derive(Debug)]
 pub(crate) struct LossHistory<'a>(Slots<'a, u32>);
 
@@ -92,7 +92,7 @@ impl<'a> LossHistory<'a> {
     }
 }
 
-/// The state for the handshakes of all secure connections of a peer.
+/// The state of a peer for its secure handshakes.
 #[cfg(feature = "secure")]
 mod handshakes {
     use core::fmt;
@@ -104,12 +104,12 @@ mod handshakes {
     use crate::secure::SeededRandom;
     use crate::time::Instant;
 
-    /// Groups of networks, each with its own share of the handshakes.
+    /// The number of groups of networks; each group has its own rate limit.
     const NETWORKS: usize = room(SERVER, 32);
 
-    /// The share of a site, which is 48 bits of IPv6, in multiples of that of a network.
+    /// The handshake rate of a site, a /48 of IPv6, in multiples of that of a network.
     ///
-    /// A customer may have many networks.
+    /// One customer may have many networks.
     const NETWORKS_OF_SITE: u16 = 4;
 
     /// The rate limit of handshakes.
@@ -117,15 +117,15 @@ mod handshakes {
     struct HandshakeLimit {
         all: Bucket,
         networks: HashedBuckets<NETWORKS>,
-        /// For IPv6 only.
+        /// Buckets of the sites; IPv6 only.
         sites: HashedBuckets<NETWORKS>,
     }
 
     impl HandshakeLimit {
-        /// Takes a handshake from the limit.
+        /// Takes a handshake from the limits; returns false if one of them is reached.
         ///
-        /// A refused one takes nothing from any bucket, so that a network does not use up the share of its site, nor a
-        /// site that of all networks.
+        /// A refused handshake takes nothing from any bucket. Otherwise a network could use up the rate of its site,
+        /// and a site that of all networks.
         fn take(&mut self, secret: &[u8; 16], rates: Rates, now: Instant, from: IpAddr) -> bool {
             let network = self.networks.of(secret, network(from));
             let site = site(from).and_then(|site| self.sites.of(secret, site));
@@ -140,7 +140,7 @@ mod handshakes {
         }
     }
 
-    /// Returns the first 48 bits of an IPv6 address.
+    /// Returns the /48 of an IPv6 address.
     const fn site(address: IpAddr) -> Option<u128> {
         match address.to_canonical() {
             IpAddr::V4(_) => None,
@@ -148,11 +148,11 @@ mod handshakes {
         }
     }
 
-    /// The state for the handshakes of all connections of a peer.
+    /// The state of a peer for its secure handshakes.
     pub(crate) struct SecureState {
         random: SeededRandom,
         limit: HandshakeLimit,
-        /// A time, and the corresponding Unix time in seconds.
+        /// A point in time, and the corresponding Unix time in seconds.
         unix_time: Option<(Instant, u64)>,
     }
 
@@ -164,7 +164,7 @@ mod handshakes {
 
     impl SecureState {
         pub(in crate::raknet) fn new(config: &mut Config) -> Self {
-            // Without security nothing is drawn from it.
+            // Without security settings the generator is never used.
             let random = config.security.as_mut().map_or_else(SeededRandom::unseeded, Security::take_random);
             Self { random, limit: HandshakeLimit::default(), unix_time: None }
         }
@@ -177,14 +177,15 @@ mod handshakes {
             self.unix_time = Some((now, seconds));
         }
 
-        /// Returns the Unix time in seconds; the maximum until it is set, so that every token counts as expired.
+        /// Returns the Unix time in seconds. Until it is set, the result is the maximum, so that every token counts
+        /// as expired.
         pub(crate) fn unix_time(&self, now: Instant) -> u64 {
             self.unix_time.map_or(u64::MAX, |(then, seconds)| {
                 seconds.saturating_add(now.saturating_since(then).as_secs())
             })
         }
 
-        /// Returns true if a handshake may be computed for a client of this address.
+        /// Returns true if a handshake may be computed for a client at this address.
         pub(crate) fn admits(&mut self, config: &Config, now: Instant, from: IpAddr) -> bool {
             let rates = config.security.as_ref().map(Security::rates);
             rates.is_some_and(|rates| self.limit.take(&config.secret, rates, now, from))
@@ -199,7 +200,7 @@ mod handshakes {
 
         const RATES: Rates = Rates { all: 1_000, network: 50, address: 0 };
 
-        /// Returns how many handshakes `networks` networks of a site get at once, if each requests 100.
+        /// Returns how many handshakes `networks` networks of a site get in a burst, if each requests 100.
         fn admitted(limit: &mut HandshakeLimit, site: u16, networks: u16) -> usize {
             let from = |network| IpAddr::V6(Ipv6Addr::new(0x2001, 0xDB8, site, network, 0, 0, 0, 1));
             let all = (0..networks).flat_map(|network| core::iter::repeat_n(from(network), 100));

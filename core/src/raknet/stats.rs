@@ -1,7 +1,6 @@
-//! Counters, which never decrease and at 64 bits never wrap in practice.
+//! Counters and measurements of a connection. Counters never decrease, and with 64 bits they do not wrap in practice.
 //!
-//! The statistics of a connection come first, followed by the counters of bytes in the last second and in total
-//! (docs/raknet.md#statistics).
+//! See docs/raknet.md#statistics.
 
 use core::time::Duration;
 
@@ -10,96 +9,97 @@ use crate::endpoint::DropReasons;
 drop_reasons! {
     /// The reason why received data was dropped.
     ///
-    /// Data from the network never causes an error of a call; it is counted here.
+    /// Invalid data from the network never makes a call fail; it is counted here.
     pub enum DropReason {
-        /// Two bytes or fewer.
+        /// A datagram of two bytes or fewer.
         TooShort,
         /// A malformed offline message.
         BadOffline,
-        /// A malformed datagram, acknowledgement or capsule, from there to the end of the datagram.
+        /// A malformed datagram, acknowledgement or capsule; the rest of the datagram is dropped.
         BadDatagram,
-        /// A datagram of a connection from an address that has none.
+        /// A data or acknowledgement datagram from an address without a connection.
         UnknownSource,
-        /// An offline message that was not requested.
+        /// A handshake packet or pong that this peer did not request.
         Unexpected,
         /// Request 2 with a wrong or expired cookie.
         BadCookie,
-        /// Request 2 without the requested cookie.
+        /// Request 2 without the cookie that this server requested.
         ///
-        /// It is forged, or from a client that does not support cookies, which is never admitted while they are
+        /// It is forged, or comes from a client without cookie support, which cannot connect while cookies are
         /// requested ([`CookiePolicy`](super::CookiePolicy)).
         MissingCookie,
-        /// Request 2 of a client that was not asked for a cookie before, but is now.
+        /// Request 2 without a cookie, which has become required since request 1.
         ///
-        /// Others have taken the slots without one in the meantime, or connections with possibly forged addresses
-        /// block it.
+        /// In the meantime other clients have used up the limit for unvalidated ones, or unvalidated connections
+        /// occupy the place. The server requests a cookie now.
         CookieRequested,
-        /// A request that is too short for its answer.
+        /// A request that is shorter than its response.
         WouldAmplify,
-        /// An answer that a later one replaced in its queue.
+        /// A queued response that a later one replaced.
         AnswersFull,
-        /// A datagram that arrived before.
+        /// A datagram that was received before.
         DuplicateDatagram,
-        /// A reliable message for which there is no memory, in a datagram with the number of an earlier one.
+        /// A reliable message that did not fit into memory, in a datagram with a reused datagram number.
         ///
-        /// Some peers reuse numbers. The number is already acknowledged, so the peer does not retransmit the message.
+        /// Some implementations reuse numbers. The number was acknowledged before, so the message is not
+        /// retransmitted.
         LostInDuplicate,
-        /// A datagram too far ahead of or behind the others.
+        /// A datagram number outside the receive window.
         OutsideWindow,
-        /// A reliable message that arrived before.
+        /// A reliable message that was received before.
         DuplicateMessage,
-        /// A sequenced message older than one delivered.
+        /// A sequenced message older than one already delivered.
         OutOfSequence,
-        /// A datagram for which there is no memory: it is not acknowledged, so the peer retransmits it.
+        /// A datagram for which no memory is free; it is not acknowledged, so the remote peer retransmits it.
         NoMemory,
-        /// A part that contradicts the other parts of its message.
+        /// A part that contradicts other parts of its split message.
         BadSplit,
-        /// A control message of RakNet that is invalid in this state.
+        /// A RakNet control message that is invalid in the current state.
         BadControl,
-        /// A message of a connection with an id that is reserved for RakNet and has no meaning inside a connection.
+        /// A message whose ID is reserved for RakNet and has no meaning inside a connection.
         ReservedId,
-        /// An unreliable message of this side that waited too long.
+        /// An outgoing unreliable message that expired in the send queue.
         Expired,
-        /// An acknowledgement that would cause too many datagrams to be looked up.
+        /// An acknowledgement that covers too many datagrams to look up.
         TooManyRecords,
-        /// A ping beyond the rate limit of pongs.
+        /// A ping beyond the rate limit for pongs.
         PongLimit,
-        /// A message from a banned address.
+        /// A datagram from a banned address.
         Banned,
-        /// A half-open connection that had to make room, or for which its network had no room.
+        /// A half-open connection that was evicted, or refused because its network has too many.
         HalfOpenLimit,
-        /// A client from an address or network that has reached its limit of connections.
+        /// A client refused because its address or network has too many connections.
         AddressLimit,
-        /// A part of a secure handshake or a sealed datagram that was forged, damaged or replayed.
+        /// A forged, damaged or replayed datagram of a secure connection or handshake.
         Unauthentic,
-        /// A secure handshake beyond the rate limit of its network or in total.
+        /// A secure handshake beyond the rate limit of its network or the total rate limit.
         HandshakeLimit,
         /// A connection request with a wrong password.
         WrongPassword,
-        /// A connection request with a missing or invalid identity.
+        /// A connection request without the required identity, or with an invalid one.
         InvalidIdentity,
-        /// A connection request without a connect token that is valid now, for this server and this client.
+        /// A connection request without a connect token that is valid for this server and client.
         RefusedToken,
     }
 }
 
-/// Bytes of one kind.
+/// A number of bytes, in total and recently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Amount {
-    /// Since the connection began.
+    /// Bytes since the connection was created.
     pub total: u64,
-    /// In the last whole second.
+    /// Bytes in the last full second.
     pub last_second: u32,
 }
 
-/// Messages that wait.
+/// The size of a queue of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Waiting {
-    /// The number of capsules; a split message has several.
+    /// The number of capsules; a split message counts once for each part.
     pub messages: u32,
-    /// Their bytes, without headers.
+    /// The length of their payloads in bytes.
     pub bytes: u32,
 }
 
@@ -109,41 +109,43 @@ pub struct Waiting {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ConnectionStats {
-    /// Messages of the application accepted by `send`.
+    /// Messages that `send` accepted.
     pub messages_sent: u64,
-    /// Messages of the application delivered.
+    /// Messages delivered to the application.
     pub messages_received: u64,
     /// Data datagrams sent; acknowledgements are not counted.
     pub datagrams_sent: u64,
     /// Data datagrams received; duplicates are not counted.
     pub datagrams_received: u64,
-    /// Datagrams declared lost, after which their messages were queued again.
+    /// Datagrams declared lost, so that their messages were queued for retransmission.
     ///
-    /// Some may only have been late: [`datagrams_missing`](Self::datagrams_missing) excludes them.
+    /// Some may have been delayed only: [`datagrams_missing`](Self::datagrams_missing) excludes those known to be
+    /// received.
     pub datagrams_lost: u64,
-    /// Spurious losses: datagrams declared lost that arrived after all, as far as that is known.
+    /// Spurious losses: datagrams declared lost and acknowledged later.
     ///
-    /// It is known for datagrams while their messages wait for retransmission, and for the last sixteen of the others.
+    /// They are detected while the messages of a lost datagram await retransmission, and for the last sixteen lost
+    /// datagrams after that.
     pub datagrams_late: u64,
-    /// Datagrams that were acknowledged.
+    /// Datagrams acknowledged by the remote peer.
     pub datagrams_acknowledged: u64,
-    /// Bytes of messages accepted by `send`.
+    /// Payload bytes of messages that `send` accepted.
     pub bytes_pushed: Amount,
-    /// Bytes of messages sent for the first time.
+    /// Payload bytes of messages sent for the first time.
     pub bytes_sent: Amount,
-    /// Bytes of messages retransmitted.
+    /// Payload bytes of messages retransmitted.
     pub bytes_resent: Amount,
-    /// Bytes of messages delivered.
+    /// Payload bytes of messages delivered to the application.
     pub bytes_processed: Amount,
-    /// Bytes of messages that were received in vain: duplicates or outdated.
+    /// Payload bytes of received messages that were dropped as duplicate or outdated.
     pub bytes_ignored: Amount,
-    /// Bytes of datagrams sent, without IP and UDP headers.
+    /// Bytes of all datagrams sent, without IP and UDP headers.
     pub actual_bytes_sent: Amount,
-    /// Bytes of datagrams received, without IP and UDP headers.
+    /// Bytes of all datagrams received, without IP and UDP headers.
     pub actual_bytes_received: Amount,
-    /// New messages that wait, by priority from immediate to low.
+    /// Messages in the send queue that were never sent, by priority from immediate to low.
     pub waiting: [Waiting; 4],
-    /// Lost messages that wait for retransmission.
+    /// Lost messages that await retransmission.
     pub waiting_resends: Waiting,
     /// The smoothed round-trip time; zero before the first sample.
     ///
@@ -151,46 +153,46 @@ pub struct ConnectionStats {
     pub round_trip: Duration,
     /// The round-trip time of the last connected ping; zero before the first pong.
     pub last_ping: Duration,
-    /// The mean of the last five; zero before the first pong.
+    /// The mean of the last five connected pings; zero before the first pong.
     pub average_ping: Duration,
-    /// The lowest of all; zero before the first pong.
+    /// The lowest round-trip time of a connected ping; zero before the first pong.
     pub lowest_ping: Duration,
-    /// The clock of the remote peer minus the local one in milliseconds, once a pong has arrived.
+    /// The remote clock minus the local clock in milliseconds; `None` before the first pong.
     pub clock_difference: Option<i64>,
     /// The congestion window in bytes.
     pub congestion_window: u32,
-    /// Bytes in flight.
+    /// Bytes sent and neither acknowledged nor declared lost.
     pub in_flight: u32,
     /// The MTU of the connection, including 28 bytes of IP and UDP headers.
     pub mtu: u16,
 }
 
 impl ConnectionStats {
-    /// Returns the datagrams declared lost that are not known to have arrived.
+    /// Returns the number of datagrams declared lost and not known to have been received.
     ///
-    /// They were lost on the path, or are still delayed. Unlike the counters it decreases when a datagram arrives late.
+    /// They were dropped by the path, or are still delayed. Unlike a counter, the number decreases when a late
+    /// acknowledgement arrives.
     #[must_use]
     pub const fn datagrams_missing(&self) -> u64 {
         self.datagrams_lost.saturating_sub(self.datagrams_late)
     }
 
-    /// Returns the fraction of bytes that had to be retransmitted since the beginning, 0 to 1.
+    /// Returns the fraction of sent bytes that were retransmissions, 0 to 1, since the connection was created.
     #[must_use]
     pub fn loss(&self) -> f64 {
         share(self.bytes_resent.total, self.bytes_sent.total)
     }
 
-    /// Returns the fraction of bytes that had to be retransmitted in the last whole second, 0 to 1.
+    /// Returns the fraction of sent bytes that were retransmissions, 0 to 1, in the last full second.
     ///
-    /// A game can show it to its player as the current state of the path, for which [`loss`](Self::loss) changes too
-    /// slowly.
+    /// It shows the current quality of the path, for example to the player; [`loss`](Self::loss) reacts too slowly.
     #[must_use]
     pub fn loss_last_second(&self) -> f64 {
         share(self.bytes_resent.last_second.into(), self.bytes_sent.last_second.into())
     }
 }
 
-/// Returns `part` as a fraction of the sum, from 0 to 1.
+/// Returns `part / (part + rest)`, or 0 if both are 0.
 fn share(part: u64, rest: u64) -> f64 {
     let all = part + rest;
     if all == 0 { 0.0 } else { part as f64 / all as f64 }
@@ -205,7 +207,7 @@ mod counters {
 
     const MICROS_PER_SECOND: u64 = 1_000_000;
 
-    /// A count of events.
+    /// An event counter.
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct Count(u64);
 
@@ -220,7 +222,7 @@ mod counters {
         }
     }
 
-    /// The amounts of messages in each of `N` queues.
+    /// The current number of messages and bytes in each of `N` queues.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct WaitingAmounts<const N: usize>([Waiting; N]);
 
@@ -231,7 +233,7 @@ mod counters {
     }
 
     impl<const N: usize> WaitingAmounts<N> {
-        /// Counts a message that entered a queue.
+        /// Counts a message that enters a queue.
         pub(crate) fn count_in(&mut self, queue: usize, bytes: usize) {
             if let Some(amount) = self.0.get_mut(queue) {
                 amount.messages += 1;
@@ -239,7 +241,7 @@ mod counters {
             }
         }
 
-        /// Counts a message that left a queue.
+        /// Counts a message that leaves a queue.
         pub(crate) fn count_out(&mut self, queue: usize, bytes: usize) {
             if let Some(amount) = self.0.get_mut(queue) {
                 amount.messages = amount.messages.saturating_sub(1);
@@ -252,9 +254,9 @@ mod counters {
         }
     }
 
-    /// Bytes of one kind: in total, in the current second, and in the last whole one.
+    /// A byte counter: in total, in the current second, and in the last full second.
     ///
-    /// Counters are aligned to four bytes, so that neither end wastes an odd number of words.
+    /// Four-byte alignment avoids padding before and after it.
     #[derive(Clone, Copy, Debug, Default)]
     #[repr(C, packed(4))]
     struct Counter {
@@ -263,7 +265,7 @@ mod counters {
         last: u32,
     }
 
-    /// Counters of bytes, one for each of `N` metrics.
+    /// Byte counters of `N` metrics.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Metrics<const N: usize> {
         counters: [Counter; N],
@@ -282,7 +284,7 @@ mod counters {
             add(&mut self.counters, &mut self.second, now, metric, bytes);
         }
 
-        /// Returns all counters as of `now`.
+        /// Returns all byte counters as of `now`.
         pub(crate) fn amounts(&self, now: Instant) -> [Amount; N] {
             let mut metrics = *self;
             start_second(&mut metrics.counters, &mut metrics.second, now);
@@ -302,7 +304,7 @@ mod counters {
 
     fn start_second(counters: &mut [Counter], second: &mut u32, now: Instant) {
         let start = u64::from(*second) * MICROS_PER_SECOND;
-        // Without a hardware instruction, the division below would dominate the cost.
+        // Avoids the division below, which is slow without a hardware instruction.
         if now.as_micros().wrapping_sub(start) < MICROS_PER_SECOND {
             return;
         }
@@ -345,7 +347,7 @@ mod counters {
     }
 }
 
-/// Without the feature `statistics` nothing is counted.
+/// Counters without state, because the feature `statistics` is disabled.
 #[cfg(not(feature = "statistics"))]
 mod counters {
     use super::{Amount, Waiting};
@@ -376,7 +378,7 @@ mod counters {
         }
     }
 
-    /// The amounts of messages in each of `N` queues, which are not counted.
+    /// Queue sizes that stay at 0.
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct WaitingAmounts<const N: usize>;
 

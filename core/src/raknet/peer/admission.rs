@@ -1,6 +1,6 @@
-//! The admission of clients by their second requests.
+//! Admission of clients by their second request.
 //!
-//! It includes the answer to a client that requests keys (docs/secure.md#request-2-the-challenge-64-bytes).
+//! It includes the answer to a client's challenge (docs/secure.md#request-2-the-challenge-64-bytes).
 
 use core::convert::Infallible;
 use core::net::SocketAddr;
@@ -25,49 +25,49 @@ use crate::raknet::wire::offline::{ClientSecurity, Refusal};
 use crate::secure::{AcceptedToken, HandshakeError, Negotiated, ReplyFields};
 use crate::time::Instant;
 
-/// A second request after the check of its cookie.
+/// A second request with a verified cookie, or without one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request2<'r> {
     pub(super) from: SocketAddr,
     pub(super) guid: Guid,
-    /// The MTU of the connection.
+    /// The negotiated MTU.
     pub(super) mtu: u16,
-    /// The size of the request in bytes.
+    /// The size of the request datagram in bytes.
     pub(super) length: usize,
     pub(super) source: Source,
-    /// The challenge of a client that requests keys; `None` for a plain connection.
+    /// The challenge of a client that requests a secure connection.
     pub(super) challenge: Option<Challenge<'r>>,
 }
 
-/// The address validation by a client's second request.
+/// Whether a client's second request validated its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientAddress {
-    /// The client returned a cookie, which validates its address.
+    /// The client returned a valid cookie.
     Validated,
-    /// No cookie was requested. The address may be forged.
+    /// No cookie was requested, so the address may be forged.
     Unvalidated,
 }
 
-/// The sender of a second request, as far as the request shows it.
+/// The sender of a second request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
     pub(super) address: ClientAddress,
-    /// Derived from the version of the first request.
+    /// Derived from the protocol version in the first request.
     pub(super) list_length: ListLength,
 }
 
-/// A challenge and the fields of the request that belong to it.
+/// A challenge, and the fields of the request that the handshake authenticates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Challenge<'r> {
     cookie: u32,
     bytes: &'r [u8],
     server_address: SocketAddr,
-    /// The MTU as written in the request.
+    /// The MTU field of the request.
     mtu: u16,
 }
 
 impl<'r> Challenge<'r> {
-    /// Returns the challenge in the fields of a request, if there is one.
+    /// Returns the challenge in the security fields, if present.
     pub(super) const fn in_request(
         security: ClientSecurity<'r>,
         server_address: SocketAddr,
@@ -83,12 +83,12 @@ impl<'r> Challenge<'r> {
 }
 
 impl Request2<'_> {
-    /// Returns true if this peer requires keys and the client has none.
+    /// Returns true if this peer requires secure connections and the client requests a plain one.
     pub(super) fn is_too_plain(&self, config: &Config) -> bool {
         self.challenge.is_none() && config.requires_security()
     }
 
-    /// Returns the request for a slot among the peers that share admission.
+    /// Returns the request for a slot in shared admission.
     fn reservation(&self, config: &Config) -> Request {
         let is_validated = self.source.address == ClientAddress::Validated;
         Request {
@@ -102,10 +102,10 @@ impl Request2<'_> {
         }
     }
 
-    /// Requests a cookie from a client after all, because others have taken the slots without one.
+    /// Requests a cookie now, because other clients have used up the limit for unvalidated ones since request 1.
     ///
-    /// That happens once for each first request: a client that does not support cookies repeats its second request for
-    /// each reply. The answer is shorter than the request.
+    /// It is sent once per first request, because a client without cookie support repeats its second request after
+    /// each reply. The response is shorter than the request.
     fn request_cookie(&self, config: &Config, state: &mut State<'_>) -> Option<Answer> {
         let Self { from, mtu, source, .. } = *self;
         let may_request =
@@ -119,9 +119,9 @@ impl Request2<'_> {
 }
 
 impl Peer<'_, RakNet> {
-    /// Assigns a slot to a client, or returns the answer with the reason why not.
+    /// Assigns a slot to a client, or returns the refusal.
     ///
-    /// No answer lets it try again.
+    /// `None` lets the client retry.
     pub(super) fn accept(&mut self, request: &Request2<'_>) -> Option<Answer> {
         let Request2 { from, guid, mtu, length, source: Source { address: source, list_length }, .. } =
             *request;
@@ -157,11 +157,11 @@ impl Peer<'_, RakNet> {
             }
             Ok::<_, Infallible>(())
         });
-        // A connection with keys writes its own answer.
+        // A secure connection sends its own reply 2.
         accepted.ok().filter(|()| request.challenge.is_none()).map(|()| Answer::Reply2 { mtu })
     }
 
-    /// Returns the reason why this peer alone would refuse a client.
+    /// Returns an error if the limits of this peer alone refuse the client.
     fn rejection(&mut self, request: &Request2<'_>) -> Result<(), Rejection> {
         let Self { config, state, admission, tables, last_now, .. } = self;
         let (connections, now) = (&tables.connections, *last_now);
@@ -173,13 +173,13 @@ impl Peer<'_, RakNet> {
             let may_prove = !is_validated && !connected_recently(connections, config, now, from, true);
             return Err(if may_prove { Rejection::Unvalidated } else { Rejection::Recent });
         }
-        // Checked before a connection of another client has to make room.
+        // Checked before another client's connection is evicted.
         if !is_validated && !admission.has_unvalidated_left(config.unvalidated(), now) {
             return Err(Rejection::Unvalidated);
         }
         let is_full = admission.incoming() >= config.max_incoming;
         if is_full && admission.half_open() == 0 {
-            // No connection can make room, so none has to be examined.
+            // No connection can be evicted, so none need be examined.
             return Err(Rejection::Full);
         }
         let limit = config.max_half_open_per_network;
@@ -198,7 +198,7 @@ impl Peer<'_, RakNet> {
         if is_full { Err(Rejection::Full) } else { Ok(()) }
     }
 
-    /// Returns the answer to a client that gets no connection.
+    /// Returns the response to a refused client, if any.
     fn refuse(&mut self, rejection: Rejection, request: &Request2<'_>) -> Option<Answer> {
         match rejection {
             Rejection::Banned => Some(Answer::Refused(Refusal::Banned)),
@@ -222,11 +222,10 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Makes room by ending the connection that has been half open for the longest time, if there is one.
+    /// Evicts the oldest half-open connection, if there is one.
     ///
-    /// Its client has had its chance, and the newcomer sends its request again in half a second. A newcomer without a
-    /// validated address only ends connections without one, and no more often than clients may be admitted without a
-    /// cookie.
+    /// The new client retransmits its request half a second later. A client without a validated address evicts only
+    /// unvalidated connections, and no more often than the limit for unvalidated clients allows.
     fn evict_half_open(&mut self, source: ClientAddress) -> Option<Answer> {
         if self.admission.half_open() == 0 {
             return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
@@ -253,9 +252,9 @@ impl Peer<'_, RakNet> {
     }
 }
 
-/// Returns true if the address opened a connection a moment ago.
+/// Returns true if the address opened a connection less than `connection_interval` ago.
 ///
-/// A connection with a possibly forged address does not delay a client with a validated one.
+/// An unvalidated connection does not delay a validated client, because it may be forged.
 fn connected_recently(
     connections: &ConnectionTable<'_, Connection>,
     config: &Config,
@@ -272,10 +271,9 @@ fn connected_recently(
     !from.ip().is_loopback() && connections.occupied().any(|(_, slot)| is_recent(slot))
 }
 
-/// Returns the number of half-open connections of the network of `from`.
+/// Returns the number of half-open connections from the network of `from`.
 ///
-/// Without a cookie an address may be forged. The limit prevents one network from taking all slots with connections
-/// that never open.
+/// Without cookies an address may be forged. The limit prevents one network from filling all slots.
 fn half_open_of(connections: &ConnectionTable<'_, Connection>, from: SocketAddr) -> usize {
     let network = AddressPattern::network_of(from.ip());
     let half_open = connections.occupied().filter(|(_, slot)| {
@@ -284,7 +282,7 @@ fn half_open_of(connections: &ConnectionTable<'_, Connection>, from: SocketAddr)
     half_open.count()
 }
 
-/// Builds the input of the secure handshake from a request 2 and its challenge.
+/// Builds the input of the secure handshake from request 2 and its challenge.
 #[cfg(feature = "secure")]
 const fn of_client<'r>(
     config: &Config,
@@ -304,9 +302,9 @@ const fn of_client<'r>(
 
 #[cfg(feature = "secure")]
 impl Request2<'_> {
-    /// Returns the initial protection for the connection of a client with a challenge.
+    /// Computes the handshake and returns the initial packet protection of the connection.
     ///
-    /// Otherwise returns the refusal to send, if any.
+    /// On an error, returns the refusal to send, if any.
     fn answer(
         &self,
         challenge: &Challenge<'_>,
@@ -325,7 +323,7 @@ impl Request2<'_> {
 
 #[cfg(feature = "secure")]
 impl Peer<'_, RakNet> {
-    /// Handles another challenge of the client of a half-open connection.
+    /// Handles a retransmitted challenge for a half-open connection.
     pub(super) fn answer_challenge_again(
         &mut self,
         slot: u16,
@@ -336,11 +334,11 @@ impl Peer<'_, RakNet> {
         self.with(slot, |connection, cx| connection.on_challenge(cx, &request));
     }
 
-    /// Returns the identity that the remote peer of a secure connection has proved.
+    /// Returns the authenticated identity of the remote peer in a secure connection.
     ///
-    /// Returns `None` for a plain connection, and before its keys are agreed on. A client that trusts any key stores
-    /// the [`KnownServer`](crate::secure::KnownServer) that this returns, and trusts only that the next time. A server
-    /// ends the connections of clients if it does not accept their identity.
+    /// Returns `None` for a plain connection, and until the handshake is complete. A client that trusts any key
+    /// should store the returned [`KnownServer`](crate::secure::KnownServer) and trust only that from then on. A
+    /// server should disconnect clients with an unacceptable identity.
     #[must_use]
     pub fn secure_peer(&self, id: ConnectionId) -> Option<SecurePeer> {
         self.tables.connections.get(id)?.connection.secure_peer()
@@ -348,16 +346,16 @@ impl Peer<'_, RakNet> {
 
     /// Returns the contents of the client's connect token, while the connection exists.
     ///
-    /// Returns `None` if this end is not a server that [requires tokens](crate::secure::ServerIdentity::tokens).
+    /// Returns `None` unless this peer is a server that [requires tokens](crate::secure::ServerIdentity::tokens).
     #[must_use]
     pub fn accepted_token(&self, id: ConnectionId) -> Option<&AcceptedToken> {
         self.tables.connections.get(id)?.connection.accepted_token()
     }
 
-    /// Sets the Unix time at `now` in seconds, by which connect tokens expire.
+    /// Sets the Unix time in seconds at `now`, by which connect tokens expire.
     ///
-    /// The peer's clock continues from there, and a driver may set it again whenever it has a better value. Until it is
-    /// set, every token counts as expired.
+    /// The peer advances it with its own clock; set it again when the system clock is corrected. Until it is set,
+    /// every token counts as expired.
     pub fn set_unix_time(&mut self, now: Instant, seconds: u64) {
         self.state.secure.set_unix_time(now, seconds);
     }
@@ -366,7 +364,7 @@ impl Peer<'_, RakNet> {
 // Without the feature `secure` a peer has no keys.
 #[cfg(not(feature = "secure"))]
 impl Request2<'_> {
-    /// Answers no challenge, because the peer has no key.
+    /// Answers no challenge, because a peer has no key without the feature `secure`.
     fn answer(
         &self,
         _: &Challenge<'_>,
@@ -379,7 +377,7 @@ impl Request2<'_> {
 
 #[cfg(not(feature = "secure"))]
 impl Peer<'_, RakNet> {
-    /// Ignores the challenge, because the peer has no key.
+    /// Ignores the challenge, because a peer has no key without the feature `secure`.
     pub(super) fn answer_challenge_again(&mut self, _: u16, _: &Request2<'_>, _: &Challenge<'_>) {
         self.stats.drop(DropReason::Unexpected);
     }

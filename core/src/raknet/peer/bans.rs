@@ -1,4 +1,4 @@
-//! Addresses that may not connect.
+//! The ban list of a server.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
@@ -7,9 +7,9 @@ use heapless::Vec;
 
 use crate::time::Instant;
 
-/// An address, or all addresses with the same prefix.
+/// A single address, or all addresses with a common prefix.
 ///
-/// It can be parsed from an address (`192.0.2.1`), a wildcard (`192.0.2.*`, as in the original) or a prefix
+/// It can be parsed from an address (`192.0.2.1`), a wildcard (`192.0.2.*`, as in C++ RakNet) or a prefix
 /// (`2001:db8::/32`).
 ///
 /// ```
@@ -26,7 +26,7 @@ pub struct AddressPattern {
     bits: u8,
 }
 
-/// A text that is not an address, wildcard or prefix.
+/// The text is not an address, a wildcard or a prefix.
 ///
 /// ```
 /// use rakwire::raknet::{AddressPattern, PatternSyntaxError};
@@ -46,10 +46,10 @@ impl core::fmt::Display for PatternSyntaxError {
 impl core::error::Error for PatternSyntaxError {}
 
 impl AddressPattern {
-    /// Returns the pattern of all addresses with the same first `bits` bits as `address`.
+    /// Returns the pattern of all addresses that share the first `bits` bits of `address`.
     ///
-    /// Returns `None` if an address has fewer bits. A prefix of IPv4-mapped IPv6 addresses, such as
-    /// `::ffff:192.0.2.0/120`, becomes that of the IPv4 addresses.
+    /// Returns `None` if the address has fewer bits. A prefix of IPv4-mapped IPv6 addresses, such as
+    /// `::ffff:192.0.2.0/120`, becomes an IPv4 prefix.
     #[must_use]
     pub const fn prefix(address: IpAddr, bits: u8) -> Option<Self> {
         let most = match address {
@@ -67,7 +67,7 @@ impl AddressPattern {
         }
     }
 
-    /// Returns the network that one customer of a provider usually has: 24 bits of IPv4, 64 of IPv6.
+    /// Returns the prefix that one customer of an Internet provider usually has: a /24 of IPv4, a /64 of IPv6.
     ///
     /// An IPv4-mapped IPv6 address counts as an IPv4 address.
     pub(super) const fn network_of(address: IpAddr) -> Self {
@@ -77,7 +77,7 @@ impl AddressPattern {
         }
     }
 
-    /// Returns true if `address` has the prefix of this pattern.
+    /// Returns true if `address` matches this pattern.
     ///
     /// An IPv4-mapped IPv6 address counts as an IPv4 address.
     #[must_use]
@@ -115,7 +115,7 @@ impl FromStr for AddressPattern {
     }
 }
 
-/// Parses the numbers before the star of an IPv4 wildcard: `192.0.2.` or nothing.
+/// Parses the part of an IPv4 wildcard before the star: `192.0.2.` or nothing.
 fn wildcard(head: &str) -> Result<AddressPattern, PatternSyntaxError> {
     let mut octets = [0; 4];
     let mut bits = 0;
@@ -133,7 +133,7 @@ fn wildcard(head: &str) -> Result<AddressPattern, PatternSyntaxError> {
     }
 }
 
-/// The length of the prefix of all IPv4-mapped IPv6 addresses, in bits.
+/// The prefix length of IPv4-mapped IPv6 addresses in bits.
 const MAPPED_BITS: u8 = 96;
 
 #[derive(Clone, Copy, Debug)]
@@ -147,8 +147,7 @@ pub const MAX_BANS: usize = 64;
 
 /// A list of addresses that may not connect: at most 64 patterns, permanent or with an expiry.
 ///
-/// Existing connections are not affected: a ban is the application's decision about newcomers, and no datagram can
-/// cause one.
+/// Existing connections are not affected. Only the application adds bans; no received datagram does.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -171,7 +170,7 @@ pub struct BanList {
     bans: Vec<Ban, MAX_BANS>,
 }
 
-/// A [`BanList`] that already holds [`MAX_BANS`] bans.
+/// The [`BanList`] already contains [`MAX_BANS`] other patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct BanListFull;
@@ -185,17 +184,17 @@ impl core::fmt::Display for BanListFull {
 impl core::error::Error for BanListFull {}
 
 impl BanList {
-    /// Creates a list without bans.
+    /// Creates an empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self { bans: Vec::new() }
     }
 
-    /// Bans a pattern until a time, or for ever. Replaces an earlier ban of the same pattern.
+    /// Bans a pattern until a point in time, or permanently. It replaces an earlier ban of the same pattern.
     ///
     /// # Errors
     ///
-    /// [`BanListFull`] if 64 others are banned.
+    /// [`BanListFull`] if 64 other patterns are banned.
     pub fn add(&mut self, pattern: AddressPattern, until: Option<Instant>) -> Result<(), BanListFull> {
         self.remove(pattern);
         self.bans.push(Ban { pattern, until }).map_err(|_| BanListFull)
@@ -220,7 +219,7 @@ impl BanList {
         self.bans.iter().filter(active).any(|ban| ban.pattern.matches(address))
     }
 
-    /// Returns the patterns, each with its expiry if it has one.
+    /// Returns the patterns with their expiries; `None` is permanent.
     pub fn iter(&self) -> impl Iterator<Item = (AddressPattern, Option<Instant>)> {
         self.bans.iter().map(|ban| (ban.pattern, ban.until))
     }

@@ -1,4 +1,4 @@
-//! An allow list of message ids for each group of remote peers (docs/raknet.md#message-filter).
+//! An allow list of message IDs for groups of remote peers (docs/raknet.md#message-filter).
 
 use heapless::Vec;
 
@@ -9,22 +9,22 @@ use crate::raknet::delivery::Delivery;
 use crate::raknet::reason::DisconnectReason;
 use crate::time::Instant;
 
-/// A group of remote peers with the same rights; 0 is the default group.
+/// A group of remote peers with the same permissions, 0 to 7; 0 is the default group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct FilterGroup(pub u8);
 
 impl FilterGroup {
-    /// The default group: that of every connection until it is set to another one.
+    /// The group of every connection that was not assigned to another one.
     pub const DEFAULT: Self = Self(0);
 }
 
 /// The number of groups, including the default group.
 pub const FILTER_GROUPS: usize = 8;
 
-/// A hook and plugin that drops and counts messages with ids that the group of their sender may not send.
+/// A hook and plugin that drops and counts messages with IDs that the group of their sender may not send.
 ///
-/// `MEMBERS` is the number of connections that can be outside of the default group at the same time.
+/// `MEMBERS` is the maximum number of connections outside the default group.
 ///
 /// ```
 /// use rakwire::raknet::{FilterGroup, MessageFilter};
@@ -51,34 +51,34 @@ impl<const MEMBERS: usize> MessageFilter<MEMBERS> {
         Self { allowed: [MessageIds::ALL; FILTER_GROUPS], members: Vec::new(), dropped: 0 }
     }
 
-    /// Allows a group to send messages with these ids.
+    /// Allows a group to send messages with these IDs.
     pub fn allow(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>) {
         if let Some(allowed) = self.allowed.get_mut(usize::from(group.0)) {
             ids.into_iter().for_each(|id| allowed.insert(id));
         }
     }
 
-    /// Denies a group messages with these ids.
+    /// Forbids a group to send messages with these IDs.
     pub fn deny(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>) {
         if let Some(allowed) = self.allowed.get_mut(usize::from(group.0)) {
             ids.into_iter().for_each(|id| allowed.remove(id));
         }
     }
 
-    /// Denies a group all messages until some are allowed.
+    /// Forbids a group to send any message; allow individual IDs afterwards.
     pub fn deny_all(&mut self, group: FilterGroup) {
         self.deny(group, 0..=u8::MAX);
     }
 
-    /// Returns true if a group may send messages with this id. A group that does not exist may send none.
+    /// Returns true if a group may send messages with this ID. It is false for a group that does not exist.
     #[must_use]
     pub fn is_allowed(&self, group: FilterGroup, id: u8) -> bool {
         self.allowed.get(usize::from(group.0)).is_some_and(|allowed| allowed.contains(id))
     }
 
-    /// Sets the group of a connection.
+    /// Assigns a connection to a group.
     ///
-    /// Returns false if there is no such group, or if too many connections are in one.
+    /// Returns false if the group does not exist, or if `MEMBERS` connections are already outside the default group.
     #[must_use = "a connection that was not moved keeps its old rights"]
     pub fn set_group(&mut self, id: ConnectionId, group: FilterGroup) -> bool {
         self.forget(id);

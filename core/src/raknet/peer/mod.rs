@@ -1,8 +1,7 @@
 //! RakNet as a protocol of the endpoint, with the operations that only RakNet peers have.
 //!
-//! These modules are above a connection: [`routing`] decides which connection a datagram belongs to, [`admission`]
-//! which clients get a slot, [`responder`] answers peers without a connection, and [`state`] is the state of a peer
-//! apart from its connections.
+//! [`routing`] dispatches a datagram to its connection, [`admission`] decides which clients get a slot, [`responder`]
+//! answers unconnected peers, and [`state`] is the state of a peer outside its connections.
 
 mod admission;
 mod bans;
@@ -86,7 +85,7 @@ impl Protocol for RakNet {
     }
 
     fn set_internal_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
-        // Surplus addresses are not announced.
+        // Addresses beyond the limit are not announced.
         let most = addresses.len().min(most_addresses(&peer.config));
         let _ = peer.set_internal_addresses(addresses.get(..most).unwrap_or(addresses));
     }
@@ -144,27 +143,28 @@ impl Protocol for RakNet {
 }
 
 impl Peer<'_, RakNet> {
-    /// Sets the first number of all counters in future connections, to test their wrap-around.
+    /// Sets the initial value of all sequence numbers in future connections, to test their wrap-around.
     ///
-    /// The remote peer must do the same.
+    /// The remote peer must use the same value.
     #[doc(hidden)]
     pub fn start_numbers_at(&mut self, number: U24) {
         self.state.first_number = number;
     }
 
-    /// Sets the carrier of the datagrams for all connections.
+    /// Sets the transport that carries the datagrams of all connections.
     ///
-    /// Call it on moving from one carrier to another, for example in a web page when its network begins to block UDP.
+    /// Call it when the transport changes, for example when a web page falls back to a WebSocket because UDP is
+    /// blocked.
     pub fn set_carrier(&mut self, carrier: Carrier) {
         self.config.carrier = carrier;
-        // Their deadlines depend on the carrier.
+        // Deadlines depend on the carrier.
         self.with_all(|_, _| ());
     }
 
-    /// Sets the addresses that this peer announces as its own in future handshakes.
+    /// Sets the local addresses that this peer announces in future handshakes.
     ///
-    /// They are those of its interfaces with the port of its socket. By default it announces none. They take memory of
-    /// the pool, 7 or 29 bytes each. Peers that use protocol version 8 or older receive only the first ten.
+    /// Pass the addresses of its network interfaces with the port of its socket. The default is none. They take 7 or
+    /// 29 bytes each of the message memory. Remote peers with protocol version 8 or lower receive only the first ten.
     ///
     /// ```
     /// use rakwire::raknet::{Config, Peer, Resources, SetError};
@@ -179,8 +179,8 @@ impl Peer<'_, RakNet> {
     ///
     /// # Errors
     ///
-    /// [`SetError::TooManyAddresses`] if there are more than the configuration's `address_count`, or than 20, and
-    /// [`SetError::NoMemory`], after which this peer announces none.
+    /// [`SetError::TooManyAddresses`] if there are more than the configuration's `address_count`, or than 20.
+    /// [`SetError::NoMemory`] if they do not fit; this peer then announces none.
     pub fn set_internal_addresses(&mut self, addresses: &[SocketAddr]) -> Result<(), SetError> {
         if addresses.len() > most_addresses(&self.config) {
             return Err(SetError::TooManyAddresses);
@@ -192,11 +192,11 @@ impl Peer<'_, RakNet> {
         if is_kept { Ok(()) } else { Err(SetError::NoMemory) }
     }
 
-    /// Returns the addresses that the remote peer has announced as its own, without unassigned ones.
+    /// Returns the local addresses that the remote peer announced, without unassigned ones.
     ///
-    /// They are not authenticated. They are available from [`Event::Connected`](crate::endpoint::Event::Connected)
-    /// until the next event of the connection is polled, so that an idle connection takes no memory for them; copy them
-    /// to use them later. Empty at any other time, and if there was no memory for them.
+    /// They are not authenticated. To save memory they are available only from
+    /// [`Event::Connected`](crate::endpoint::Event::Connected) until the next event of the connection is polled, so
+    /// copy them. The result is empty at any other time, and if there was no memory for them.
     ///
     /// ```
     /// use rakwire::raknet::{Capacity, Config, Event, Peer};
@@ -226,13 +226,13 @@ impl Peer<'_, RakNet> {
         stored.unwrap_or_default().get(&self.tables.pool)
     }
 
-    /// Sets the time for which the remote peer of one connection may be silent.
+    /// Sets the timeout of one connection ([`Config::timeout`](crate::raknet::Config::timeout)).
     ///
-    /// It is rounded up to milliseconds, and at most 49 days.
+    /// It is rounded up to milliseconds and clamped to 49 days.
     ///
     /// # Errors
     ///
-    /// [`SetError::NoConnection`].
+    /// [`SetError::NoConnection`] if the connection does not exist.
     pub fn set_timeout(&mut self, id: ConnectionId, timeout: Duration) -> Result<(), SetError> {
         self.tables.connections.get(id).ok_or(SetError::NoConnection)?;
         self.with(id.slot, |connection, _| connection.set_timeout(timeout));
@@ -240,17 +240,17 @@ impl Peer<'_, RakNet> {
     }
 }
 
-// Settings for peers that want to connect.
+// Server settings.
 #[cfg(feature = "server")]
 impl<'a> Peer<'a, RakNet> {
     /// Sets the data of pongs, 0 to 399 bytes.
     ///
-    /// The limit is 397 bytes if the configuration's [`pong_framing`](crate::raknet::Config::pong_framing) prepends
-    /// their length.
+    /// The maximum is 397 bytes if the length of the data is sent too
+    /// ([`pong_framing`](crate::raknet::Config::pong_framing)).
     ///
     /// # Errors
     ///
-    /// [`SetError::AdvertisementTooLong`].
+    /// [`SetError::AdvertisementTooLong`] if the data is longer.
     pub fn set_advertisement(&mut self, data: &[u8]) -> Result<(), SetError> {
         if self.state.responder.advertise(&self.config, data) {
             Ok(())
@@ -259,24 +259,25 @@ impl<'a> Peer<'a, RakNet> {
         }
     }
 
-    /// Sets the password that clients must give, 0 to 255 bytes; empty means none.
+    /// Sets the password that clients must present, 0 to 255 bytes; empty means none.
     ///
     /// # Errors
     ///
-    /// [`SetError::PasswordTooLong`].
+    /// [`SetError::PasswordTooLong`] if it is longer than 255 bytes.
     pub fn set_password(&mut self, password: &[u8]) -> Result<(), SetError> {
         self.state.password = heapless::Vec::from_slice(password).map_err(|_| SetError::PasswordTooLong)?;
         Ok(())
     }
 
-    /// Lends the list of addresses that may not connect. Without one, no address is banned.
+    /// Lends the peer a ban list. Without one, no address is banned.
     pub fn set_ban_list(&mut self, bans: &'a mut BanList) {
         self.state.bans = Bans::Borrowed(bans);
     }
 
-    /// Returns the list of addresses that may not connect.
+    /// Returns the ban list, for changes.
     ///
-    /// With the feature `alloc` it is created on the first call; without it, it is the one that was set.
+    /// With the feature `alloc` the first call creates it if none was set. Without that feature it is `None` unless
+    /// one was set.
     pub fn bans_mut(&mut self) -> Option<&mut BanList> {
         #[cfg(feature = "alloc")]
         if matches!(self.state.bans, Bans::None) {
@@ -291,27 +292,28 @@ impl<'a> Peer<'a, RakNet> {
     }
 }
 
-// Messages to peers without a connection.
+// Communication with unconnected peers.
 #[cfg(feature = "unconnected")]
 impl Peer<'_, RakNet> {
-    /// Pings the server at `to` for its advertisement, which [`Event::Pong`](crate::endpoint::Event::Pong) reports.
+    /// Sends an unconnected ping to `to`; [`Event::Pong`](crate::endpoint::Event::Pong) reports the answer with the
+    /// server's advertisement.
     ///
-    /// A lost ping is not repeated.
+    /// A lost ping is not retransmitted.
     ///
     /// # Errors
     ///
-    /// [`PingError::TooMany`] if eight pings wait for their pongs.
+    /// [`PingError::TooMany`] if eight pings await their pongs.
     pub fn ping(&mut self, now: Instant, to: SocketAddr) -> Result<(), PingError> {
         self.ping_as(now, to, Answerers::One, PingScope::Any)
     }
 
-    /// Pings every server that a datagram to `to`, a broadcast or multicast address, reaches.
+    /// Sends an unconnected ping to a broadcast or multicast address.
     ///
-    /// Each answer within the next five seconds is an [`Event::Pong`](crate::endpoint::Event::Pong).
+    /// Each pong received within five seconds is reported as [`Event::Pong`](crate::endpoint::Event::Pong).
     ///
     /// # Errors
     ///
-    /// [`PingError::TooMany`] if eight pings wait for their pongs.
+    /// [`PingError::TooMany`] if eight pings await their pongs.
     pub fn discover(&mut self, now: Instant, to: SocketAddr, scope: PingScope) -> Result<(), PingError> {
         self.ping_as(now, to, Answerers::Many, scope)
     }
@@ -331,13 +333,13 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection.
+    /// Sends `data`, 1 to 399 bytes, to an unconnected peer once, as an out-of-band message.
     ///
-    /// The peer receives it only if it [accepts](crate::raknet::OutOfBand::Accept) such messages.
+    /// The remote peer drops it unless its configuration [accepts](crate::raknet::OutOfBand::Accept) such messages.
     ///
     /// # Errors
     ///
-    /// An [`OutOfBandError`], with nothing queued.
+    /// An [`OutOfBandError`]; nothing was queued.
     pub fn send_out_of_band(
         &mut self,
         now: Instant,
@@ -357,11 +359,11 @@ impl Peer<'_, RakNet> {
         Err(OutOfBandError::TooMany)
     }
 
-    /// Announces this peer to one without a connection, with `data`, 0 to 398 bytes, of the application.
+    /// Advertises this peer to an unconnected peer, with 0 to 398 bytes of application data.
     ///
     /// # Errors
     ///
-    /// An [`OutOfBandError`], with nothing queued.
+    /// An [`OutOfBandError`]; nothing was queued.
     pub fn advertise(&mut self, now: Instant, to: SocketAddr, data: &[u8]) -> Result<(), OutOfBandError> {
         let mut message = [id::ADVERTISE_SYSTEM; MAX_OUT_OF_BAND_DATA];
         let rest = message.get_mut(1..=data.len()).ok_or(OutOfBandError::BadLength)?;
@@ -370,7 +372,7 @@ impl Peer<'_, RakNet> {
         self.send_out_of_band(now, to, message)
     }
 
-    /// Stops waiting for a pong from `to`.
+    /// Discards the pending ping to `to`, so that its pong is ignored.
     pub fn forget_ping(&mut self, to: SocketAddr) {
         self.state.responder.forget_ping(to);
     }

@@ -1,7 +1,7 @@
-//! Answers to peers without a connection.
+//! Responses to unconnected peers.
 //!
-//! No state is kept for a source before its address is validated, with two exceptions if no cookie is used. One is the
-//! set of sources that received reply 1 without a cookie, with the length of their address lists. The other is the
+//! No state is kept for a source before its address is validated, with two exceptions if no cookie is requested: the
+//! set of sources that received reply 1 without a cookie, with the length of their address lists, and the
 //! anti-amplification limit (RFC 9000 section 8.1).
 
 use core::hash::{Hash, Hasher};
@@ -26,45 +26,45 @@ use crate::rate_limit::{ADDRESS_GROUPS, Bucket, RateLimit, Rates};
 use crate::storage::{AddressKey, Block, BoundedQueue, Pool};
 use crate::time::Instant;
 
-/// The maximum number of answers that wait to be sent; another one replaces the oldest.
+/// The maximum number of queued responses; a further one replaces the oldest.
 ///
-/// A driver that handles more datagrams than this before it sends loses handshakes, which clients restart half a second
-/// later.
+/// A driver that handles more datagrams than this before it sends loses handshakes, which clients restart half a
+/// second later.
 const ANSWERS: usize = room(SERVER, if cfg!(feature = "alloc") { 256 } else { 16 });
-/// The maximum number of pings of this peer that wait for a pong.
+/// The maximum number of this peer's pings that await their pongs.
 const PINGS: usize = room(UNCONNECTED, 8);
-/// The maximum number of out-of-band messages that wait to be sent.
+/// The maximum number of queued out-of-band messages.
 const OUT_OF_BAND: usize = room(UNCONNECTED, 8);
-/// Groups of networks, each with its own share of the pongs.
+/// The number of groups of networks; each group has its own rate limit for pongs.
 const NETWORKS: usize = room(SERVER, 32);
-/// The number of addresses of a network that may ping at the full rate without affecting others.
+/// The number by which the rate of a network is divided for the guaranteed rate of one address.
 const ADDRESSES: u16 = 4;
-/// The maximum size of the data of a pong, in bytes.
+/// The maximum size of a pong's data in bytes.
 const ADVERTISEMENT: usize = room(SERVER, MAX_PONG_DATA);
 
 /// The size of reply 1 without a cookie, in bytes.
 const REPLY_1: usize = 28;
-/// The size of reply 2, in bytes.
+/// The size of reply 2 to an IPv4 address, in bytes.
 const REPLY_2_IPV4: usize = 35;
 const REPLY_2_IPV6: usize = 57;
-/// Second requests that the first one pays for, in addition to the datagrams of the connection.
+/// The number of second requests for which the budget reserves the excess of reply 2 over the request.
 const REPEATED_REQUESTS: usize = 4;
 
-/// Returns the size of reply 2 to this address, in bytes.
+/// Returns the size of reply 2 to this address in bytes.
 const fn reply_2(to: &SocketAddr) -> usize {
     if to.is_ipv4() { REPLY_2_IPV4 } else { REPLY_2_IPV6 }
 }
 
-/// The answer to a first request.
+/// The response to a first request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply1 {
     pub(super) mtu: u16,
     pub(super) requires_cookie: bool,
-    /// Derived from the version of the request, which the second one does not contain: the cookie carries it.
+    /// Derived from the protocol version in request 1. Request 2 does not repeat it, so the cookie carries it.
     pub(super) list_length: ListLength,
 }
 
-/// An answer, stored as its fields; it is encoded when it is sent.
+/// A queued response, encoded when it is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
     Reply1(Reply1),
@@ -73,19 +73,19 @@ pub(super) enum Answer {
     Refused(Refusal),
 }
 
-/// The peers that may answer a ping of this peer.
+/// The addresses from which a pong is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answerers {
-    /// Only the address that was pinged, once.
+    /// Only the pinged address, once.
     One,
-    /// Any address for a while, because the ping was broadcast.
+    /// Any address for a limited time, because the ping was broadcast.
     Many,
 }
 
-/// The time for which answers to a broadcast ping are accepted.
+/// The time for which pongs to a broadcast ping are accepted.
 const DISCOVERY: Duration = Duration::from_secs(5);
 
-/// A ping of this peer that waits for its pong.
+/// A ping of this peer that awaits its pong.
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     to: SocketAddr,
@@ -106,13 +106,13 @@ impl Ping {
     }
 }
 
-/// The destination of an encoded datagram.
+/// The destination of a datagram that was encoded.
 type Written = Result<SocketAddr, WireError>;
 
-/// The offline state of a peer: a bounded number of answers and pings.
+/// The queues for unconnected peers: a bounded number of responses and pings.
 #[derive(Debug)]
 pub(super) struct StatelessResponder {
-    // Pongs have a separate queue, so that a flood of pings replaces no handshake.
+    // Pongs have a separate queue, so that a flood of pings does not displace handshakes.
     answers: BoundedQueue<(SocketAddr, Answer), ANSWERS>,
     pongs: BoundedQueue<(SocketAddr, u64), ANSWERS>,
     pings: Deque<Ping, PINGS>,
@@ -120,11 +120,11 @@ pub(super) struct StatelessResponder {
     limit: RateLimit<NETWORKS, { room(SERVER, ADDRESS_GROUPS) }>,
     amplification_budget: AmplificationBudget,
     pub(super) cookieless: CookielessSources,
-    /// The data of pongs, including their framing.
+    /// The data of pongs, including a length prefix.
     advertisement: heapless::Vec<u8, ADVERTISEMENT>,
 }
 
-/// Returns the rates of pongs per second.
+/// Returns the rate limits of pongs.
 pub(super) const fn pong_rates(config: &Config) -> Rates {
     let network = config.pongs_per_network;
     let share = network / ADDRESSES;
@@ -154,7 +154,8 @@ impl StatelessResponder {
         push_out(&mut self.answers, (to, answer), stats);
     }
 
-    /// Queues the answer to a first request of `length` bytes, which also pays for that to a second one.
+    /// Queues the response to a first request of `length` bytes, and credits the rest of its bytes to the
+    /// anti-amplification budget.
     pub(super) fn answer_request_1(
         &mut self,
         config: &Config,
@@ -173,9 +174,10 @@ impl StatelessResponder {
         self.answer(stats, to, Answer::Reply1(reply));
     }
 
-    /// Returns the anti-amplification budget of a client without a cookie, after its second request of `length` bytes.
+    /// Returns the anti-amplification budget of a connection without a cookie, after its second request of `length`
+    /// bytes.
     ///
-    /// It is three times the bytes of its requests (RFC 9000 section 8.1), the first of which is as long as the MTU.
+    /// It is three times the bytes of both requests (RFC 9000 section 8.1); the first has the size of the MTU.
     pub(super) fn connection_budget(
         &mut self,
         config: &Config,
@@ -184,22 +186,23 @@ impl StatelessResponder {
         length: usize,
     ) -> usize {
         let most = usize::from(mtu).saturating_sub(usize::from(IP_UDP_OVERHEAD) + REPLY_1);
-        // The client may repeat its second request.
+        // Reserve budget for retransmissions of the second request.
         let rest = REPEATED_REQUESTS * reply_2(to).saturating_sub(length);
         let of_first = self.amplification_budget.take_up_to(&config.secret, to, most, rest);
         (3 * (of_first + length)).saturating_sub(reply_2(to))
     }
 
-    /// Charges the budget for the answer to a second request of `length` bytes without a cookie.
+    /// Charges the budget for the response to a second request of `length` bytes without a cookie.
     ///
-    /// Its source may be forged, and the answer is longer. Returns false if the budget is too small.
+    /// The source may be forged, and the response is longer than the request. Returns false if the budget is too
+    /// small.
     pub(super) fn charge_reply_2(&mut self, config: &Config, to: &SocketAddr, length: usize) -> bool {
         self.amplification_budget.take(&config.secret, to, length, reply_2(to))
     }
 
     /// Queues a pong, unless the rate of its network or the total rate is used up.
     ///
-    /// `is_admitted` decides instead if this peer shares admission with others.
+    /// If this peer shares admission with others, `is_admitted` replaces its own rate limit.
     pub(super) fn pong(
         &mut self,
         config: &Config,
@@ -217,7 +220,7 @@ impl StatelessResponder {
         }
     }
 
-    /// Queues a ping; returns false if too many wait.
+    /// Queues a ping; returns false if too many are pending.
     pub(super) fn ping(
         &mut self,
         to: SocketAddr,
@@ -231,7 +234,7 @@ impl StatelessResponder {
         self.pings.push_back(Ping { to, answerers, scope, at: now, sent: false }).is_ok()
     }
 
-    /// Takes the ping that a pong from `from` answers, and returns when it was sent.
+    /// Removes the ping that a pong from `from` answers, and returns when the ping was sent.
     pub(super) fn take_ping(&mut self, from: SocketAddr, now: Instant) -> Option<Instant> {
         let answered = |ping: &&Ping| ping.is_answered_by(from, now);
         let one = self.pings.iter().filter(answered).find(|ping| ping.answerers == Answerers::One);
@@ -242,16 +245,16 @@ impl StatelessResponder {
         self.pings.iter().find(answered).map(|ping| ping.at)
     }
 
-    /// Queues an out-of-band message with its bytes in the pool; returns false if too many wait.
+    /// Queues an out-of-band message, stored in the pool; returns false if the queue is full.
     pub(super) fn out_of_band(&mut self, to: SocketAddr, data: Block) -> bool {
         self.out_of_band.push_back((to, data)).is_ok()
     }
 
-    /// Keeps the pings for which `wanted` returns true, in order. (`Deque::retain` contains a panic.)
+    /// Keeps the pings for which `wanted` returns true, in order. (`Deque::retain` may panic.)
     fn keep_pings(&mut self, wanted: impl Fn(&Ping) -> bool) {
         for _ in 0..self.pings.len() {
             if let Some(ping) = self.pings.pop_front().filter(&wanted) {
-                // There is room because one was just taken.
+                // Cannot fail: one ping was just removed.
                 let _ = self.pings.push_back(ping);
             }
         }
@@ -264,7 +267,7 @@ impl StatelessResponder {
 
     /// Sets the data of pongs; returns false if it is too long.
     ///
-    /// Data that already begin with their length get no second one.
+    /// Data that already begins with its length gets no second length.
     pub(super) fn advertise(&mut self, config: &Config, data: &[u8]) -> bool {
         let framing = match config.sent_pong_framing(data) {
             PongFraming::Prefixed if PongFraming::of(data) == PongFraming::Raw => PongFraming::Prefixed,
@@ -276,7 +279,7 @@ impl StatelessResponder {
         self.advertisement.extend_from_slice(data).is_ok()
     }
 
-    /// Returns true if a ping waits to be sent. Usually there is none, and the queue need not be searched.
+    /// Returns true if a ping is to be sent; usually there is none, and the queue need not be searched.
     #[inline]
     fn has_unsent_pings(&self) -> bool {
         !self.pings.is_empty() && self.pings.iter().any(|ping| !ping.sent)
@@ -288,7 +291,7 @@ impl StatelessResponder {
         all_answered && all_sent
     }
 
-    /// Encodes the next message at the front of `buffer` and returns its length and destination.
+    /// Encodes the next datagram into `buffer` and returns its length and destination.
     pub(super) fn poll_transmit(
         &mut self,
         config: &Config,
@@ -386,22 +389,22 @@ fn write_answer(
     message.write(writer).map(|()| to)
 }
 
-/// The size of the table of sources.
+/// The number of entries in the table of sources.
 const SOURCES: usize = room(SERVER, if cfg!(feature = "alloc") { 1_024 } else { 64 });
-/// Sources added per second from which a server requests cookies.
+/// The number of new sources per second above which a server requests cookies.
 ///
-/// At this rate, a source is still in the table after a round trip of 100 ms with a probability of 98 %.
+/// At this rate, an entry survives a round trip of 100 ms with a probability of 98 %.
 const SOURCES_PER_SECOND: u16 = if cfg!(feature = "alloc") { 200 } else { 12 };
 
-/// Sources that received no cookie in the answer to their last first request, by a keyed hash.
+/// Sources that received reply 1 without a cookie last, in a table indexed by a keyed hash.
 ///
-/// A newer source may replace an older one but does not alter it: the replaced source repeats its first request. A
-/// second request contains neither the version nor an indication that a cookie was requested.
+/// A new source may replace another one, which then has to repeat its first request. The table is needed because
+/// request 2 contains neither the protocol version nor whether a cookie was requested.
 #[derive(Debug)]
 pub(super) struct CookielessSources {
-    /// Fifteen bits of a hash, which are not all zero, and one bit for the length of the lists.
+    /// 15 bits of a hash, not all zero, and one bit for the length of the address list.
     ///
-    /// Zero marks an empty entry.
+    /// Zero is an empty entry.
     entries: [u16; SOURCES],
     added: Bucket,
 }
@@ -413,7 +416,7 @@ impl Default for CookielessSources {
 }
 
 impl CookielessSources {
-    /// Returns the entry of a source, and its value for this source without the last bit.
+    /// Returns the entry of a source, and the value that it has for this source, without the last bit.
     fn place(&mut self, secret: &[u8; 16], source: &SocketAddr) -> Option<(&mut u16, u16)> {
         let mut hasher = SipHasher13::new_with_key(secret);
         AddressKey(*source).hash(&mut hasher);
@@ -423,7 +426,7 @@ impl CookielessSources {
         Some((self.entries.get_mut(place)?, tag))
     }
 
-    /// Returns true if another source may be added now without harm to others.
+    /// Returns true if another source can be added without likely displacing others.
     pub(super) fn has_room(&mut self, now: Instant) -> bool {
         self.added.fill_up(SOURCES_PER_SECOND, now)
     }
@@ -435,13 +438,13 @@ impl CookielessSources {
         }
     }
 
-    /// Returns the length of the lists that a source reads; `None` if it is not stored.
+    /// Returns the address list length of a source, or `None` if it is not in the table.
     pub(super) fn list_length(&mut self, secret: &[u8; 16], source: &SocketAddr) -> Option<ListLength> {
         let (entry, tag) = self.place(secret, source)?;
         (*entry & !1 == tag).then(|| ListLength::from_bit(*entry & 1 != 0))
     }
 
-    /// Removes a source that is asked for a cookie now; returns false if it is not stored.
+    /// Removes a source from which a cookie is now requested; returns false if it is not in the table.
     pub(super) fn remove(&mut self, secret: &[u8; 16], source: &SocketAddr) -> bool {
         let Some((entry, tag)) = self.place(secret, source) else { return false };
         let is_kept = *entry & !1 == tag;
@@ -452,19 +455,19 @@ impl CookielessSources {
     }
 }
 
-/// Groups of addresses, each with its own budget.
+/// The number of groups of addresses, each with its own budget.
 const GROUPS: usize = room(SERVER, 32);
 
-/// Bytes received in excess of those sent in answer, by groups of addresses that a keyed hash assigns.
+/// The bytes received minus the bytes sent in response, by groups of addresses. A keyed hash selects the group.
 ///
-/// No group is ever sent more bytes than were received from its addresses.
+/// A group is never sent more bytes than were received from its addresses.
 #[derive(Debug, Default)]
 struct AmplificationBudget {
     groups: [u16; GROUPS],
 }
 
 impl AmplificationBudget {
-    /// Returns the budget of a source.
+    /// Returns the budget of the group of `source`.
     fn group(&mut self, secret: &[u8; 16], source: &SocketAddr) -> Option<&mut u16> {
         let mut hasher = SipHasher13::new_with_key(secret);
         AddressKey(*source).hash(&mut hasher);
@@ -472,14 +475,14 @@ impl AmplificationBudget {
         self.groups.get_mut(usize::try_from(group).unwrap_or(0))
     }
 
-    /// Adds the remainder of a first request of `request` bytes after an answer of `answer` bytes.
+    /// Credits a first request of `request` bytes minus its response of `answer` bytes.
     fn add(&mut self, secret: &[u8; 16], source: &SocketAddr, request: usize, answer: usize) {
         let surplus = u16::try_from(request.saturating_sub(answer)).unwrap_or(u16::MAX);
         let Some(budget) = self.group(secret, source) else { return };
         *budget = budget.saturating_add(surplus);
     }
 
-    /// Takes the budget in excess of `rest` bytes, up to `most`.
+    /// Takes up to `most` bytes, but leaves `rest` in the budget; returns the number taken.
     fn take_up_to(&mut self, secret: &[u8; 16], source: &SocketAddr, most: usize, rest: usize) -> usize {
         let Some(budget) = self.group(secret, source) else { return 0 };
         let rest = u16::try_from(rest).unwrap_or(u16::MAX);
@@ -488,9 +491,9 @@ impl AmplificationBudget {
         taken.into()
     }
 
-    /// Takes the bytes by which an answer exceeds its request.
+    /// Takes the bytes by which a response exceeds its request.
     ///
-    /// Returns false, with nothing taken, if the budget is too small.
+    /// Returns false and takes nothing if the budget is too small.
     fn take(&mut self, secret: &[u8; 16], source: &SocketAddr, request: usize, answer: usize) -> bool {
         let Ok(missing) = u16::try_from(answer.saturating_sub(request)) else { return false };
         let Some(budget) = self.group(secret, source) else { return false };
@@ -520,7 +523,7 @@ mod tests {
         }
         let kept = (0..20_000_u16).filter(|number| {
             let found = sources.list_length(&SECRET, &source(*number));
-            // One of 32,767 has the same hash as another.
+            // One source of 32,767 has the same hash as another.
             found == Some(ListLength::from_bit(number % 3 == 0))
         });
         assert!((SOURCES * 9 / 10..=SOURCES + 2).contains(&kept.count()));

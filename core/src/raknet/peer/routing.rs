@@ -1,4 +1,4 @@
-//! Datagram routing: to connections, or to the answers for peers without a connection.
+//! Routing of datagrams: to connections, or to the handlers for unconnected peers.
 //!
 //! See docs/raknet.md#unconnected-pings and docs/raknet.md#request-2.
 
@@ -54,7 +54,7 @@ impl Internals for RakNet {
     }
 }
 
-/// Reads an offline message; a pure client only reads answers to its own requests.
+/// Parses an offline message; a pure client only parses responses to its own requests.
 fn read_offline(datagram: &[u8]) -> Result<Offline<'_>, WireError> {
     let mut reader = Reader::new(datagram);
     if SERVER || UNCONNECTED { Offline::read(&mut reader) } else { Offline::read_answer(&mut reader) }
@@ -80,7 +80,7 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Handles a datagram that is not marked as offline, by which a server may report that it requires keys.
+    /// Handles a datagram without the offline magic, by which a server may report that it requires keys.
     ///
     /// Returns false for any other datagram.
     fn handle_unmarked(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
@@ -100,7 +100,7 @@ impl Peer<'_, RakNet> {
                     Err(reason) => self.stats.drop(reason),
                     Ok(source) => {
                         let challenge = Challenge::in_request(security, server, mtu);
-                        // A server without a key cannot answer it.
+                        // A server without a key ignores the challenge.
                         let challenge = challenge.filter(|_| self.config.has_server_key());
                         let mtu = self.config.clamp_mtu(mtu, from);
                         self.handle_request_2(&Request2 { from, guid, mtu, length, source, challenge });
@@ -125,7 +125,8 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Handles a ping. A ping without a GUID is dropped, because the shortest pong is eight bytes longer than that.
+    /// Handles an unconnected ping. A ping without a GUID is dropped: the shortest pong is eight bytes longer, so a
+    /// response would amplify.
     fn handle_ping(&mut self, from: SocketAddr, scope: PingScope, time: u64, guid: Option<Guid>) {
         if guid.is_none() {
             self.stats.drop(DropReason::WouldAmplify);
@@ -158,7 +159,7 @@ impl Peer<'_, RakNet> {
         match sent {
             Some(sent) => {
                 let latency = self.last_now.saturating_since(sent);
-                // Data shorter than their length states are not changed.
+                // Data with an invalid length prefix is passed on unchanged.
                 let data = self.config.received_pong_framing(data).unframe(data).unwrap_or(data);
                 self.keep_unconnected(from, guid, UnconnectedKind::Pong(latency), data);
             }
@@ -177,17 +178,17 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Stores a message of a peer without a connection until the application reads it.
+    /// Stores a message from an unconnected peer until the application reads it.
     fn keep_unconnected(&mut self, from: SocketAddr, guid: Guid, kind: UnconnectedKind, data: &[u8]) {
         let Self { state, tables, stats, .. } = self;
         state.keep_unconnected(&mut tables.pool, stats, (from, guid), kind, data);
     }
 
-    /// Handles a first request without keeping state.
+    /// Handles request 1 without keeping state for its source.
     ///
-    /// The answer is shorter than the request and depends on nothing else.
+    /// The response is shorter than the request.
     fn handle_request_1(&mut self, from: SocketAddr, protocol: u8, mtu: u16, length: usize) {
-        /// The size of the longest answers in bytes: reply 1 with a cookie, and with a key too.
+        /// The sizes of reply 1 in bytes: with a cookie, and with a cookie and a key.
         const WITH_COOKIE: usize = 32;
         const WITH_KEY: usize = 96;
         let longest_answer = if self.config.has_server_key() { WITH_KEY } else { WITH_COOKIE };
@@ -208,9 +209,9 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Handles a second request by the table in docs/raknet.md#request-2.
+    /// Handles request 2 by the table in docs/raknet.md#request-2.
     ///
-    /// Its address was validated, or its budget charged.
+    /// Precondition: its address is validated, or the budget was charged.
     fn handle_request_2(&mut self, request: &Request2<'_>) {
         self.forget_rejections(request);
         let by_address = self.find_or_evict(&request.from);
@@ -229,24 +230,23 @@ impl Peer<'_, RakNet> {
 
     /// Frees the address and the GUID of a refused client that sends a new request.
     ///
-    /// The client need not have acknowledged the refusal.
+    /// The client may not have acknowledged the refusal.
     fn forget_rejections(&mut self, request: &Request2<'_>) {
         let connections = &self.tables.connections;
         let slots = [connections.at(&request.from), self.state.slot_of(request.guid, connections)];
         for at in slots.into_iter().flatten() {
             let is_rejecting =
                 self.tables.connections.slot(at).is_some_and(|slot| slot.connection.is_rejecting());
-            // If the refusal was not even sent yet, the connection ends and its slot is free the next time.
+            // If the refusal was not sent yet, close the connection; its slot is free for the next request.
             if is_rejecting && !self.release_if_evictable(at) {
                 self.with(at, Connection::forget_rejection);
             }
         }
     }
 
-    /// Returns the answer to a second request from the address of a connection.
+    /// Returns the response to a second request from the address of an existing connection.
     ///
-    /// If this peer dials that address, both peers dial each other: the request is answered, and one connection results
-    /// from both attempts.
+    /// If this peer is connecting to that address too (simultaneous open), both attempts result in one connection.
     fn answer_known_address(&mut self, slot: u16, request: &Request2<'_>, is_known: bool) -> Option<Answer> {
         let Request2 { from, guid, mtu, .. } = *request;
         let known = self.tables.connections.slot(slot);
@@ -260,9 +260,9 @@ impl Peer<'_, RakNet> {
         Some(if crosses { Answer::Reply2 { mtu } } else { Answer::Refused(Refusal::AlreadyConnected) })
     }
 
-    /// Returns the answer to another second request of the client of a half-open connection.
+    /// Returns the response to a retransmitted second request of a half-open connection.
     ///
-    /// A plain connection does not become one with keys, or vice versa.
+    /// A plain connection does not become secure by it, nor the reverse.
     fn answer_again(&mut self, slot: u16, request: &Request2<'_>) -> Option<Answer> {
         let connection = &self.tables.connections.slot(slot)?.connection;
         match (&request.challenge, connection.is_plain()) {
@@ -273,7 +273,7 @@ impl Peer<'_, RakNet> {
         None
     }
 
-    /// Returns the source that a second request shows, or the reason why it gets no answer.
+    /// Returns the source of a second request, or the reason to drop it.
     fn examine_request_2(
         &mut self,
         from: SocketAddr,
@@ -290,7 +290,7 @@ impl Peer<'_, RakNet> {
         if is_paid { Ok(source) } else { Err(DropReason::WouldAmplify) }
     }
 
-    /// Returns an error if the cookie is wrong, or missing although it is always required.
+    /// Returns an error if the cookie is wrong, or missing although it is required.
     fn source(
         &mut self,
         from: SocketAddr,
@@ -315,9 +315,9 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Returns the list length of a client without a cookie, or the reason why it gets no answer.
+    /// Returns the address list length of a client without a cookie, or the reason to drop its request.
     ///
-    /// Either it was asked for a cookie, or its entry was replaced and it has to repeat its first request.
+    /// On an error, a cookie was requested from the client, or its entry was replaced and it has to repeat request 1.
     fn list_length_without_cookie(&mut self, from: SocketAddr, guid: Guid) -> Result<ListLength, DropReason> {
         let kept = self.state.responder.cookieless.list_length(&self.config.secret, &from);
         if let Some(list_length) = kept {
@@ -331,7 +331,7 @@ impl Peer<'_, RakNet> {
         }
         let only = ListLength::of_versions(&self.config.accepted_versions);
         match self.config.cookies {
-            // Others must not displace the client, because no cookie could help it.
+            // New sources must not displace this client, because it has no cookie to fall back on.
             CookiePolicy::Off => {
                 Ok(only.unwrap_or_else(|| ListLength::of_version(self.config.protocol_version)))
             }
@@ -341,7 +341,7 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Returns true if reply 1 requests a cookie now.
+    /// Returns true if reply 1 requests a cookie under the current load.
     fn requires_cookies(&mut self) -> bool {
         match self.config.cookie_policy() {
             CookiePolicy::Required => true,
@@ -353,7 +353,7 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Returns true if a connection that has not ended is with the peer of this GUID.
+    /// Returns true if an open or half-open connection has this GUID.
     fn has_guid(&mut self, guid: Guid) -> bool {
         let known = self.state.slot_of(guid, &self.tables.connections);
         known.is_some_and(|slot| !self.evict_if_over(slot)) || self.admission.is_known_to_others(guid.0)

@@ -1,4 +1,4 @@
-//! The state of a RakNet peer apart from its connections.
+//! The state of a RakNet peer outside its connections.
 
 use core::net::SocketAddr;
 
@@ -22,7 +22,7 @@ use crate::serial::U24;
 use crate::storage::{Pool, SlotEntry, SlotIndex, Slots};
 use crate::time::Instant;
 
-/// The location of the ban list.
+/// The owner of the ban list.
 #[derive(Debug)]
 pub(crate) enum Bans<'a> {
     None,
@@ -42,28 +42,28 @@ impl Bans<'_> {
     }
 }
 
-/// The state of a peer apart from its connections.
+/// The state of a RakNet peer outside its connections.
 #[derive(Debug)]
 pub(crate) struct State<'a> {
     pub(super) responder: StatelessResponder,
     pub(super) bans: Bans<'a>,
-    /// The password that clients must give.
+    /// The password that clients must present.
     pub(super) password: Vec<u8, { room(SERVER, MAX_PASSWORD) }>,
     pub(super) unconnected: Deque<Unconnected<RakNet>, { room(UNCONNECTED, 8) }>,
     pub(super) guids: SlotIndex<'a>,
     pub(in crate::raknet) loss_history: LossHistory<'a>,
     pub(in crate::raknet) known_versions: KnownVersions,
-    /// The addresses that this peer announces as its own.
+    /// The local addresses that this peer announces.
     pub(in crate::raknet) internal_addresses: StoredAddresses,
-    /// The state for the handshakes of secure connections.
+    /// The state for secure handshakes.
     #[cfg(feature = "secure")]
     pub(in crate::raknet) secure: SecureState,
-    /// The first number of the counters in new connections.
+    /// The initial value of the sequence numbers in new connections.
     pub(in crate::raknet) first_number: U24,
 }
 
 impl<'a> State<'a> {
-    /// Returns the slot of the connection with the peer of this GUID, if there is one.
+    /// Returns the slot of the connection with this GUID, if there is one.
     pub(super) fn slot_of<C: endpoint::Connection<RakNet>>(
         &self,
         guid: Guid,
@@ -78,10 +78,10 @@ impl<'a> State<'a> {
         self.bans.list().is_some_and(|bans| bans.is_banned(address.ip(), now))
     }
 
-    /// Returns the version of a server that has sent a pong, if it is known, and remembers it.
+    /// Derives the protocol version of a server from its pong, if possible, and remembers it.
     ///
-    /// A length before the data shows that the server uses a version of Minecraft Bedrock; the configuration
-    /// determines which one. Data without a length show nothing.
+    /// Data with a length prefix indicates Minecraft Bedrock; the configuration determines which version. Data
+    /// without one indicates nothing.
     pub(super) fn learn_version(&mut self, config: &Config, from: SocketAddr, data: &[u8]) -> Option<u8> {
         let known = self.known_versions.of(from);
         let is_bedrock = PongFraming::of(data) == PongFraming::Prefixed;
@@ -93,7 +93,7 @@ impl<'a> State<'a> {
         Some(shared_state::BEDROCK)
     }
 
-    /// Stores a message of a peer without a connection until the application reads it.
+    /// Stores a message from an unconnected peer until the application reads it.
     pub(super) fn keep_unconnected(
         &mut self,
         pool: &mut Pool<'_, BlockHeader>,
@@ -108,14 +108,14 @@ impl<'a> State<'a> {
         }
         match pool.store_common(data, &BlockHeader::default()) {
             Some(data) => {
-                // There is room, as just checked.
+                // Cannot fail: the length was just checked.
                 let _ = self.unconnected.push_back(Unconnected { from, identity, kind, data });
             }
             None => stats.drop(DropReason::NoMemory),
         }
     }
 
-    /// Returns true if this is the password that clients must give.
+    /// Returns true if `given` is the password.
     pub(crate) fn accepts_password(&self, given: &[u8]) -> bool {
         is_same_secret(&self.password, given)
     }
@@ -143,7 +143,7 @@ impl<'a> State<'a> {
     }
 }
 
-/// Compares in constant time.
+/// Compares two secrets in constant time.
 fn is_same_secret(expected: &[u8], given: &[u8]) -> bool {
     let differences = expected.iter().zip(given).fold(0, |all, (left, right)| all | (left ^ right));
     expected.len() == given.len() && differences == 0
@@ -173,14 +173,14 @@ impl endpoint::State<RakNet> for State<'_> {
         if at == 0 {
             return true;
         }
-        // Each message is moved to the back once, so the others keep their order.
+        // Rotates the queue once, so the other messages keep their order.
         let mut found = None;
         for place in 0..self.unconnected.len() {
             let message = self.unconnected.pop_front();
             if place == at {
                 found = message;
             } else if let Some(message) = message {
-                // There is room because one was taken out.
+                // Cannot fail: a message was just removed.
                 let _ = self.unconnected.push_back(message);
             }
         }

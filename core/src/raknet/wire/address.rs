@@ -14,16 +14,16 @@ pub const UNASSIGNED: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UN
 
 const VERSION_4: u8 = 4;
 const VERSION_6: u8 = 6;
-/// The size of the longer encoding in bytes.
+/// The size of the longer encoding, that of an IPv6 address, in bytes.
 pub const MAX_ADDRESS: usize = 29;
-/// The number of the address family on Windows; readers ignore it, and most peers are Windows games.
+/// `AF_INET6` on Windows, where most RakNet games run; readers ignore it.
 const FAMILY_6: u16 = 23;
 
-/// Reads an address. As in the original, any version but 4 is read as 6.
+/// Reads an address. As in C++ RakNet, any version other than 4 is read as IPv6.
 ///
 /// # Errors
 ///
-/// [`WireError::Truncated`].
+/// [`WireError::Truncated`] if bytes are missing.
 pub fn read<'a, S: Source<'a>>(source: &mut S, name: &'static str) -> Result<SocketAddr, WireError> {
     let [version] = source.array()?;
     let (address, length) = if version == VERSION_4 { (read_v4(source)?, 7) } else { (read_v6(source)?, 29) };
@@ -50,7 +50,7 @@ fn read_v6<'a, S: Source<'a>>(source: &mut S) -> Result<SocketAddr, WireError> {
 ///
 /// # Errors
 ///
-/// [`WireError::NoRoom`].
+/// [`WireError::NoRoom`] if the buffer is too small.
 pub fn write(address: &SocketAddr, writer: &mut Writer<'_>) -> Result<(), WireError> {
     match address {
         SocketAddr::V4(address) => {
@@ -71,8 +71,8 @@ pub fn write(address: &SocketAddr, writer: &mut Writer<'_>) -> Result<(), WireEr
 
 /// The list of addresses in "connection request accepted" and "new incoming connection".
 ///
-/// It contains the addresses of the sender's interfaces, padded with the unassigned address to 10 (classic) or 20
-/// (Bedrock). A list may contain both IPv4 and IPv6 addresses.
+/// It contains the addresses of the sender's network interfaces, padded with unassigned addresses to 10 (C++ RakNet)
+/// or 20 (Bedrock). It may mix IPv4 and IPv6 addresses.
 ///
 /// ```
 /// use rakwire::wire::address::{AddressList, MAX_ADDRESS, UNASSIGNED};
@@ -96,7 +96,7 @@ const UNASSIGNED_V4: [u8; 7] = [VERSION_4, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0];
 static UNASSIGNED_LIST: [[u8; 7]; 20] = [UNASSIGNED_V4; 20];
 
 impl<'a> AddressList<'a> {
-    /// Creates a list of `count` unassigned addresses, at most 20.
+    /// Creates a list of `count` unassigned addresses; more than 20 are clamped to 20.
     #[must_use]
     pub fn unassigned(count: usize) -> Self {
         let list = UNASSIGNED_LIST.get(..count).unwrap_or(&UNASSIGNED_LIST);
@@ -107,7 +107,7 @@ impl<'a> AddressList<'a> {
     ///
     /// # Errors
     ///
-    /// [`WireError::NoRoom`] if they do not fit.
+    /// [`WireError::NoRoom`] if they do not fit into `buffer`.
     pub fn encode(
         addresses: impl IntoIterator<Item = SocketAddr>,
         buffer: &'a mut [u8],
@@ -119,7 +119,7 @@ impl<'a> AddressList<'a> {
         Ok(Self { bytes: writer.finish() })
     }
 
-    /// Creates a list of these bytes.
+    /// Creates a list from encoded addresses.
     pub(crate) const fn from_bytes(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
@@ -128,13 +128,14 @@ impl<'a> AddressList<'a> {
         self.bytes
     }
 
-    /// Returns the addresses; ends early at bytes that are not an address.
+    /// Returns the addresses; it stops early at bytes that cannot be decoded.
     pub fn iter(&self) -> impl Iterator<Item = SocketAddr> + use<'a> {
         let mut reader = Reader::new(self.bytes);
         core::iter::from_fn(move || read(&mut reader, "address").ok())
     }
 
-    /// Reads all but the last `tail` bytes as a list: peers write 5, 10 or 20 addresses without their number.
+    /// Reads all but the last `tail` bytes as a list. The number of addresses is not on the wire; peers write 5, 10
+    /// or 20.
     pub(crate) fn read_before<S: Source<'a>>(source: &mut S, tail: usize) -> Result<Self, WireError> {
         let length = source.remaining().checked_sub(tail).ok_or(WireError::Truncated)?;
         let list = Self { bytes: source.take(length)? };
@@ -176,7 +177,7 @@ mod tests {
         v6[9..13].copy_from_slice(&[0x20, 0x01, 0x0D, 0xB8]);
         v6[24] = 1;
         check("[2001:db8::1]:19132", &v6);
-        // The family depends on the sender's system (10 is Linux) and is ignored.
+        // The address family depends on the sender's operating system (10 on Linux) and is ignored.
         v6[1] = 10;
         assert_eq!(
             read(&mut Reader::new(&v6), ""),

@@ -1,4 +1,4 @@
-//! Control messages of RakNet inside a connection (docs/raknet.md#control-messages).
+//! RakNet's control messages inside a connection (docs/raknet.md#control-messages).
 
 use core::net::SocketAddr;
 
@@ -9,15 +9,15 @@ use super::security::SecuritySizes;
 use super::{Guid, Wire};
 use crate::cursor::{Source, WireError, Writer};
 
-/// The size of the longest accepted control message, in bytes: twenty-one IPv6 addresses and two times.
+/// The maximum size of an accepted control message in bytes: 21 IPv6 addresses and two times.
 pub const MAX_CONTROL: usize = 640;
-/// The longest password, in bytes.
+/// The maximum length of a password in bytes.
 pub const MAX_PASSWORD: usize = 255;
 
 /// A control message of RakNet inside a connection.
 ///
-/// A reader ignores, and a writer normalizes, bytes after the last field, any flag byte that is neither 0 nor 1, and
-/// the rest of a cut-off field.
+/// A reader ignores trailing bytes, flag bytes other than 0 and 1, and the rest of a truncated field. A writer
+/// normalizes them.
 ///
 /// ```
 /// use rakwire::wire::control::Control;
@@ -30,70 +30,75 @@ pub const MAX_PASSWORD: usize = 255;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Control<'a> {
-    /// 00: id, the sender's clock in milliseconds (u64).
+    /// Connected ping, 00: id, the sender's clock in milliseconds (u64).
     Ping {
-        /// The sender's clock.
+        /// The sender's clock in milliseconds.
         time: u64,
     },
-    /// 03: id, the time of the ping (u64), the sender's clock (u64).
+    /// Connected pong, 03: id, the time of the ping (u64), the sender's clock (u64).
     Pong {
-        /// The time that the ping carried.
+        /// The time in the ping, echoed.
         ping_time: u64,
-        /// The sender's clock.
+        /// The sender's clock in milliseconds.
         time: u64,
     },
-    /// 09: id, GUID (u64), time (u64), security (u8), [proof (32), identity flag (u8), [identity (160)]], password to the end.
+    /// Connection request, 09: id, GUID (u64), time (u64), security (u8), [proof (32), identity flag (u8), [identity
+    /// (160)]], password to the end.
     Request {
-        /// The client.
+        /// The GUID of the client.
         guid: Guid,
-        /// The client's clock.
+        /// The client's clock in milliseconds.
         time: u64,
-        /// The proof of a client in an encrypted connection.
+        /// The client's proof in a secure connection.
         proof: Option<Proof<'a>>,
         /// The password, 0 to 255 bytes.
         password: &'a [u8],
     },
-    /// 0A: id, type (u8). The original truncates the message to two bits, so the type may be missing
-    /// ([`read_bits`](Self::read_bits)).
+    /// Remote system requires public key, 0A: id, type (u8). C++ RakNet truncates the message to two bits, so the
+    /// type may be missing ([`read_bits`](Self::read_bits)).
     RequiresPublicKey {
-        /// The problem with the keys.
+        /// The problem with the keys; `None` if the message is truncated.
         problem: Option<KeyProblem>,
     },
-    /// 10: id, address of the client, system index (u16), addresses, time of the request (u64), the server's clock (u64).
+    /// Connection request accepted, 10: id, address of the client, system index (u16), addresses, time of the request
+    /// (u64), the server's clock (u64).
     Accepted {
-        /// The client's address as the server sees it.
+        /// The client's address as seen by the server.
         client: SocketAddr,
-        /// The client's index in the server's table; not used.
+        /// The client's index in the server's table; ignored.
         system_index: u16,
         /// The server's own addresses.
         addresses: AddressList<'a>,
-        /// The time that the request carried.
+        /// The time in the connection request, echoed.
         request_time: u64,
-        /// The server's clock.
+        /// The server's clock in milliseconds.
         time: u64,
     },
-    /// 13: id, address of the server, addresses, time of the acceptance (u64), the client's clock (u64).
+    /// New incoming connection, 13: id, address of the server, addresses, time of the acceptance (u64), the client's
+    /// clock (u64).
     NewIncoming {
-        /// The server's address as the client dialled it.
+        /// The server's address as given to `connect` at the client.
         server: SocketAddr,
         /// The client's own addresses.
         addresses: AddressList<'a>,
-        /// The time that the acceptance carried.
+        /// The time in "connection request accepted", echoed.
         accepted_time: u64,
-        /// The client's clock.
+        /// The client's clock in milliseconds.
         time: u64,
     },
-    /// 04: id.
+    /// Detect lost connections, 04: id.
     DetectLost,
-    /// 15: id.
+    /// Disconnection notification, 15: id.
     Disconnect,
-    /// 15 01: id, reason. A disconnection notification of a peer that cannot hold a message of the remote peer.
+    /// Disconnection notification with a reason, 15 01: the sender cannot store a message of the receiver.
     ///
-    /// Peers that know only the id read it as [`Disconnect`](Self::Disconnect) (docs/raknet.md#closing-for-size).
+    /// Implementations that read only the id treat it as [`Disconnect`](Self::Disconnect)
+    /// (docs/raknet.md#closing-for-size).
     DisconnectTooLarge,
-    /// 18: id, GUID of the server; the original truncates the message to nine bits, so the GUID may be missing.
+    /// Invalid password, 18: id, GUID of the server. C++ RakNet truncates the message to nine bits, so the GUID may
+    /// be missing.
     InvalidPassword {
-        /// The server.
+        /// The GUID of the server; `None` if the message is truncated.
         guid: Option<Guid>,
     },
 }
@@ -110,11 +115,11 @@ pub enum Control<'a> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyProblem {
-    /// The client has no public key of the server (0).
+    /// The client does not have the public key of the server (0).
     ///
-    /// Local: the original only reports it to its own application.
+    /// Never on the wire: C++ RakNet reports it to its own application.
     ServerKeyMissing,
-    /// The client did not present its identity (1).
+    /// The client did not present an identity (1).
     IdentityMissing,
     /// The identity that the client presented is invalid (2).
     IdentityInvalid,
@@ -135,17 +140,17 @@ impl KeyProblem {
     }
 }
 
-/// The length in bits to which the original truncates "remote system requires public key".
+/// The length in bits to which C++ RakNet truncates "remote system requires public key".
 const CUT_OFF_BITS: u16 = 2;
-/// The two remaining bits of its id.
+/// The mask of the two bits that remain of its id.
 const CUT_OFF_MASK: u8 = 0xC0;
 
 impl<'a> Control<'a> {
-    /// Reads a message with security fields of these sizes; [`Wire::read`] assumes those of the original.
+    /// Reads a message with the given sizes of security fields; [`Wire::read`] assumes those of C++ RakNet.
     ///
     /// # Errors
     ///
-    /// As [`Wire::read`].
+    /// The errors of [`Wire::read`].
     pub fn read_with<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         match source.u8("id")? {
             id::CONNECTED_PING => Ok(Self::Ping { time: source.u64("time")? }),
@@ -163,7 +168,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Reads a message of a server to a client. A pure client needs no others.
+    /// Reads a message that a server sends to a client; a pure client needs no others.
     pub(crate) fn read_of_server<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
         match source.u8("id")? {
             id::CONNECTED_PING => Ok(Self::Ping { time: source.u64("time")? }),
@@ -178,10 +183,10 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Reads a message from a capsule of `bits` bits.
+    /// Reads a message from a capsule with a payload of `bits` bits.
     ///
-    /// The original passes a number of bytes to a function that counts bits, so its "remote system requires public key"
-    /// is two bits long: the upper two of its id. No other message has that length.
+    /// C++ RakNet passes a number of bytes to a function that expects bits, so its "remote system requires public
+    /// key" has only the upper two bits of its id. No other message has that length.
     ///
     /// ```
     /// use rakwire::wire::Reader;
@@ -194,7 +199,7 @@ impl<'a> Control<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Wire::read`].
+    /// The errors of [`Wire::read`].
     pub fn read_bits<S: Source<'a>>(source: &mut S, bits: u16) -> Result<Self, WireError> {
         if bits != CUT_OFF_BITS {
             return Self::read(source);
@@ -207,7 +212,7 @@ impl<'a> Control<'a> {
 }
 
 impl Control<'_> {
-    /// Writes a message of a client to a server. Other messages return an error.
+    /// Writes a message that a client sends to a server; other messages return an error.
     pub(crate) fn write_of_client(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
         match *self {
             Self::Ping { time } => write_times(writer, id::CONNECTED_PING, &[time]),
@@ -231,7 +236,7 @@ impl Control<'_> {
     }
 }
 
-/// The reason after the id of a disconnection notification.
+/// The reason byte of [`Control::DisconnectTooLarge`].
 const TOO_LARGE: u8 = 1;
 
 fn read_disconnect<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
@@ -242,7 +247,7 @@ fn read_disconnect<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, Wir
     Ok(Control::Disconnect)
 }
 
-/// Writes an id followed by times.
+/// Writes an id followed by 64-bit times.
 fn write_times(writer: &mut Writer<'_>, id: u8, times: &[u64]) -> Result<(), WireError> {
     writer.u8(id)?;
     times.iter().try_for_each(|time| writer.u64(*time))
@@ -440,7 +445,7 @@ mod tests {
         }
     }
 
-    /// The original sends nine bits of the message (docs/raknet.md#cut-messages).
+    /// C++ RakNet sends nine bits of the message (docs/raknet.md#cut-messages).
     #[test]
     fn a_cut_off_invalid_password_is_understood() {
         law::check(&Control::InvalidPassword { guid: Some(Guid(9)) }, &[&[0x18][..], &GUID].concat());
@@ -448,7 +453,7 @@ mod tests {
         assert_eq!(cut, Ok(Control::InvalidPassword { guid: None }));
     }
 
-    /// The original sends two bits of the message, both zero.
+    /// C++ RakNet sends two bits of the message, both zero.
     #[test]
     fn a_cut_off_public_key_problem_is_understood() {
         let wanting = |problem| Control::RequiresPublicKey { problem };

@@ -1,4 +1,4 @@
-//! Datagram headers, capsules, acknowledgement records (docs/raknet.md#datagrams) and size arithmetic
+//! Datagram headers, capsules, acknowledgement ranges (docs/raknet.md#datagrams) and size arithmetic
 //! (docs/raknet.md#sizes).
 //!
 //! | bit | mask | data | acknowledgement | negative acknowledgement |
@@ -10,10 +10,12 @@
 //! | 3 | 08 | continuous send | 0 | 0 |
 //! | 2 | 04 | slow start | 0 | 0 |
 //!
-//! Data: the byte, the datagram number (u24), capsules to the end. Acknowledgements: the byte, an f32 if bit 5 is set,
-//! a count (u16), records. Bits 4..0 of an acknowledgement's byte are ignored and written as zero.
+//! A data datagram consists of the first byte, the datagram number (u24), and capsules to the end. An acknowledgement
+//! consists of the first byte, an f32 if bit 5 is set, a count (u16), and records. Bits 4..0 of an acknowledgement's
+//! first byte are ignored, and written as zero.
 //!
-//! A capsule is a message, or a part of one, inside a data datagram (docs/raknet.md#capsules). Its header:
+//! A capsule is a message, or a part of a split message, inside a data datagram (docs/raknet.md#capsules). Its
+//! header:
 //!
 //! | field | bytes | present |
 //! |---|---|---|
@@ -25,32 +27,32 @@
 //! | split count, split id, split index | u32, u16, u32 | split |
 //! | payload | ceil(bits / 8) | always |
 //!
-//! Bits 3..0 of the flags are ignored and written as zero. Reliabilities 5 to 7 denote receipts and are never sent. If
-//! they are received, 7 has an ordering index and a channel, and none has a message number.
+//! Bits 3..0 of the flags are ignored, and written as zero. Reliabilities 5 to 7 (with receipt) are never sent. If
+//! one is received, 7 has an ordering index and a channel, and none has a message number.
 
 use super::{IP_UDP_OVERHEAD, MIN_MTU, Wire};
 use crate::cursor::{Source, WireError, Writer};
 use crate::raknet::delivery::{Channel, Reliability};
 use crate::serial::U24;
 
-/// Bit 7: set in every datagram of a connection, clear in offline messages.
+/// Bit 7 of the first byte: set in every datagram of a connection, clear in offline messages.
 pub const VALID: u8 = 0x80;
 const ACK: u8 = 0x40;
 const NACK_OR_SPEED: u8 = 0x20;
-/// The datagram is one of a packet pair for measuring the path; a hint that is not used.
+/// The datagram is one of a packet pair that measures the path; a hint that this crate ignores.
 ///
-/// The name is for tools that show datagrams.
+/// It is defined for tools that display datagrams.
 pub const PACKET_PAIR: u8 = 0x10;
-/// The sender has more to send after this datagram; a hint that is not used.
+/// The sender has more data queued; a hint that this crate ignores.
 pub const CONTINUOUS_SEND: u8 = 0x08;
-/// The sender is in slow start; a hint that is not used.
+/// The sender is in slow start; a hint that this crate ignores.
 pub const SLOW_START: u8 = 0x04;
 
-/// The size of a data datagram before its first capsule, in bytes.
+/// The header size of a data datagram in bytes.
 pub const DATA_HEADER: usize = 4;
-/// The size of an acknowledgement before its first record, in bytes.
+/// The header size of an acknowledgement in bytes, before its first record.
 pub const ACK_HEADER: usize = 3;
-/// The size of the longest record, in bytes.
+/// The maximum size of a record in bytes.
 pub const MAX_RECORD: usize = 7;
 
 /// The header of a datagram.
@@ -65,21 +67,21 @@ pub const MAX_RECORD: usize = 7;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DatagramHeader {
-    /// Capsules follow.
+    /// A data datagram; capsules follow.
     Data {
-        /// The low five bits of the first byte: hints.
+        /// The lower five bits of the first byte: hints.
         hints: u8,
-        /// The number of this datagram; a retransmission has a new one.
+        /// The datagram number; a retransmission has a new one.
         number: U24,
     },
-    /// Records of received datagrams follow.
+    /// An acknowledgement; records of received datagrams follow.
     Ack {
-        /// The arrival speed in bytes per microsecond, which only an old variant of the protocol sends.
+        /// The arrival rate in bytes per microsecond, sent only by an old variant of the protocol.
         arrival_speed: Option<f32>,
         /// The number of records that follow.
         records: u16,
     },
-    /// Records of missing datagrams follow.
+    /// A negative acknowledgement; records of missing datagrams follow.
     Nack {
         /// The number of records that follow.
         records: u16,
@@ -127,9 +129,10 @@ impl<'a> Wire<'a> for DatagramHeader {
     }
 }
 
-/// A run of datagram numbers: u8 flag (non-zero: one number), first (u24), and last (u24) if the flag is zero.
+/// A range of datagram numbers: flag (u8, non-zero for a single number), first (u24), and last (u24) if the flag is
+/// zero.
 ///
-/// Records compare as plain integers, so a run across the wrap is written as two.
+/// Receivers compare the numbers as plain integers, so a range that wraps is written as two records.
 ///
 /// ```
 /// use rakwire::U24;
@@ -142,14 +145,14 @@ impl<'a> Wire<'a> for DatagramHeader {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The first number of the run.
+    /// The first number of the range.
     pub first: U24,
-    /// The last number of the run, not below the first.
+    /// The last number of the range, not below the first.
     pub last: U24,
 }
 
 impl Record {
-    /// Returns true if it names a number that is not before `next`.
+    /// Returns true if the range includes a number at or after `next`.
     pub(crate) const fn reaches(self, next: U24) -> bool {
         !self.first.is_older_than(next) || next.since(self.first) <= self.last.since(self.first)
     }
@@ -173,7 +176,7 @@ impl<'a> Wire<'a> for Record {
     }
 }
 
-/// The kind of datagram by its first byte.
+/// The kind of a datagram according to its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstByte {
     Connected,
@@ -190,18 +193,19 @@ impl FirstByte {
     }
 }
 
-/// The original counts nine bytes for the header of a datagram, although it has only four.
+/// The header size that C++ RakNet assumes in its size arithmetic; the real one is four.
 const COUNTED_HEADER: usize = 9;
 
-/// The MTUs to which a path may shrink during a connection.
+/// The MTUs to which a connection may be reduced.
 ///
-/// They are `BASE_PLPMTU` of RFC 8899 section 5.1.2, which fits IPv6 links of 1,280 bytes, and the smallest MTU of
-/// RakNet. There is none in between: messages cut for it would be lost for ever on a path that carries less.
+/// 1,200 is `BASE_PLPMTU` of RFC 8899 section 5.1.2, which fits IPv6 links of 1,280 bytes; the other is the minimum
+/// MTU of RakNet. There is no step in between, because messages split for it could never be delivered over a path
+/// that carries less.
 const SMALLER_MTUS: [u16; 2] = [1_200, MIN_MTU];
 
-/// The sizes at the MTU of a path, which may be smaller than the one that the peers agreed on.
+/// The size arithmetic at the current path MTU, which may be smaller than the negotiated MTU.
 ///
-/// A secure mode adds `overhead` bytes to each datagram (0 in plain mode).
+/// Packet protection adds `overhead` bytes to each datagram (0 in plain connections).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
     mtu: u16,
@@ -214,12 +218,12 @@ impl Sizes {
         Self { mtu, agreed: mtu, overhead }
     }
 
-    /// Returns the sizes for another MTU that the peers agreed on.
+    /// Returns the sizes with another negotiated MTU.
     pub(crate) const fn with_mtu(self, mtu: u16) -> Self {
         Self::new(mtu, self.overhead)
     }
 
-    /// Returns the sizes for the agreed MTU, by which the remote peer sends.
+    /// Returns the sizes at the negotiated MTU, which the remote peer uses.
     pub(crate) const fn agreed(self) -> Self {
         Self::new(self.agreed, self.overhead)
     }
@@ -228,48 +232,48 @@ impl Sizes {
         self.mtu
     }
 
-    /// Returns the sizes at the next smaller MTU, if any, for a path that does not carry this one.
+    /// Returns the sizes at the next smaller MTU, or `None` at the smallest.
     pub(crate) fn smaller(self) -> Option<Self> {
         SMALLER_MTUS.into_iter().find(|mtu| *mtu < self.mtu).map(|mtu| Self { mtu, ..self })
     }
 
-    /// Returns the size of a datagram without headers of IP and UDP and the overhead; zero without an MTU.
+    /// Returns the maximum size of a plain datagram without IP and UDP headers; 0 before an MTU is negotiated.
     pub(crate) const fn datagram(self) -> usize {
         self.mtu.saturating_sub(IP_UDP_OVERHEAD).saturating_sub(self.overhead) as usize
     }
 
-    /// Returns the bytes for capsules in a datagram. The overhead is subtracted twice, as in the original.
+    /// Returns the number of bytes for capsules in a datagram. As in C++ RakNet, the overhead is subtracted twice.
     pub(crate) const fn body(self) -> usize {
         self.datagram().saturating_sub(COUNTED_HEADER + self.overhead as usize)
     }
 
-    /// Returns the size of a whole data datagram in bytes.
+    /// Returns the maximum size of a data datagram in bytes.
     pub(crate) const fn data_datagram(self) -> usize {
         DATA_HEADER + self.body()
     }
 
-    /// Returns the length of the longest unsplit message, and of every part but the last of a split one.
+    /// Returns the maximum length of an unsplit message, and the length of every part but the last of a split one.
     pub(crate) const fn part(self) -> usize {
         self.body().saturating_sub(MAX_HEADER)
     }
 
-    /// Returns the length of the longest part of another implementation, for which a receiver reserves memory.
+    /// Returns the maximum length of a part from another implementation, for which a receiver reserves memory.
     pub(crate) const fn foreign_part(self) -> usize {
         self.agreed().datagram().saturating_sub(DATA_HEADER)
     }
 }
 
 const SPLIT: u8 = 0x10;
-/// The number of ordering channels; a capsule on a higher channel ends its datagram.
+/// The number of ordering channels; a capsule with a higher channel makes the rest of its datagram malformed.
 pub const CHANNELS: u8 = Channel::COUNT as u8;
-/// The size of the longest header (reliable sequenced, split) in bytes.
+/// The size of the longest capsule header (reliable sequenced, split) in bytes.
 ///
-/// All size arithmetic is based on it (docs/raknet.md#sizes).
+/// All size arithmetic assumes it (docs/raknet.md#sizes).
 pub const MAX_HEADER: usize = 23;
-/// The remaining bytes of a datagram below which no capsule is read.
+/// The minimum size of a capsule; fewer remaining bytes of a datagram are ignored.
 pub const MIN_CAPSULE: usize = 4;
 
-/// The position of a capsule in a split message.
+/// The position of a part in a split message.
 ///
 /// ```
 /// use rakwire::wire::datagram::{CapsuleHeader, Split};
@@ -281,15 +285,15 @@ pub const MIN_CAPSULE: usize = 4;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Split {
-    /// The number of parts of the message, at least 1.
+    /// The number of parts, at least 1.
     pub count: u32,
-    /// The id of the message that the part belongs to.
+    /// The id of the split message.
     pub id: u16,
-    /// The index of the part, below the count.
+    /// The index of the part, below `count`.
     pub index: u32,
 }
 
-/// The header of a capsule. Fields that are not present for its reliability are zero.
+/// The header of a capsule. Fields that its reliability does not use are zero.
 ///
 /// ```
 /// use rakwire::raknet::Reliability;
@@ -305,7 +309,7 @@ pub struct Split {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapsuleHeader {
-    /// The reliability on the wire.
+    /// The reliability, as on the wire.
     pub reliability: Reliability,
     /// The length of the payload in bits.
     pub bits: u16,
@@ -317,18 +321,18 @@ pub struct CapsuleHeader {
     pub order: U24,
     /// The ordering channel, below 32.
     pub channel: u8,
-    /// Present in a part of a split message.
+    /// The position of the part, if the capsule belongs to a split message.
     pub split: Option<Split>,
 }
 
 impl CapsuleHeader {
-    /// Returns the length of the payload in bytes.
+    /// Returns the length of the payload in bytes, rounded up.
     #[must_use]
     pub const fn length(&self) -> usize {
         (self.bits as usize).div_ceil(8)
     }
 
-    /// Returns the size of a header of this form in bytes.
+    /// Returns the size of a capsule header in bytes.
     #[must_use]
     pub const fn size(reliability: Reliability, split: bool) -> usize {
         let mut size = 3;

@@ -1,11 +1,11 @@
-//! The first byte of every message (docs/raknet.md#message-ids).
+//! Message IDs, the first byte of every message (docs/raknet.md#message-ids).
 
-/// Defines the ids that RakNet reserves, with their names and where they travel.
+/// Defines the IDs that RakNet reserves, with their names and scopes.
 macro_rules! ids {
     ($($(#[$doc:meta])+ $id:ident = $byte:literal, $travel:ident, $name:literal;)+) => {
         $($(#[$doc])+ pub const $id: u8 = $byte;)+
 
-        /// Returns the documented name of the message that begins with `id`.
+        /// Returns the documented name of messages with this ID.
         ///
         /// ```
         /// use rakwire::wire::id;
@@ -22,10 +22,10 @@ macro_rules! ids {
             }
         }
 
-        /// Returns where messages with this id travel.
+        /// Returns where messages with this ID are sent.
         ///
-        /// There are two exceptions: [`REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY`] is local if its type is 0, and
-        /// [`CONNECTION_ATTEMPT_FAILED`] is accepted from the network if it carries the magic.
+        /// There are two exceptions: [`REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY`] with type 0 is local, and
+        /// [`CONNECTION_ATTEMPT_FAILED`] with the magic is accepted from the network.
         #[must_use]
         pub const fn scope(id: u8) -> MessageScope {
             match id {
@@ -39,78 +39,78 @@ macro_rules! ids {
 ids! {
     /// Connected ping: requests a pong inside a connection.
     CONNECTED_PING = 0x00, Connection, "connected ping";
-    /// Unconnected ping: always answered.
+    /// Unconnected ping: every server answers.
     UNCONNECTED_PING = 0x01, Offline, "unconnected ping";
-    /// Unconnected ping: answered only while the server takes new connections.
+    /// Unconnected ping: only servers that accept new connections answer.
     UNCONNECTED_PING_OPEN_CONNECTIONS = 0x02, Offline, "unconnected ping, open connections only";
-    /// Connected pong.
+    /// Connected pong: the answer to a connected ping.
     CONNECTED_PONG = 0x03, Connection, "connected pong";
-    /// Detect lost connections: answered with a ping by some, ignored by most.
+    /// Detect lost connections: some implementations answer with a ping, most ignore it.
     DETECT_LOST_CONNECTIONS = 0x04, Connection, "detect lost connections";
     /// Open connection request 1: protocol version and path MTU probe.
     OPEN_CONNECTION_REQUEST_1 = 0x05, Offline, "open connection request 1";
-    /// Open connection reply 1.
+    /// Open connection reply 1: proposed MTU, and a cookie if the server requests one.
     OPEN_CONNECTION_REPLY_1 = 0x06, Offline, "open connection reply 1";
-    /// Open connection request 2.
+    /// Open connection request 2: MTU, GUID and the cookie.
     OPEN_CONNECTION_REQUEST_2 = 0x07, Offline, "open connection request 2";
-    /// Open connection reply 2.
+    /// Open connection reply 2: the connection exists, and its handshake continues inside it.
     OPEN_CONNECTION_REPLY_2 = 0x08, Offline, "open connection reply 2";
-    /// Connection request, the first message inside a connection.
+    /// Connection request: the first message inside a connection.
     CONNECTION_REQUEST = 0x09, Connection, "connection request";
-    /// A problem with the keys of a secure connection.
+    /// Remote system requires public key: a problem with the keys of a secure connection.
     REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY = 0x0A, Connection, "remote system requires public key";
-    /// Local event: this side requires security and the server does not have it.
+    /// Local event: this peer requires security, which the server does not offer.
     OUR_SYSTEM_REQUIRES_SECURITY = 0x0B, Local, "our system requires security";
     /// Local event: the server's public key is not the expected one.
     PUBLIC_KEY_MISMATCH = 0x0C, Local, "public key mismatch";
-    /// Data outside of any connection.
+    /// Out of band: application data without a connection.
     OUT_OF_BAND = 0x0D, Offline, "out of band";
-    /// Local event: a message sent with a receipt arrived.
+    /// Local event: a message sent with a receipt was acknowledged.
     SEND_RECEIPT_ACKED = 0x0E, Local, "send receipt, acknowledged";
-    /// Local event: a message sent with a receipt did not arrive.
+    /// Local event: a message sent with a receipt was lost.
     SEND_RECEIPT_LOSS = 0x0F, Local, "send receipt, lost";
-    /// The answer to a connection request.
+    /// Connection request accepted: the answer to a connection request.
     CONNECTION_REQUEST_ACCEPTED = 0x10, Connection, "connection request accepted";
-    /// Local event: an attempt to connect was not answered. With the magic it is treated as a refusal.
+    /// Local event: the server did not respond. From the network, with the magic, it is treated as a refusal.
     CONNECTION_ATTEMPT_FAILED = 0x11, Local, "connection attempt failed";
-    /// The refusal of a connection because its address or GUID is already connected.
+    /// Refusal: the client's address or GUID is already connected.
     ALREADY_CONNECTED = 0x12, Offline, "already connected";
-    /// New incoming connection: the client's confirmation.
+    /// New incoming connection: the client's confirmation, the last message of the handshake.
     NEW_INCOMING_CONNECTION = 0x13, Connection, "new incoming connection";
-    /// The refusal of a connection because the server is full.
+    /// Refusal: the server is full.
     NO_FREE_INCOMING_CONNECTIONS = 0x14, Offline, "no free incoming connections";
-    /// Disconnection notification.
+    /// Disconnection notification: the sender closes the connection.
     DISCONNECTION_NOTIFICATION = 0x15, Connection, "disconnection notification";
-    /// Local event: the remote peer became unresponsive.
+    /// Local event: the connection timed out.
     CONNECTION_LOST = 0x16, Local, "connection lost";
-    /// The refusal of a banned address.
+    /// Refusal: the client's address is banned.
     CONNECTION_BANNED = 0x17, Offline, "connection banned";
-    /// The refusal of a wrong password, inside the connection.
+    /// Refusal: the password is wrong. It is sent inside the connection.
     INVALID_PASSWORD = 0x18, Connection, "invalid password";
-    /// The refusal of a protocol version.
+    /// Refusal: the server does not accept the client's protocol version.
     INCOMPATIBLE_PROTOCOL_VERSION = 0x19, Offline, "incompatible protocol version";
-    /// The refusal of an address that connected a moment ago.
+    /// Refusal: the client's address connected a moment ago.
     IP_RECENTLY_CONNECTED = 0x1A, Offline, "IP recently connected";
-    /// A time stamp before a user message; the first id that reaches the application.
+    /// A timestamp followed by an application message; the lowest ID that reaches the application.
     TIMESTAMP = 0x1B, Application, "timestamp";
-    /// Unconnected pong.
+    /// Unconnected pong: the answer to an unconnected ping.
     UNCONNECTED_PONG = 0x1C, Offline, "unconnected pong";
-    /// The announcement of a peer; it travels as the data of an out-of-band message.
+    /// An advertisement, sent as the payload of an out-of-band message.
     ADVERTISE_SYSTEM = 0x1D, Application, "advertise system";
-    /// Local event: parts of a large message arrived.
+    /// Local event: parts of a split message were received.
     DOWNLOAD_PROGRESS = 0x1E, Local, "download progress";
-    /// A peer of the sender has sent it a disconnection notification.
+    /// A peer of the sender closed its connection to the sender.
     REMOTE_DISCONNECTION_NOTIFICATION = 0x1F, Application, "remote disconnection notification";
-    /// A peer of the sender became unresponsive.
+    /// The sender's connection to one of its peers timed out.
     REMOTE_CONNECTION_LOST = 0x20, Application, "remote connection lost";
-    /// Peers that are connected with the sender.
+    /// The peers that are connected to the sender.
     REMOTE_NEW_INCOMING_CONNECTION = 0x21, Application, "remote new incoming connection";
 }
 
-/// The first id that is free for applications.
+/// The lowest ID reserved for applications.
 pub const USER: u8 = 0x86;
 
-/// The part of the protocol in which a message with some id is sent (docs/raknet.md#message-ids).
+/// Where messages with an ID are sent (docs/raknet.md#message-ids).
 ///
 /// ```
 /// use rakwire::wire::id::{self, MessageScope};
@@ -122,14 +122,14 @@ pub const USER: u8 = 0x86;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageScope {
-    /// As a whole datagram, with the offline magic ([`offline`](super::offline)).
+    /// As a whole datagram with the offline magic ([`offline`](super::offline)).
     Offline,
-    /// Inside a connection, for RakNet itself ([`control`](super::control)).
+    /// Inside a connection, between RakNet peers ([`control`](super::control)).
     Connection,
-    /// Inside a connection, for the application ([`notice`](super::notice) where RakNet fixes the layout).
+    /// Inside a connection, between applications ([`notice`](super::notice) if RakNet defines the layout).
     Application,
-    /// Never on the wire: the original uses it for events of its own application ([`local`](super::local)).
+    /// Not sent: C++ RakNet uses the ID for events of its own application ([`local`](super::local)).
     ///
-    /// It must not be accepted from the network.
+    /// Messages with it must not be accepted from the network.
     Local,
 }

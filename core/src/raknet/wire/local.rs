@@ -1,11 +1,11 @@
-//! Events that the original passes to its own application as bytes (docs/raknet.md#local-events).
+//! Events that C++ RakNet passes to its own application as bytes (docs/raknet.md#local-events).
 //!
-//! The original **never sends** them: received messages with such an id are dropped, except for those that inform a
-//! client about keys. They are here for tools that read the logs and captures of programs around the original, and for
-//! bindings that imitate its interface. The documents give two of them a longer form than the original has; both are
+//! C++ RakNet **never sends** them. A received message with such an id is dropped, except for those about the keys of
+//! a secure connection. The module is for tools that read logs and captures of C++ RakNet programs, and for bindings
+//! with RakNet's interface. The public RakNet documents describe two of them with additional fields; both forms are
 //! read.
 //!
-//! Numbers are in the byte order of the original's memory, little endian, except for those in the longer forms.
+//! Numbers are little endian, as in the memory of C++ RakNet, except in the documented longer forms.
 
 use core::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use super::id;
 use super::{Guid, Wire};
 use crate::cursor::{Source, WireError, Writer};
 
-/// An event of the original, never on the wire.
+/// An event of C++ RakNet, never on the wire.
 ///
 /// ```
 /// use rakwire::wire::local::{Local, Receipt};
@@ -27,34 +27,37 @@ use crate::cursor::{Source, WireError, Writer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Local<'a> {
-    /// 0B: id; in the documents followed by the address of the client and the GUID of the server.
+    /// Our system requires security, 0B: id; in the documented form followed by the address of the client and the
+    /// GUID of the server.
     RequiresSecurity {
-        /// The peer without security, in the documents' form.
+        /// The peer without security, in the documented form.
         peer: Option<Subject>,
     },
-    /// 0C: id.
+    /// Public key mismatch, 0C: id.
     PublicKeyMismatch,
-    /// 0E or 0F: id, number (u32, little endian).
+    /// Receipt, 0E or 0F: id, number (u32, little endian).
     Receipt {
-        /// The outcome of the message.
+        /// Whether the message was acknowledged.
         outcome: Receipt,
-        /// The return value of `Send`.
+        /// The number that RakNet's `Send` returned.
         number: u32,
     },
-    /// 11: id. The form with the magic is [`Refusal::AttemptFailed`](super::offline::Refusal::AttemptFailed).
+    /// Connection attempt failed, 11: id. The form with the magic is
+    /// [`Refusal::AttemptFailed`](super::offline::Refusal::AttemptFailed).
     AttemptFailed,
-    /// 16: id; in the documents followed by the GUID and the address of the client.
+    /// Connection lost, 16: id; in the documented form followed by the GUID and the address of the client.
     ConnectionLost {
-        /// The unresponsive peer, in the documents' form.
+        /// The unresponsive peer, in the documented form.
         peer: Option<Subject>,
     },
-    /// 1E: id, parts received (u32), parts in all (u32), length of the first part (u32), its bytes; little endian.
+    /// Download progress, 1E: id, parts received (u32), total parts (u32), length of the first part (u32), its bytes;
+    /// little endian.
     DownloadProgress {
-        /// The number of parts that have arrived.
+        /// The number of parts received so far.
         received: u32,
-        /// The number of parts in total.
+        /// The total number of parts.
         total: u32,
-        /// The first part.
+        /// The payload of the first part.
         first: &'a [u8],
     },
 }
@@ -62,18 +65,18 @@ pub enum Local<'a> {
 /// The outcome of a message that was sent with a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Receipt {
-    /// It arrived (0E).
+    /// It was acknowledged (0E).
     Acknowledged,
-    /// It did not arrive in time (0F).
+    /// It was lost (0F).
     Lost,
 }
 
-/// The peer that an event is about.
+/// The peer to which an event refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Its address.
+    /// The address of the peer.
     pub address: SocketAddr,
-    /// Its GUID.
+    /// The GUID of the peer.
     pub guid: Guid,
 }
 

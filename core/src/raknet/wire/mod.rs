@@ -1,12 +1,13 @@
-//! The wire format of RakNet: every packet reads itself from a [`Source`] and writes itself to a [`Writer`].
+//! RakNet's wire format: every packet reads itself from a [`Source`] and writes itself to a [`Writer`].
 //!
 //! The first byte determines the kind of a datagram. With bit 7 set it is a [`datagram`] of the reliability layer:
-//! data, acknowledgement or negative acknowledgement. Without it, it is an [`offline`] message, which carries sixteen
-//! magic bytes at a position that its id determines (docs/raknet.md#datagrams). [`control`] messages travel inside data
-//! datagrams as the payload of a [capsule](datagram::CapsuleHeader). So do the messages to the application, of which
-//! RakNet defines a few ([`notice`]). Events that the original passes to its own application as bytes are in [`local`] and never travel.
-//! [`protection`] is the hook for a secure mode, applied last before a datagram is sent and first after it was
-//! received.
+//! data, acknowledgement or negative acknowledgement. Otherwise it is an [`offline`] message, which contains the
+//! 16-byte magic at a position that depends on its id (docs/raknet.md#datagrams).
+//!
+//! - [`control`]: messages of RakNet itself, in [capsules](datagram::CapsuleHeader) of data datagrams.
+//! - [`notice`]: application messages with a layout that RakNet defines, in capsules too.
+//! - [`local`]: events that C++ RakNet passes to its own application as bytes; never on the wire.
+//! - [`protection`]: the interface of packet protection, applied last before sending and first after receiving.
 
 use crate::cursor::{Source, WireError, Writer};
 
@@ -24,28 +25,28 @@ pub(crate) use datagram::FirstByte;
 pub use offline::PongFraming;
 pub use security::SecuritySizes;
 
-/// A packet that reads and writes its bytes.
+/// A packet that can be read and written.
 ///
-/// Two laws are tested for every implementor. A written packet reads back equal. A packet that was read writes back the
-/// same bytes, except for padding that the type documents as ignored.
+/// Every implementation is tested for two laws. A written packet reads back equal. Writing a packet that was read
+/// restores its bytes, except for padding that the type documents as ignored.
 pub trait Wire<'a>: Sized {
-    /// Reads the packet, with its id, from the front of `source`.
+    /// Reads the packet, including its id, from the front of `source`.
     ///
     /// # Errors
     ///
-    /// A [`WireError`] that describes the problem; bytes that were already read remain consumed.
+    /// A [`WireError`]; the bytes read so far stay consumed.
     fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError>;
 
-    /// Appends the packet, with its id.
+    /// Appends the packet, including its id.
     ///
     /// # Errors
     ///
-    /// [`WireError::NoRoom`] if the buffer is too small, [`WireError::BadLength`] for data that the format cannot
-    /// represent.
+    /// [`WireError::NoRoom`] if the buffer is too small, or [`WireError::BadLength`] if the format cannot represent a
+    /// field.
     fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError>;
 }
 
-/// The identity of a peer, 64 random bits that no two peers share (docs/raknet.md#values).
+/// The identity of a peer: 64 random bits, unique among all peers (docs/raknet.md#values).
 ///
 /// ```
 /// use rakwire::raknet::Guid;
@@ -57,7 +58,7 @@ pub trait Wire<'a>: Sized {
 pub struct Guid(pub u64);
 
 impl Guid {
-    /// The value that denotes no peer.
+    /// The GUID of no peer.
     pub const UNASSIGNED: Self = Self(u64::MAX);
 }
 
@@ -67,21 +68,21 @@ impl core::fmt::Display for Guid {
     }
 }
 
-/// The bytes of IPv4 and UDP headers that every MTU value on the wire includes, even over IPv6.
+/// The size of the IPv4 and UDP headers, which every MTU on the wire includes, even over IPv6.
 pub const IP_UDP_OVERHEAD: u16 = 28;
-/// The smallest MTU ever used.
+/// The minimum MTU of RakNet.
 pub const MIN_MTU: u16 = 576;
-/// The largest MTU ever used.
+/// The maximum MTU of RakNet.
 pub const MAX_MTU: u16 = 1492;
-/// The largest MTU over IPv6, whose header is 20 bytes longer.
+/// The maximum MTU over IPv6: MTU values count an IPv4 header, and that of IPv6 is 20 bytes longer.
 ///
-/// With it a datagram has at most the 1,500 bytes of an Ethernet frame, minus 8.
+/// IP packets then have at most 1,492 bytes, as over IPv4.
 pub const MAX_MTU_IPV6: u16 = MAX_MTU - IPV6_EXTRA;
-/// The bytes by which the header of IPv6 is longer than that of IPv4, which MTU values count.
+/// The difference between the header sizes of IPv6 and IPv4 in bytes.
 pub(crate) const IPV6_EXTRA: u16 = 20;
-/// The longest datagram that the core composes, in bytes of UDP payload.
+/// The maximum size of a composed datagram, in bytes of UDP payload.
 ///
-/// A transmit buffer must have this size.
+/// A transmit buffer must be at least that large.
 pub const MAX_DATAGRAM: usize = (MAX_MTU - IP_UDP_OVERHEAD) as usize;
 
 #[cfg(feature = "defmt")]
@@ -97,7 +98,7 @@ pub(crate) mod law {
     use crate::cursor::Reader;
     use core::fmt::Debug;
 
-    /// Checks that `bytes` read as `packet` and that `packet` writes `bytes`.
+    /// Checks that `bytes` parse as `packet`, and that `packet` serializes to `bytes`.
     pub(crate) fn check<'a, P: Wire<'a> + PartialEq + Debug>(packet: &P, bytes: &'a [u8]) {
         let mut buffer = [0; 2048];
         let mut writer = Writer::new(&mut buffer);
@@ -113,7 +114,7 @@ pub(crate) mod law {
         }
     }
 
-    /// Checks that no prefix of `bytes` reads as a packet.
+    /// Checks that no proper prefix of `bytes` parses as a packet.
     pub(crate) fn check_truncations<'a, P: Wire<'a> + Debug>(bytes: &'a [u8]) {
         for length in 0..bytes.len() {
             let prefix = bytes.get(..length).expect("shorter than the bytes");

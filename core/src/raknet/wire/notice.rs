@@ -1,7 +1,7 @@
-//! Messages to the application with a layout that RakNet defines (docs/raknet.md#notices).
+//! Application messages with a layout that RakNet defines (docs/raknet.md#notices).
 //!
-//! They travel like other messages of the application, in capsules of any reliability. The exception is
-//! [`Notice::Advertise`], which is the data of an out-of-band message.
+//! They are sent in capsules of any reliability, like all application messages. [`Notice::Advertise`] is the
+//! exception: it is the payload of an out-of-band message.
 
 use core::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use super::id;
 use super::{Guid, Wire};
 use crate::cursor::{Reader, Source, WireError, Writer};
 
-/// A message to the application with a layout that RakNet defines.
+/// An application message with a layout that RakNet defines.
 ///
 /// ```
 /// use rakwire::wire::notice::Notice;
@@ -24,55 +24,56 @@ use crate::cursor::{Reader, Source, WireError, Writer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice<'a> {
-    /// 1B: id, time (u64), the actual message to the end.
+    /// Timestamp, 1B: id, time (u64), the actual message to the end.
     ///
-    /// The time is the sender's clock in milliseconds. The receiver of the original replaces it by the corresponding
-    /// time of its own clock before the application sees it.
+    /// The time is the sender's clock in milliseconds. C++ RakNet converts it to the receiver's clock before the
+    /// application reads it.
     Timestamp {
-        /// The time that the message refers to.
+        /// The sender's time to which the message refers, in milliseconds.
         time: u64,
-        /// The message, which begins with its own id; may be empty.
+        /// The actual message with its own id; may be empty.
         message: &'a [u8],
     },
-    /// 1D: id, raw data to the end.
+    /// Advertise system, 1D: id, raw data to the end.
     Advertise {
-        /// The advertisement of the sender.
+        /// The advertised data.
         data: &'a [u8],
     },
-    /// 1F: id, address, GUID (u64). A peer of the sender has sent it a disconnection notification.
+    /// Remote disconnection notification, 1F: id, address, GUID (u64). A peer of the sender closed its connection to
+    /// the sender.
     RemoteDisconnected {
-        /// The address of that peer.
+        /// The address of the disconnected peer.
         address: SocketAddr,
-        /// Its GUID.
+        /// The GUID of the disconnected peer.
         guid: Guid,
     },
-    /// 20: id, address, GUID (u64). A peer of the sender became unresponsive.
+    /// Remote connection lost, 20: id, address, GUID (u64). The sender's connection to one of its peers timed out.
     RemoteLost {
-        /// The address of that peer.
+        /// The address of the lost peer.
         address: SocketAddr,
-        /// Its GUID.
+        /// The GUID of the lost peer.
         guid: Guid,
     },
-    /// 21: id, count (u32), and for each: address, GUID (u64), ping (u16).
+    /// Remote new incoming connection, 21: id, count (u32), and for each peer address, GUID (u64), ping (u16).
     RemoteConnected {
-        /// Peers of the sender.
+        /// The peers connected to the sender.
         peers: RemotePeers<'a>,
     },
 }
 
-/// A peer of a peer: address, GUID (u64), ping in milliseconds (u16).
+/// A peer connected to the sender: address, GUID (u64), ping in milliseconds (u16).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemotePeer {
-    /// Its address.
+    /// The address of the peer.
     pub address: SocketAddr,
-    /// Its GUID.
+    /// The GUID of the peer.
     pub guid: Guid,
-    /// The round-trip time between it and the sender, in milliseconds.
+    /// The round-trip time between the peer and the sender, in milliseconds.
     pub ping: u16,
 }
 
 impl RemotePeer {
-    /// The size of the longest entry in bytes.
+    /// The maximum size of an entry in bytes.
     pub const MAX_SIZE: usize = address::MAX_ADDRESS + 8 + 2;
 }
 
@@ -92,7 +93,7 @@ impl<'a> Wire<'a> for RemotePeer {
     }
 }
 
-/// The peers in [`Notice::RemoteConnected`], as validated bytes.
+/// The entries of [`Notice::RemoteConnected`], as validated bytes.
 ///
 /// ```
 /// use rakwire::raknet::Guid;
@@ -115,7 +116,7 @@ impl<'a> RemotePeers<'a> {
     ///
     /// # Errors
     ///
-    /// [`WireError::NoRoom`] if they do not fit.
+    /// [`WireError::NoRoom`] if they do not fit into `buffer`.
     pub fn encode(
         peers: impl IntoIterator<Item = RemotePeer>,
         buffer: &'a mut [u8],
@@ -129,13 +130,13 @@ impl<'a> RemotePeers<'a> {
         Ok(Self { count, bytes: writer.finish() })
     }
 
-    /// Returns the peers.
+    /// Returns the decoded entries.
     pub fn iter(&self) -> impl Iterator<Item = RemotePeer> + use<'a> {
         let mut reader = Reader::new(self.bytes);
         core::iter::from_fn(move || RemotePeer::read(&mut reader).ok())
     }
 
-    /// Reads the entries. Each takes bytes, so the work is bounded by the bytes regardless of the count.
+    /// Reads the entries. The work is bounded by the number of bytes, even if the count is wrong.
     fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
         let count = source.u32("count")?;
         let before = source.peek();
@@ -225,7 +226,7 @@ mod tests {
         law::check_truncations::<Notice<'_>>(&bytes);
     }
 
-    /// A count of 2^32 - 1 costs no more than the bytes that follow it.
+    /// A count of 2^32 - 1 costs no more than the bytes after it.
     #[test]
     fn a_count_without_entries_is_refused() {
         let bytes = [&[0x21, 0xFF, 0xFF, 0xFF, 0xFF][..], &ADDRESS, &GUID, &[1, 2]].concat();

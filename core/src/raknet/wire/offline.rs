@@ -1,6 +1,7 @@
-//! Messages outside of any connection (docs/raknet.md#offline-messages).
+//! Messages outside a connection (docs/raknet.md#offline-messages).
 //!
-//! Each carries the sixteen bytes of [`MAGIC`], whose first byte can never begin a datagram of a connection.
+//! Each contains the 16 bytes of [`MAGIC`], which begin with 00 and so cannot be mistaken for a datagram of a
+//! connection.
 
 use core::net::SocketAddr;
 
@@ -9,20 +10,19 @@ pub use super::security::{ClientSecurity, ServerSecurity};
 use super::{Guid, IP_UDP_OVERHEAD, Wire, address, id};
 use crate::cursor::{Reader, Source, WireError, Writer};
 
-/// The bytes that mark an offline message.
+/// The magic bytes of an offline message.
 pub const MAGIC: [u8; 16] =
     [0, 0xFF, 0xFF, 0, 0xFE, 0xFE, 0xFE, 0xFE, 0xFD, 0xFD, 0xFD, 0xFD, 0x12, 0x34, 0x56, 0x78];
 
-/// The longest data of a pong, in bytes; receivers ignore a longer pong.
+/// The maximum length of a pong's data in bytes; receivers ignore a longer pong.
 pub const MAX_PONG_DATA: usize = 399;
 
-/// The longest data of an out-of-band message, in bytes; the shortest is one byte.
+/// The maximum length of out-of-band data in bytes; the minimum is 1.
 pub const MAX_OUT_OF_BAND_DATA: usize = 399;
 
-/// An offline message.
+/// A message outside a connection.
 ///
-/// A reader ignores, and a writer normalizes, padding, bytes after the last field, and any flag byte that is neither 0
-/// nor 1.
+/// A reader ignores padding, trailing bytes, and flag bytes other than 0 and 1. A writer normalizes them.
 ///
 /// ```
 /// use rakwire::raknet::Guid;
@@ -39,86 +39,89 @@ pub const MAX_OUT_OF_BAND_DATA: usize = 399;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Offline<'a> {
-    /// 01 or 02: id, time (u64), magic, GUID of the sender (which may be missing).
+    /// Unconnected ping, 01 or 02: id, time (u64), magic, GUID of the sender (may be missing).
     Ping {
         /// The servers that should answer.
         scope: PingScope,
         /// The sender's clock in milliseconds.
         time: u64,
-        /// The sender.
+        /// The GUID of the sender.
         guid: Option<Guid>,
     },
-    /// 1C: id, the time of the ping (u64), GUID, magic, raw data to the end.
+    /// Unconnected pong, 1C: id, the time of the ping (u64), GUID, magic, raw data to the end.
     Pong {
-        /// The time that the ping carried; some servers write their own clock.
+        /// The time in the ping, echoed; some servers write their own clock instead.
         time: u64,
-        /// The server.
+        /// The GUID of the server.
         guid: Guid,
         /// The server's advertisement, at most 399 bytes.
         data: &'a [u8],
     },
-    /// 05: id, magic, protocol version (u8), zeros up to the probed size.
+    /// Open connection request 1, 05: id, magic, protocol version (u8), zeros up to the probed size.
     Request1 {
         /// The protocol version of the client.
         protocol: u8,
-        /// The length of the datagram plus 28: a size that the path is known to carry.
+        /// The MTU to probe: the length of this datagram plus 28.
         mtu: u16,
     },
-    /// 06: id, magic, GUID, security (u8), [cookie (u32), [public key (64)]], MTU (u16), zeros (one server pads).
+    /// Open connection reply 1, 06: id, magic, GUID, security (u8), [cookie (u32), [public key (64)]], MTU (u16),
+    /// zeros (from one implementation).
     Reply1 {
-        /// The server.
+        /// The GUID of the server.
         guid: Guid,
-        /// The security fields that request 2 must return.
+        /// The security fields, which the client must answer in request 2.
         security: ServerSecurity<'a>,
         /// The MTU that the server proposes.
         mtu: u16,
     },
-    /// 07: id, magic, [cookie (u32), challenge flag (u8), [challenge (64)]], address of the server, MTU (u16), GUID.
+    /// Open connection request 2, 07: id, magic, [cookie (u32), challenge flag (u8), [challenge (64)]], address of
+    /// the server, MTU (u16), GUID.
     Request2 {
-        /// The security fields that reply 1 requested.
+        /// The answer to the security fields of reply 1.
         security: ClientSecurity<'a>,
-        /// The server's address as the client dialled it.
+        /// The server's address as given to `connect` at the client.
         server: SocketAddr,
         /// The MTU that the client chose.
         mtu: u16,
-        /// The client.
+        /// The GUID of the client.
         guid: Guid,
     },
-    /// 08: id, magic, GUID, address of the client, MTU (u16), encryption (one bit: 80), [answer (128)].
+    /// Open connection reply 2, 08: id, magic, GUID, address of the client, MTU (u16), encryption (one bit: 80),
+    /// [answer (128)].
     ///
-    /// Some peers write 01, and one sets the bit but sends no answer.
+    /// Some implementations write 01 for encryption, and one sets the bit without an answer.
     Reply2 {
-        /// The server.
+        /// The GUID of the server.
         guid: Guid,
-        /// The client's address as the server sees it.
+        /// The client's address as seen by the server.
         client: SocketAddr,
         /// The MTU of the connection.
         mtu: u16,
-        /// The server's answer to the challenge, if the connection is encrypted.
+        /// The server's answer to the challenge, if the connection is secure.
         answer: Option<&'a [u8]>,
     },
-    /// 19: id, the server's protocol version (u8), magic, GUID.
+    /// Incompatible protocol version, 19: id, the server's protocol version (u8), magic, GUID.
     IncompatibleProtocol {
-        /// The server's protocol version; some servers echo the client's.
+        /// The server's protocol version; some servers echo the client's instead.
         protocol: u8,
-        /// The server.
+        /// The GUID of the server.
         guid: Guid,
     },
-    /// 0D: id, GUID of the sender, magic, raw data to the end (1 to 399 bytes).
+    /// Out of band, 0D: id, GUID of the sender, magic, raw data to the end (1 to 399 bytes).
     OutOfBand {
-        /// The sender.
+        /// The GUID of the sender.
         guid: Guid,
-        /// The data.
+        /// The payload.
         ///
-        /// They are an announcement ([`Notice::Advertise`](super::notice::Notice::Advertise)) if the first byte is
+        /// It is an advertisement ([`Notice::Advertise`](super::notice::Notice::Advertise)) if its first byte is
         /// [`id::ADVERTISE_SYSTEM`].
         data: &'a [u8],
     },
-    /// 11, 12, 14, 17 or 1A: id, magic, GUID of the server.
+    /// Refusal, 11, 12, 14, 17 or 1A: id, magic, GUID of the server.
     Refused {
-        /// The reason.
+        /// The reason for the refusal.
         refusal: Refusal,
-        /// The server.
+        /// The GUID of the server.
         guid: Guid,
     },
 }
@@ -139,9 +142,9 @@ pub enum Offline<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum PingScope {
-    /// Every server (01).
+    /// Every server (id 01).
     Any,
-    /// Servers that accept new connections (02).
+    /// Servers that accept new connections (id 02).
     OpenConnections,
 }
 
@@ -149,17 +152,17 @@ pub enum PingScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Refusal {
-    /// The attempt failed (11).
+    /// The attempt failed (id 11).
     ///
-    /// The original reports this to its own application and never sends it, but accepts it.
+    /// C++ RakNet never sends it, but accepts it from the network.
     AttemptFailed,
-    /// The address or the GUID is already connected (12).
+    /// The address or the GUID is already connected (id 12).
     AlreadyConnected,
-    /// The server is full (14).
+    /// The server is full (id 14).
     NoFreeIncomingConnections,
-    /// The address is banned (17).
+    /// The address is banned (id 17).
     Banned,
-    /// The address connected a moment ago (1A).
+    /// The address connected a moment ago (id 1A).
     RecentlyConnected,
 }
 
@@ -195,11 +198,11 @@ fn read_guid<'a, S: Source<'a>>(source: &mut S) -> Result<Guid, WireError> {
 }
 
 impl<'a> Offline<'a> {
-    /// Reads a message with security fields of these sizes; [`Wire::read`] assumes those of the original.
+    /// Reads a message with the given sizes of security fields; [`Wire::read`] assumes those of C++ RakNet.
     ///
     /// # Errors
     ///
-    /// As [`Wire::read`].
+    /// The errors of [`Wire::read`].
     pub fn read_with<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         let whole = source.remaining();
         match source.u8("id")? {
@@ -218,7 +221,7 @@ impl<'a> Offline<'a> {
 }
 
 impl<'a> Offline<'a> {
-    /// Reads an answer to a client's request. A pure client needs no other messages.
+    /// Reads a response to a client; a pure client needs no other messages.
     pub(crate) fn read_answer<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
         let sizes = &SecuritySizes::ORIGINAL;
         match source.u8("id")? {
@@ -336,9 +339,9 @@ fn read_request_1<'a, S: Source<'a>>(source: &mut S, whole: usize) -> Result<Off
     Ok(Offline::Request1 { protocol, mtu: mtu.ok_or(WireError::BadLength)? })
 }
 
-/// Returns true if a datagram is request 1, which probes the MTU of the path by its length.
+/// Returns true if the datagram is request 1, whose length probes the path MTU.
 ///
-/// A driver must send it with fragmentation disabled.
+/// A driver must send it unfragmented (with the DF bit set).
 ///
 /// ```
 /// use rakwire::wire::offline::{Offline, is_mtu_probe};
@@ -390,7 +393,7 @@ fn read_reply_2<'a, S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Res
     let guid = read_guid(source)?;
     let client = address::read(source, "client address")?;
     let mtu = source.u16("mtu")?;
-    // One bit in the original (80), a whole byte in others; one peer sets it without encryption.
+    // One bit in C++ RakNet (80), a whole byte elsewhere; one implementation sets it in plain connections.
     let encrypted = source.u8("encryption")? != 0;
     let answer = if encrypted && source.remaining() > 0 {
         Some(source.bytes("answer", sizes.answer.into())?)
@@ -434,7 +437,7 @@ fn read_out_of_band<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, Wi
     Ok(Offline::OutOfBand { guid, data })
 }
 
-/// The framing of the data of a pong (docs/raknet.md#advertisements).
+/// Whether the data of a pong is preceded by its length (docs/raknet.md#advertisements).
 ///
 /// ```
 /// use rakwire::raknet::PongFraming;
@@ -448,28 +451,29 @@ fn read_out_of_band<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, Wi
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PongFraming {
-    /// No framing, as in the original.
+    /// Without a length, as in C++ RakNet.
     #[default]
     Raw,
-    /// The length in bytes (`u16`, big endian) before the data, as in Minecraft Bedrock.
+    /// With the length in bytes (`u16`, big endian) before the data, as in Minecraft Bedrock.
     Prefixed,
 }
 
-/// The newest protocol version of the original, in which pongs carry their data without a length.
+/// The newest protocol version without a length in pongs, that of C++ RakNet.
 const NEWEST_RAW: u8 = 6;
 
 impl PongFraming {
     /// Returns the framing for a protocol version.
     ///
-    /// It is that of the original up to 6, and that of Minecraft Bedrock above.
+    /// It is [`Raw`](Self::Raw) up to version 6 (C++ RakNet), and [`Prefixed`](Self::Prefixed) above (Minecraft
+    /// Bedrock).
     #[must_use]
     pub const fn of_version(version: u8) -> Self {
         if version <= NEWEST_RAW { Self::Raw } else { Self::Prefixed }
     }
 
-    /// Returns the framing that fits `data`: prefixed if it begins with the number of the bytes that follow.
+    /// Returns `Prefixed` if `data` begins with the number of the bytes that follow, and otherwise `Raw`.
     ///
-    /// Text of at most 399 bytes cannot be mistaken for that unless it begins with a control character.
+    /// Text of at most 399 bytes is never mistaken for `Prefixed`, unless it begins with a control character.
     #[must_use]
     pub fn of(data: &[u8]) -> Self {
         let mut reader = Reader::new(data);
@@ -479,11 +483,11 @@ impl PongFraming {
         }
     }
 
-    /// Returns the text in the data of a pong. Bytes after a text with its length are ignored.
+    /// Returns the advertisement in the data of a pong. Bytes after a prefixed advertisement are ignored.
     ///
     /// # Errors
     ///
-    /// [`WireError::Truncated`] if the length exceeds the bytes that follow, [`WireError::BadLength`] if `data` is
+    /// [`WireError::Truncated`] if the length exceeds the remaining bytes, or [`WireError::BadLength`] if `data` is
     /// longer than 399 bytes.
     pub fn unframe(self, data: &[u8]) -> Result<&[u8], WireError> {
         if data.len() > MAX_PONG_DATA {
@@ -499,16 +503,17 @@ impl PongFraming {
         }
     }
 
-    /// Encodes the data of a pong that carries `text`, at most 399 bytes including the length.
+    /// Encodes the data of a pong with the advertisement `text`, at most 399 bytes including the length.
     ///
     /// # Errors
     ///
-    /// [`WireError::NoRoom`] if the buffer is too small, [`WireError::BadLength`] if no pong is large enough.
+    /// [`WireError::NoRoom`] if the buffer is too small, or [`WireError::BadLength`] if the text does not fit into a
+    /// pong.
     pub fn frame<'b>(self, text: &[u8], buffer: &'b mut [u8]) -> Result<&'b [u8], WireError> {
         self.compose(buffer, |writer| writer.bytes(text))
     }
 
-    /// Writes the output of `write`, preceded by its length.
+    /// Writes the output of `write`, preceded by its length if the framing requires that.
     pub(crate) fn compose(
         self,
         buffer: &mut [u8],
@@ -553,7 +558,7 @@ mod tests {
         "127.0.0.1:19132".parse().expect("a literal address")
     }
 
-    /// Checks a message against the concatenation of its fields, and that no prefix of it can be read.
+    /// Checks a message against the concatenation of its fields, and that no proper prefix of it parses.
     fn check(message: &Offline<'_>, parts: &[&[u8]]) {
         let bytes = parts.concat();
         law::check(message, &bytes);
@@ -629,7 +634,7 @@ mod tests {
         assert_eq!(size(Offline::IncompatibleProtocol { protocol: 6, guid: GUID }), 26);
     }
 
-    /// One server pads its reply 1 with zeros up to the MTU (peers, difference 1).
+    /// One implementation pads its reply 1 with zeros up to the MTU (peers, difference 1).
     #[test]
     fn a_padded_reply_1_is_not_taken_for_a_key() {
         let mut bytes = [&[6][..], &MAGIC, &GUID_BYTES, &[1, 0, 0, 1, 2, 5, 0xD4]].concat();
@@ -638,7 +643,7 @@ mod tests {
         assert_eq!(Offline::read(&mut Reader::new(&bytes)), Ok(expected));
     }
 
-    /// Peers write the encryption bit of reply 2 in different ways, and one sets it without encryption (peers,
+    /// Implementations encode the encryption bit of reply 2 differently, and one sets it in plain connections (peers,
     /// difference 3).
     #[test]
     fn reply_2_without_an_answer_is_plain() {

@@ -1,20 +1,19 @@
-//! The hook for a secure mode, applied last before a datagram is sent and first after it was received.
+//! The interface of packet protection, applied last before sending and first after receiving.
 
 /// The protection of a connection's datagrams (docs/raknet.md#secure-mode).
 ///
-/// It seals plain bytes and opens sealed ones. One value belongs to one connection and handles both directions. A
-/// secure mode stores its keys and counters in it; [`Plain`] stores nothing and changes nothing.
+/// One value belongs to one connection and handles both directions; it stores keys and counters. [`Plain`] stores
+/// nothing and changes nothing.
 ///
-/// A connection that calls it must observe these rules:
+/// A connection must observe these rules:
 ///
-/// - Every datagram of the connection is sealed, including acknowledgements; offline messages never are.
-/// - Bit 7 of the first byte stays set, as in every datagram of a connection. Routing needs nothing else in the clear:
-///   an intermediary distinguishes the datagrams from offline messages without a key.
-/// - The size arithmetic subtracts [`overhead`](Self::overhead) from the MTU, so that `seal` always has room.
-/// - Datagrams that do not open are dropped and counted. They do not reset any timer: only an opened datagram shows
-///   that the peer is alive.
+/// - Every datagram of the connection is sealed, including acknowledgements. Offline messages are not.
+/// - Bit 7 of the first byte stays set, as in every datagram of a connection. An intermediary can thus distinguish
+///   datagrams from offline messages without a key. Everything else may be encrypted.
+/// - The size arithmetic subtracts [`overhead`](Self::overhead) from the MTU, so that a sealed datagram always fits.
+/// - Datagrams that fail to open are dropped and counted. They do not reset any timer.
 ///
-/// A mode that flips every bit but the first and appends a mark:
+/// An example that flips every bit but the first and appends one byte:
 ///
 /// ```
 /// use rakwire::wire::protection::PacketProtection;
@@ -51,26 +50,25 @@
 pub trait PacketProtection {
     /// Returns the number of bytes that `seal` adds to a datagram.
     ///
-    /// It is 0 in plain mode, and 11 in the original's secure mode (8 of an authentication code, 3 of a counter). It
-    /// must not change during a connection.
+    /// It is 0 for [`Plain`], and 11 in the secure mode of C++ RakNet: an authentication code of 8 bytes, and 3 bytes
+    /// of a counter. It must not change during a connection.
     fn overhead(&self) -> u16;
 
-    /// Seals the first `length` bytes of `datagram` in place and returns the new length.
+    /// Seals the first `length` bytes of `datagram` in place, and returns `length` plus the overhead.
     ///
-    /// The new length is `length` plus the overhead.
-    ///
-    /// Returns `None` if there is no room or no more datagrams may be sealed, for example when a counter is used up;
-    /// the datagram is then not sent.
+    /// Returns `None` if `datagram` is too short for the overhead, or if no more datagrams may be sealed, for example
+    /// because a counter is used up. The datagram is then not sent.
     fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize>;
 
-    /// Opens `datagram` in place and returns the length of the plain datagram at its front.
+    /// Opens `datagram` in place, and returns the length of the plain datagram at its front.
     ///
-    /// Returns `None` if it was forged, damaged or opened before; the bytes are then undefined.
+    /// Returns `None` if it is forged, damaged or replayed; the contents of `datagram` are then unspecified.
     fn open(&mut self, datagram: &mut [u8]) -> Option<usize>;
 
-    /// Opens a datagram that cannot be changed, like [`open`](Self::open).
+    /// Opens a datagram in shared memory, like [`open`](Self::open).
     ///
-    /// It is copied to `buffer`, which must be as long. A mode that changes nothing needs no copy.
+    /// It is copied to `buffer`, which must be at least as long. An implementation that changes nothing need not
+    /// copy.
     fn open_copy<'d>(&mut self, datagram: &'d [u8], buffer: &'d mut [u8]) -> Option<&'d [u8]> {
         let copy = buffer.get_mut(..datagram.len())?;
         copy.copy_from_slice(datagram);
@@ -79,7 +77,7 @@ pub trait PacketProtection {
     }
 }
 
-/// The plain mode, which leaves datagrams unchanged.
+/// No protection: datagrams are unchanged.
 ///
 /// ```
 /// use rakwire::wire::protection::{Plain, PacketProtection};

@@ -1,11 +1,11 @@
-//! Cookies and the fields of the secure mode (docs/raknet.md#secure-mode).
+//! Cookies and the other fields of RakNet's secure mode (docs/raknet.md#secure-mode).
 
 use crate::cursor::{Source, WireError, Writer};
 
-/// The sizes of the secure mode's fields, in bytes.
+/// The sizes of the security fields in bytes.
 ///
-/// No field carries its length, so a reader must know them. Writing does not use them: each field is written at its own
-/// length.
+/// The fields have no length on the wire, so a reader must know it. A writer does not use these sizes: it writes each
+/// field at its own length.
 ///
 /// ```
 /// use rakwire::raknet::Guid;
@@ -36,11 +36,11 @@ pub struct SecuritySizes {
 }
 
 impl SecuritySizes {
-    /// The sizes that the original sends: 64, 64, 128, 32, 160.
+    /// The sizes of C++ RakNet: 64, 64, 128, 32, 160.
     pub const ORIGINAL: Self = Self { public_key: 64, challenge: 64, answer: 128, proof: 32, identity: 160 };
-    /// The sizes in the public documents: 294 for the public key and for the identity.
+    /// The sizes in the public RakNet documents: 294 for the public key and for the identity.
     ///
-    /// No known peer sends these.
+    /// No known implementation sends them.
     pub const DOCUMENTED: Self =
         Self { public_key: 294, challenge: 64, answer: 128, proof: 32, identity: 294 };
 }
@@ -51,16 +51,16 @@ impl Default for SecuritySizes {
     }
 }
 
-/// The security fields of reply 1, which the client has to return.
+/// The security fields of reply 1, which the client answers in request 2.
 ///
-/// They are security (u8) and, if it is set, a cookie (u32) and possibly a public key.
+/// On the wire: security (u8) and, if it is set, a cookie (u32) and optionally a public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerSecurity<'a> {
-    /// Nothing.
+    /// No security fields: the flag is 0.
     None,
-    /// A cookie, which validates the client's address.
+    /// A cookie, by which the client validates its address.
     Cookie(u32),
-    /// A cookie, and the public key for an encrypted connection. The bytes of the key must not all be zero.
+    /// A cookie, and the public key for a secure connection. The key must not be all zeros.
     PublicKey {
         /// The cookie.
         cookie: u32,
@@ -69,43 +69,43 @@ pub enum ServerSecurity<'a> {
     },
 }
 
-/// The security fields that request 2 returns.
+/// The security fields of request 2.
 ///
-/// They are empty, or cookie (u32), challenge flag (u8), and the challenge if it is set.
+/// On the wire: nothing; or cookie (u32), challenge flag (u8), and the challenge if the flag is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientSecurity<'a> {
-    /// Nothing.
+    /// No security fields.
     None,
-    /// The cookie of reply 1, and no challenge.
+    /// The cookie of reply 1, without a challenge.
     Cookie(u32),
-    /// The cookie and a challenge.
+    /// The cookie of reply 1, and a challenge.
     Challenge {
-        /// The cookie.
+        /// The cookie of reply 1.
         cookie: u32,
         /// The challenge.
         challenge: &'a [u8],
     },
 }
 
-/// The proof of a client in the request of an encrypted connection.
+/// The client's proof in the connection request of a secure connection.
 ///
-/// It consists of the proof, an identity flag (u8), and the identity if it is set.
+/// On the wire: the proof, an identity flag (u8), and the identity if the flag is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof<'a> {
-    /// The proof, 32 bytes.
+    /// The proof, 32 bytes in C++ RakNet.
     pub proof: &'a [u8],
-    /// The identity, 160 bytes, if the client has one.
+    /// The identity, 160 bytes in C++ RakNet, if the client presents one.
     pub identity: Option<&'a [u8]>,
 }
 
-/// The size of an MTU in bytes, which is between the cookie or key and the padding of reply 1.
+/// The size of the MTU field, which follows the security fields of reply 1.
 const MTU: usize = 2;
 
 impl<'a> ServerSecurity<'a> {
-    /// Reads the flag and the fields that it announces.
+    /// Reads the security flag and the fields that it announces.
     ///
-    /// A reply with only a cookie may be padded with zeros. The bytes after the cookie decide whether there is a key,
-    /// because no key is all zeros.
+    /// A reply without a key may be padded with zeros. The bytes after the cookie decide: they are a key unless they
+    /// are all zero.
     pub(super) fn read<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         if source.u8("security")? == 0 {
             return Ok(Self::None);
@@ -138,14 +138,14 @@ impl<'a> ServerSecurity<'a> {
     }
 }
 
-/// The sizes of the fields after the security fields of request 2: the address, the MTU and the GUID.
+/// The size of the fields after the security fields of request 2, with an IPv4 address: address, MTU and GUID.
 const TAIL_4: usize = 7 + 2 + 8;
 const TAIL_6: usize = 29 + 2 + 8;
 
 impl<'a> ClientSecurity<'a> {
     /// Reads the security fields of request 2.
     ///
-    /// A server keeps nothing of request 1, so the length decides whether there is a cookie.
+    /// A server keeps no state after request 1, so the length of request 2 decides whether there is a cookie.
     pub(super) fn read<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         if matches!((source.remaining(), source.peek().first()), (TAIL_4, Some(4)) | (TAIL_6, Some(6))) {
             return Ok(Self::None);
