@@ -1,4 +1,4 @@
-//! The context of a connection during a call, and the header that it stores with each message.
+//! The context of a connection during a call, and the header that a connection stores with each message.
 
 use crate::endpoint::{self, Outcome, Receipt};
 use crate::raknet::config::{RakNet, SEQUENCING};
@@ -7,83 +7,83 @@ use crate::raknet::wire::datagram::{CapsuleHeader, Split};
 use crate::serial::U24;
 use crate::time::Instant;
 
-/// The state that a connection borrows from its peer for the duration of one call.
+/// The state of the peer that a connection borrows for one call.
 pub(crate) type Context<'x, 'a> = endpoint::Context<'x, 'a, RakNet>;
 
-/// The final event of a connection.
+/// The last event of a connection.
 pub(super) type Ending = endpoint::Ending<RakNet>;
 
-/// The header in the first block of a message, with one variant for each role of a message.
+/// The header in the first block of a message, with one variant for each use of a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum BlockHeader {
-    /// Bytes that are not a message of a connection, such as the state of channels or a password.
+    /// Bytes that are not a message, such as the state of channels or a password.
     #[default]
     Raw,
-    /// An outgoing message, or a part of one, and its progress.
+    /// An outgoing message or part, and its transmission status.
     Outgoing(OutgoingMessage, SendStatus),
-    /// The record of a message that is sent in parts.
+    /// The record of a split message that is being sent.
     SplitSend(SplitSend),
-    /// The outcome of a message, which the application has not read yet.
+    /// The outcome of a message sent with a receipt, to be read by the application.
     Receipt(Receipt, Outcome),
-    /// A received message, for the application or buffered until its turn on its channel.
+    /// A received message: for the application, or buffered until it is next on its channel.
     Received(IncomingMessage),
-    /// A received part.
+    /// A received part of a split message.
     Part(Part),
-    /// The record of a message that is received in parts.
+    /// The record of a split message that is being received.
     Partial(Partial),
 }
 
-/// An outgoing message, or a part of one, as its capsule describes it.
+/// An outgoing message or part, as described by its capsule.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OutgoingMessage {
     pub(crate) reliability: Reliability,
     pub(crate) channel: u8,
     #[cfg(feature = "splitting")]
     split_id: u16,
-    /// The number of parts; zero if the message is not split.
+    /// The number of parts; 0 if the message is not split.
     #[cfg(feature = "splitting")]
     split_count: u32,
     #[cfg(feature = "splitting")]
     split_index: u32,
-    /// The reliable message number; valid once the message was sent.
+    /// The reliable message number; assigned when the message is first sent.
     pub(crate) reliable: U24,
     pub(crate) sequence: U24,
     pub(crate) order: U24,
-    /// The number of the sender's receipt; zero if it requested none.
+    /// The number of the receipt; 0 for none.
     pub(crate) receipt: u32,
 }
 
-/// The progress of an outgoing message.
+/// The transmission status of an outgoing message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SendStatus {
-    /// It waits in a queue, or is in flight and not the first message of its datagram.
+    /// In a send queue; or in flight, but not the first message of its datagram.
     Queued {
-        /// Its virtual finish time in the weighted fair queueing of priorities.
+        /// The virtual finish time, by which weighted fair queueing orders messages.
         virtual_time: u32,
         queued_at: Instant,
     },
-    /// It is the first message of a datagram in flight; the others are chained to its block.
+    /// The first message of a datagram in flight. The other messages of the datagram are chained to its block.
     InFlight {
         /// The slot of the connection.
         owner: u16,
         number: U24,
         bytes: u32,
         sent_at: Instant,
-        /// The source of the messages in the datagram.
+        /// The send source that the datagram's messages were taken from.
         source: SendSource,
     },
-    /// It is the first message of a datagram that was declared lost.
+    /// The first message of a datagram that was declared lost.
     Lost {
         owner: u16,
         number: U24,
         bytes: u32,
         sent_at: Instant,
-        /// The number of datagrams declared lost before it, modulo 2^32.
+        /// The number of datagrams declared lost before this one, modulo 2^32.
         ordinal: u32,
     },
 }
 
-/// A sent datagram with at least one message to acknowledge.
+/// A sent datagram with at least one message that needs an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Datagram {
     /// The slot of the connection.
@@ -93,7 +93,7 @@ pub(crate) struct Datagram {
     pub(crate) sent_at: Instant,
 }
 
-/// The record of a message that is sent in parts.
+/// The record of a split message that is being sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SplitSend {
     /// The slot of the connection.
@@ -101,24 +101,24 @@ pub(crate) struct SplitSend {
     pub(crate) split_id: u16,
     pub(crate) parts: u32,
     pub(crate) acknowledged: u32,
-    /// The number of the sender's receipt; zero if it requested none.
+    /// The number of the receipt; 0 for none.
     pub(crate) receipt: u32,
 }
 
-/// A received message, or a part of one, as its capsule described it.
+/// A received message or part, as described by its capsule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IncomingMessage {
     pub(crate) reliability: Reliability,
     pub(crate) channel: u8,
     pub(crate) sequence: U24,
     pub(crate) order: U24,
-    /// The number of following messages on its channel that share its block while it waits for its turn.
+    /// The number of later messages of the same channel that are packed into this block while buffered.
     pub(crate) followers: u8,
-    /// The length of its own bytes.
+    /// The length of this message's own bytes.
     pub(crate) length: u16,
 }
 
-/// A received part.
+/// A received part of a split message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Part {
     /// The slot of the connection.
@@ -127,7 +127,7 @@ pub(crate) struct Part {
     pub(crate) index: u32,
 }
 
-/// The record of a message that is received in parts.
+/// The record of a split message that is being received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Partial {
     /// The slot of the connection.
@@ -136,14 +136,14 @@ pub(crate) struct Partial {
     pub(crate) split_id: u16,
     pub(crate) parts: u32,
     pub(crate) received: u32,
-    /// The number of parts, from the first one on, that were appended to a vector.
+    /// The number of leading parts that were appended to the vector.
     pub(crate) appended: u32,
-    /// Blocks reserved in the pool for parts that have not arrived.
+    /// The number of blocks reserved in the pool for parts that were not received yet.
     pub(crate) promised: u32,
 }
 
 impl BlockHeader {
-    /// Returns the outgoing message that begins in this block.
+    /// Returns the outgoing message in this block, if it is one.
     #[inline]
     pub(crate) fn outgoing(&self) -> Option<&OutgoingMessage> {
         let Self::Outgoing(message, _) = self else {
@@ -153,7 +153,7 @@ impl BlockHeader {
         Some(message)
     }
 
-    /// Returns the received message that begins in this block.
+    /// Returns the received message in this block, if it is one.
     #[inline]
     pub(crate) fn received(&self) -> Option<&IncomingMessage> {
         let Self::Received(message) = self else {
@@ -163,18 +163,18 @@ impl BlockHeader {
         Some(message)
     }
 
-    /// Returns the datagram that this block represents, whether it is in flight or lost.
+    /// Returns the datagram that begins with this message, whether in flight or lost.
     #[inline]
     pub(crate) const fn datagram(&self) -> Option<Datagram> {
         if let Self::Outgoing(_, status) = self { status.datagram() } else { None }
     }
 
-    /// Returns the receipt that the header represents.
+    /// Returns the receipt in this block, if it is one.
     pub(crate) const fn receipt(&self) -> Option<(Receipt, Outcome)> {
         if let Self::Receipt(receipt, outcome) = self { Some((*receipt, *outcome)) } else { None }
     }
 
-    /// Returns the delivery of a received message.
+    /// Returns the delivery options of a received message.
     pub(crate) fn delivery(&self) -> Delivery {
         let Some(message) = self.received() else { return Delivery::default() };
         Delivery {
@@ -186,7 +186,7 @@ impl BlockHeader {
 }
 
 impl SendStatus {
-    /// The status of a retransmitted message, which precedes messages that are sent for the first time.
+    /// The status of a message to retransmit; its virtual time puts it before all new messages.
     pub(crate) const RESEND: Self = Self::Queued { virtual_time: 0, queued_at: Instant::ZERO };
 
     /// Returns the datagram that begins with this message.
@@ -203,12 +203,12 @@ impl SendStatus {
 }
 
 impl OutgoingMessage {
-    /// Creates a message that is not split; a `receipt` of zero means none.
+    /// Creates a message that is not split; a `receipt` of 0 means none.
     pub(crate) fn new(reliability: Reliability, receipt: u32) -> Self {
         Self { reliability, receipt, ..Self::default() }
     }
 
-    /// Returns the capsule header for `bytes` bytes of payload.
+    /// Returns the capsule header for a payload of `bytes` bytes.
     pub(crate) fn capsule(&self, bytes: usize) -> CapsuleHeader {
         let split = Split { count: self.split_count(), id: self.split_id(), index: self.split_index() };
         CapsuleHeader {
@@ -226,12 +226,12 @@ impl OutgoingMessage {
         CapsuleHeader::size(self.reliability, self.is_split())
     }
 
-    /// Returns true if this is a part of a longer message.
+    /// Returns true if this is a part of a split message.
     pub(crate) const fn is_split(&self) -> bool {
         self.split_count() > 0
     }
 
-    /// Returns true if no part of the same message follows.
+    /// Returns true if this is the last part of its message, or not split.
     pub(crate) const fn is_last_part(&self) -> bool {
         self.split_count() <= self.split_index() + 1
     }
@@ -239,7 +239,7 @@ impl OutgoingMessage {
 
 #[cfg(feature = "splitting")]
 impl OutgoingMessage {
-    /// Makes this the first of `count` parts of the message with this id.
+    /// Makes this the first of `count` parts of the split message `id`.
     pub(crate) const fn split(&mut self, count: u32, id: u16) {
         (self.split_count, self.split_id) = (count, id);
     }
@@ -294,23 +294,23 @@ impl IncomingMessage {
         }
     }
 
-    /// Returns true if the message has a position in the order of its channel.
+    /// Returns true if the message is ordered or sequenced on its channel.
     ///
-    /// No correct sender writes a receipt reliability; the original delivers such a message immediately. Without the
-    /// feature `sequencing` a sequenced message has no position either.
+    /// A conforming sender never writes a receipt reliability; C++ RakNet delivers such a message immediately.
+    /// Without the feature `sequencing` a sequenced message is not ordered either.
     pub(crate) const fn is_in_order(&self) -> bool {
         let has_place =
             if SEQUENCING { self.reliability.has_channel() } else { self.reliability.is_ordered() };
         has_place && !self.reliability.has_receipt()
     }
 
-    /// Returns true if the message is dropped after a newer one of its channel.
+    /// Returns true if the message is dropped after a newer one of its channel was delivered.
     pub(crate) const fn is_sequenced(&self) -> bool {
         SEQUENCING && self.reliability.is_sequenced()
     }
 }
 
-/// The keys of the message index. Blocks of different roles or connections may share a key.
+/// The keys of the block index. Blocks of different uses or connections may share a key.
 pub(crate) mod key {
     use crate::serial::U24;
 
@@ -335,26 +335,26 @@ pub(crate) mod key {
     }
 }
 
-/// The source from which the messages of a datagram are taken.
+/// A source of messages for the next datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SendSource {
-    /// Lost messages first, then new ones by priority.
+    /// Lost messages first, then new messages by priority.
     #[default]
     Usual,
-    /// The lost message with the oldest reliable number.
+    /// The lost message with the lowest reliable number.
     OldestLost,
-    /// Lost parts of the split message that last had a part acknowledged.
+    /// Lost parts of the split message of which a part was acknowledged last.
     PartlyAcknowledged,
-    /// The message that was lost last.
+    /// The message that was declared lost last.
     NewestLost,
     /// New messages of one priority.
     New(Priority),
-    /// A path probe, which is created when it is sent.
+    /// A path probe, generated when it is sent.
     PathProbe,
 }
 
 impl SendSource {
-    /// The sources that are tried in turn while the receiver seems to be blocked.
+    /// The sources to probe in rotation while the receiver seems to be blocked.
     pub(crate) const PROBED: [Self; 7] = [
         Self::New(Priority::Immediate),
         Self::OldestLost,

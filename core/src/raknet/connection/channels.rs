@@ -1,17 +1,18 @@
 //! The state of the 32 channels of a connection.
 //!
-//! The first few are part of the connection. The others are in the pool, because few games use them.
+//! The first few channels are stored in the connection. The others are stored in the pool, because few games use
+//! them.
 
 use crate::raknet::config::FAR_CHANNELS;
 use crate::raknet::delivery::Channel;
 use crate::storage::{Block, BlockLink, Pool, Purpose, Share};
 
-/// Channels with state that is part of the connection.
+/// The number of channels stored in the connection itself.
 pub(crate) const NEAR: usize = 4;
 
-/// State that is stored as bytes. All zeros is the state of a channel that was never used.
+/// Channel state that is stored as bytes. An unused channel is all zeros.
 pub(crate) trait Packed: Copy + Default {
-    /// The size in bytes, at most 32, which is the smallest block size.
+    /// The size in bytes; at most 32, the minimum block size.
     const BYTES: usize;
 
     fn pack(&self, bytes: &mut [u8]);
@@ -19,14 +20,14 @@ pub(crate) trait Packed: Copy + Default {
     fn unpack(bytes: &[u8]) -> Self;
 }
 
-/// Encodes three numbers as bytes.
+/// Encodes three numbers.
 pub(crate) fn pack(numbers: [u32; 3], bytes: &mut [u8]) {
     for (bytes, number) in bytes.chunks_exact_mut(4).zip(numbers) {
         bytes.copy_from_slice(&number.to_le_bytes());
     }
 }
 
-/// Decodes the numbers that [`pack`] encoded.
+/// Decodes the numbers encoded by [`pack`].
 pub(crate) fn unpack(bytes: &[u8]) -> [u32; 3] {
     let mut numbers =
         bytes.chunks_exact(4).map(|bytes| bytes.first_chunk().copied().map_or(0, u32::from_le_bytes));
@@ -37,12 +38,12 @@ pub(crate) fn unpack(bytes: &[u8]) -> [u32; 3] {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Channels<T> {
     near: [T; NEAR],
-    /// Blocks with the state of the other channels, once one of them was used.
+    /// The blocks with the state of the other channels; allocated when one of them is first used.
     far: BlockLink,
 }
 
 impl<T: Packed> Channels<T> {
-    /// Returns the number of blocks that must be taken before the state of a channel can be changed.
+    /// Returns the number of blocks to allocate before the state of `channel` can be changed.
     #[inline]
     pub(crate) fn missing_blocks<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> usize {
         if !FAR_CHANNELS || usize::from(channel) < NEAR || self.far.is_some() {
@@ -60,7 +61,7 @@ impl<T: Packed> Channels<T> {
         (pool.block_size() / T::BYTES).max(1)
     }
 
-    /// Takes the missing blocks; returns false, with none taken, if `share` may not hold them.
+    /// Allocates the missing blocks. If `share` may not hold them, it allocates none and returns false.
     #[inline]
     pub(crate) fn prepare<H: Copy + Default>(
         &mut self,
@@ -94,7 +95,7 @@ impl<T: Packed> Channels<T> {
         true
     }
 
-    /// Returns the position in the pool of the state of a channel.
+    /// Returns the block and offset of the state of `channel`.
     fn place<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> Option<(Block, usize)> {
         let place = usize::from(channel).checked_sub(NEAR).filter(|_| FAR_CHANNELS)?;
         let in_block = Self::in_block(pool);
@@ -121,7 +122,7 @@ impl<T: Packed> Channels<T> {
         pool.bytes(block).get(at..at + T::BYTES).map(T::unpack)
     }
 
-    /// Changes the state of a channel for which [`prepare`](Self::prepare) made room.
+    /// Changes the state of a channel. Precondition: [`prepare`](Self::prepare) returned true.
     #[inline]
     pub(crate) fn update<'a, H: Copy + Default, R>(
         &mut self,
@@ -129,7 +130,7 @@ impl<T: Packed> Channels<T> {
         channel: u8,
         change: impl FnOnce(&mut T, &mut Pool<'a, H>) -> R,
     ) -> R {
-        // Where flash is scarce, one code path for all channels is smaller.
+        // On 32-bit targets one code path for all channels is smaller.
         if cfg!(target_pointer_width = "64")
             && let Some(near) = self.near.get_mut(usize::from(channel))
         {
@@ -155,7 +156,7 @@ impl<T: Packed> Channels<T> {
         }
     }
 
-    /// Resets all channels and returns the blocks to the pool.
+    /// Resets all channels and frees their blocks.
     pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         if let (Some(far), true) = (core::mem::take(self).far, FAR_CHANNELS) {
             let freed = pool.free(far);

@@ -1,4 +1,4 @@
-//! A connection with one remote peer: all processing between datagrams and the application.
+//! A connection with one remote peer: everything between its datagrams and the application.
 //!
 //! ```text
 //!   connect()                                request 2 with a valid cookie
@@ -17,11 +17,11 @@
 //!                            v      v
 //!                             Closed -- its last event is taken --> the slot is free
 //! ```
-//! Silence and refusals lead from every state to `Closed`. Reasons that only this end knows, such as exhausted memory,
-//! lead an open connection there by way of `Aborting`, in which the remote peer is notified of the end.
+//! A timeout or a refusal leads from every state to `Closed`. After a failure that only this peer knows of, such as
+//! exhausted memory, an open connection passes through `Aborting`, in which the remote peer is notified.
 //!
 //! A part depends only on the parts below it: the handshake sends its messages through the sender, and the sender
-//! tracks sent datagrams in the recovery. All other interaction between parts is in this module:
+//! tracks its datagrams in the recovery. All other interaction between parts is in this module:
 //!
 //! ```text
 //!   handshake            state, opening and closing
@@ -73,9 +73,9 @@ use crate::secure::AcceptedToken;
 use crate::serial::U24;
 use crate::time::{Instant, divide, long_micros};
 
-/// The longest datagram of a secure connection that is read, in bytes: the payload of an Ethernet frame.
+/// The maximum size of an accepted datagram of a secure connection in bytes: the UDP payload of an Ethernet frame.
 ///
-/// Plain datagrams may be as long as the driver receives them: others send up to 1,492 bytes.
+/// Plain datagrams have no such limit, because other implementations send up to 1,492 bytes.
 const MAX_SEALED: usize = 1500 - IP_UDP_OVERHEAD as usize;
 
 /// The connection with one remote peer.
@@ -87,16 +87,16 @@ pub(crate) struct Connection {
     receiver: Receiver,
     /// When the connection was created.
     pub(super) made_at: Instant,
-    /// When the last datagram of the remote peer arrived.
+    /// When the last datagram from the remote peer was received.
     last_received: Instant,
-    /// The silence of the remote peer after which the connection is lost, in milliseconds.
+    /// The time without datagrams from the remote peer after which the connection is lost, in milliseconds.
     timeout: u32,
-    /// Set if data datagrams are dropped until the application has room for them.
+    /// Set while data datagrams are dropped on behalf of the application.
     refuses_data: bool,
 }
 
 impl Connection {
-    /// Begins a connection that a remote peer requests.
+    /// Server: creates a connection after a second request.
     pub(crate) fn accept(
         &mut self,
         cx: &Context<'_, '_>,
@@ -110,17 +110,16 @@ impl Connection {
         self.handshake.await_request(cx.now, guid, list_length);
     }
 
-    /// Applies the anti-amplification limit to a client with a possibly forged address.
+    /// Server: applies the anti-amplification limit to a client with an unvalidated address.
     ///
-    /// Until the client has proved that it receives datagrams at its address, it is sent no more than `budget` bytes
-    /// plus three times the bytes received.
+    /// Until the address is validated, at most `budget` bytes plus three times the received bytes are sent.
     pub(crate) fn require_validation(&mut self, budget: usize) {
         self.sender.require_validation(budget);
     }
 
-    /// Handles a request of a remote peer that this end is dialling.
+    /// Handles the second request of a remote peer to which this peer is connecting (simultaneous open).
     ///
-    /// Returns false if this end does not dial, or is further along.
+    /// Returns false if this peer is not connecting, or its handshake is past that point.
     pub(crate) fn cross(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) -> bool {
         let may_cross = guid != cx.config.guid && !self.protection.is_secure();
         let crosses = may_cross && self.handshake.cross(guid);
@@ -155,7 +154,7 @@ impl Connection {
         self.sender.sizes().mtu()
     }
 
-    /// Returns true if the address of the client may be forged.
+    /// Returns true if the address of the client is not validated.
     pub(crate) fn is_unvalidated(&self) -> bool {
         self.sender.requires_validation()
     }
@@ -165,24 +164,24 @@ impl Connection {
         self.handshake.since()
     }
 
-    /// Returns true if the second request of the remote peer was answered, and nothing has followed.
+    /// Returns true if reply 2 was sent and no datagram of the connection was received since.
     pub(crate) const fn is_unverified(&self) -> bool {
         self.handshake.is_unverified()
     }
 
-    /// Returns true if a second request with this GUID repeats the one that opened this connection.
+    /// Returns true if a second request with this GUID is a retransmission of the one that created this connection.
     pub(crate) fn is_unverified_with(&self, guid: Guid) -> bool {
         self.guid() == guid && self.is_unverified()
     }
 
-    /// Returns the addresses announced by the remote peer.
+    /// Returns the local addresses that the remote peer announced.
     pub(super) const fn internal_addresses(&self) -> StoredAddresses {
         self.handshake.internal_addresses()
     }
 
-    /// Ends the connection, if it has not ended before, and stops sending.
+    /// Closes the connection if it has not closed before, and stops sending.
     ///
-    /// Received messages remain for the application if it knows of the connection.
+    /// Received messages stay available if the application knows of the connection.
     fn end(&mut self, cx: &mut Context<'_, '_>, end: End) {
         if !self.handshake.end(cx.now, end) {
             return;
@@ -201,7 +200,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection immediately, for `reason` or, if it was not open yet, for `failure`.
+    /// Closes the connection immediately: with `reason` if it was open, or else with `failure`.
     fn abort(&mut self, cx: &mut Context<'_, '_>, reason: DisconnectReason, failure: ConnectFailure) {
         let end = self.handshake.abort(reason, failure);
         self.end(cx, end);
@@ -216,7 +215,7 @@ impl Connection {
         self.handshake.was_open() && self.sender.has_new_mtu()
     }
 
-    /// Takes the new MTU that has not been reported to the application.
+    /// Takes the new MTU if it is to be reported to the application.
     const fn take_new_mtu(&mut self) -> Option<u16> {
         if self.has_new_mtu() { self.sender.take_new_mtu() } else { None }
     }
@@ -225,17 +224,17 @@ impl Connection {
         self.handshake.was_open() && (self.receiver.has_progress() || self.sender.has_progress())
     }
 
-    /// Returns true if the remote peer was refused and has not acknowledged that.
+    /// Returns true if the client was refused and has not acknowledged the refusal.
     pub(crate) fn is_rejecting(&self) -> bool {
         self.handshake.state() == State::Rejecting
     }
 
-    /// Ends a refused connection when its client sends a new request, to make way for another connection.
+    /// Closes a refused connection when its client sends a new request, so that it can be replaced.
     pub(crate) fn forget_rejection(&mut self, cx: &mut Context<'_, '_>) {
         self.end(cx, End::failed(ConnectFailure::Closed));
     }
 
-    /// Takes the progress of a message in parts.
+    /// Takes the progress of a split message.
     fn take_progress(&mut self) -> Option<Progress> {
         if !self.has_progress() {
             return None;
@@ -243,32 +242,32 @@ impl Connection {
         self.receiver.take_progress().or_else(|| self.sender.take_progress())
     }
 
-    /// Called when the system refused a datagram of this length as too large for the path.
+    /// Called when the operating system refused a datagram of this length as too large for the path.
     fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
         if !self.handshake.on_too_large(cx, length) && !self.handshake.state().is_over() {
             self.sender.on_too_large(cx.now, length);
         }
     }
 
-    /// Handles an offline message that answers a client's request.
+    /// Handles an offline message in response to a client's request.
     pub(crate) fn handle_offline(&mut self, cx: &mut Context<'_, '_>, message: &Offline<'_>) {
         let result = self.handshake.on_offline(cx, &mut self.protection, &mut self.sender, message);
         self.end_on_error(cx, result);
     }
 
-    /// Returns true while the client waits for a pong that shows the version of the server.
+    /// Returns true while the client awaits the pong to its version query.
     pub(crate) fn awaits_pong(&self) -> bool {
         self.handshake.awaits_pong()
     }
 
-    /// Handles that pong, with the version if it shows one.
+    /// Handles the pong to the version query; `version` is the version that it indicates, if any.
     pub(crate) fn on_pong(&mut self, now: Instant, version: Option<u8>) {
         self.handshake.on_pong(now, version);
     }
 
-    /// Handles a datagram that is neither part of this connection nor marked as offline.
+    /// Handles a datagram that neither belongs to this connection nor has the offline magic.
     ///
-    /// Returns false if it is not relevant.
+    /// Returns false if it was ignored.
     pub(crate) fn handle_unmarked(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) -> bool {
         // A peer with keys authenticates everything that it sends.
         if self.has_keys() {
@@ -280,24 +279,24 @@ impl Connection {
         counts
     }
 
-    /// Returns true if the peers have agreed on keys.
+    /// Returns true if the handshake has produced keys.
     const fn has_keys(&self) -> bool {
         self.protection.is_secure() && !matches!(self.handshake.state(), State::Opening)
     }
 
-    /// Returns the identity that the remote peer of a secure connection has proved.
+    /// Returns the authenticated identity of the remote peer of a secure connection.
     #[cfg(feature = "secure")]
     pub(crate) fn secure_peer(&self) -> Option<SecurePeer> {
         self.protection.secure_peer()
     }
 
-    /// Returns the connect token that the client has presented.
+    /// Returns the connect token that the client presented.
     #[cfg(feature = "secure")]
     pub(crate) fn accepted_token(&self) -> Option<&AcceptedToken> {
         self.protection.accepted_token()
     }
 
-    /// Handles another second request with a challenge from the client of a half-open connection.
+    /// Handles a retransmitted second request with a challenge, for a half-open connection.
     #[cfg(feature = "secure")]
     pub(crate) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, request: &ChallengeRequest<'_>) {
         if self.protection.on_challenge(cx, request) {
@@ -305,7 +304,7 @@ impl Connection {
         }
     }
 
-    /// Returns true if a half-open connection has no keys.
+    /// Returns true if the connection is half open and plain.
     pub(crate) const fn is_plain(&self) -> bool {
         !self.protection.is_secure()
     }
@@ -321,7 +320,7 @@ impl Connection {
         }
     }
 
-    /// A separate function, so that plain datagrams do not pay for its buffer.
+    /// Not inlined, so that plain datagrams do not pay for its stack buffer.
     #[inline(never)]
     fn handle_sealed(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         if datagram.len() > MAX_SEALED {
@@ -353,12 +352,12 @@ impl Connection {
         }
     }
 
-    /// Returns true if a connection that has not ended has a message too large for the path.
+    /// Returns true if an open connection has a message that the path cannot carry.
     fn is_stuck(&self) -> bool {
         self.sender.is_stuck() && !self.handshake.state().is_over()
     }
 
-    /// Ends a connection with a message too large for the path.
+    /// Closes a connection with a message that the path cannot carry.
     #[cold]
     fn end_stuck(&mut self, cx: &mut Context<'_, '_>) {
         self.abort(cx, DisconnectReason::PathTooNarrow, ConnectFailure::Closed);
@@ -381,7 +380,7 @@ impl Connection {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
         }
-        // Treated as if it had not arrived: the remote peer retransmits it.
+        // Handled like a lost datagram: the remote peer retransmits it.
         if self.refuses_data {
             cx.stats.on_refused();
             return Ok(());
@@ -392,7 +391,7 @@ impl Connection {
                 cx.stats.drop(DropReason::OutsideWindow);
                 return Ok(());
             }
-            // Some peers give two datagrams the same number, so the message numbers decide which data is new.
+            // Some implementations reuse datagram numbers, so the message numbers decide what is new.
             DatagramStatus::New | DatagramStatus::Deferred | DatagramStatus::Duplicate => {
                 let is_repeated = status == DatagramStatus::Duplicate;
                 if is_repeated {
@@ -401,7 +400,8 @@ impl Connection {
                 match self.handle_capsules(cx, reader, status) {
                     Err(error) => {
                         cx.stats.drop(match error {
-                            // The datagram number is already acknowledged, so the remote peer does not retransmit it.
+                            // The datagram number was acknowledged before, so the remote peer does not retransmit the
+                            // message.
                             _ if is_repeated => DropReason::LostInDuplicate,
                             ReceiveError::NoMemory | ReceiveError::MessageTooLarge => DropReason::NoMemory,
                             ReceiveError::OutsideWindow => DropReason::OutsideWindow,
@@ -431,8 +431,8 @@ impl Connection {
 
     /// Handles the capsules of a datagram.
     ///
-    /// A malformed capsule ends the datagram; the capsules before it count. A capsule for which there is no memory does
-    /// not block those behind it, which may free memory.
+    /// At a malformed capsule, processing stops; the capsules before it are kept. A capsule for which no memory is
+    /// free does not stop the following ones, because they may free memory.
     fn handle_capsules(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -452,7 +452,7 @@ impl Connection {
                 }
             };
             match reader.take(capsule.length()) {
-                // Unreliable messages were delivered when the datagram first arrived.
+                // Unreliable messages were delivered with the first copy of the datagram.
                 Ok(_) if status != DatagramStatus::New && !capsule.reliability.has_number_on_wire() => {}
                 Ok(payload) => taken = self.handle_capsule(cx, &capsule, payload).and(taken),
                 Err(error) => {
@@ -464,9 +464,9 @@ impl Connection {
         taken.map(|()| parsed)
     }
 
-    /// Returns true if messages of the remote peer still count.
+    /// Returns true if messages of the remote peer are accepted.
     ///
-    /// A peer that has sent its disconnection notification retransmits it until it is acknowledged.
+    /// A peer that has sent its disconnection notification only retransmits that.
     const fn takes_capsules(&self) -> bool {
         let state = self.handshake.state();
         !state.is_over() && !matches!(state, State::Rejecting)
@@ -478,7 +478,7 @@ impl Connection {
         capsule: &CapsuleHeader,
         payload: &[u8],
     ) -> Result<(), ReceiveError> {
-        // The end of the connection would discard acknowledged messages that wait for blocks.
+        // Closing the connection now would discard acknowledged messages that wait for blocks.
         if self.receiver.is_stalled() && payload.first() == Some(&id::DISCONNECTION_NOTIFICATION) {
             return Err(ReceiveError::NoMemory);
         }
@@ -495,7 +495,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Delivers messages that were next in order when no block was available.
+    /// Delivers messages that were next in order when no block was free.
     fn deliver_stalled(&mut self, cx: &mut Context<'_, '_>) {
         if !PACKING {
             return;
@@ -532,7 +532,7 @@ impl Connection {
             let notification = self.handshake.take_disconnection_notification()?;
             return self.sender.compose_disconnection_notification(cx, &notification, buffer);
         }
-        // Acknowledgements do not wait for the congestion window, because they open it.
+        // Acknowledgements are exempt from the congestion window.
         if let Some(length) = self.receiver.compose(cx, sizes, buffer) {
             return Some(length);
         }
@@ -550,10 +550,10 @@ impl Connection {
         }
     }
 
-    /// Returns when the remote peer counts as lost: the timeout after its last datagram.
+    /// Returns when the remote peer is considered lost: the timeout after its last datagram.
     ///
-    /// Only a peer that owes an acknowledgement can be lost, and it has half of the timeout for that. So neither a
-    /// shorter timeout nor a pause of this process ends a connection before the peer was probed.
+    /// Only a peer with an acknowledgement outstanding can be lost, and it has at least half of the timeout to send
+    /// it. So neither a shorter timeout nor a suspended process closes a connection before the peer was probed.
     fn silence_deadline(&self) -> Option<Instant> {
         let (unacked_since, timeout) = (self.sender.unacked_since()?, self.timeout_micros());
         if !self.handshake.state().is_open() {
@@ -562,7 +562,7 @@ impl Connection {
         Some(self.last_received.plus_long(timeout).max(unacked_since.plus_long(timeout / 2)))
     }
 
-    /// Returns when a connection ends because its memory is full of incomplete data.
+    /// Returns when the connection closes because incomplete data fills its memory.
     fn memory_deadline(&self) -> Option<Instant> {
         self.receiver.exhausted_since().map(|since| since.plus_long(self.timeout_micros()))
     }

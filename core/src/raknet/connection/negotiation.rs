@@ -1,6 +1,6 @@
-//! The agreement of two peers on the keys of a connection (docs/secure.md#the-handshake).
+//! The key agreement of a connection (docs/secure.md#the-handshake).
 //!
-//! It also handles the security fields in the offline part of a handshake, whether or not this end has keys.
+//! It also handles the security fields of the offline handshake if this peer has no keys.
 
 #[cfg(feature = "secure")]
 use core::mem;
@@ -41,20 +41,20 @@ use crate::secure::{
 #[cfg(feature = "secure")]
 use crate::time::Instant;
 
-/// The fields of reply 1, with the context of the answer.
+/// The contents of reply 1, with the context needed to answer it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offer<'o> {
     pub(super) guid: Guid,
     pub(super) security: ServerSecurity<'o>,
-    /// The server's address as request 2 will contain it.
+    /// The server's address for request 2.
     pub(super) server_address: SocketAddr,
-    /// The MTU that request 2 will contain.
+    /// The MTU for request 2.
     pub(super) mtu: u16,
-    /// The announced protocol version, and the one that was announced first.
+    /// The protocol version offered now, and the one offered first.
     pub(super) versions: [u8; 2],
 }
 
-/// The answer to a reply 1.
+/// How to answer reply 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Acceptance {
     Plain,
@@ -63,7 +63,7 @@ pub(super) enum Acceptance {
     Challenge(u32),
 }
 
-/// The fields of reply 2.
+/// The contents of reply 2.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply2Fields<'r> {
     pub(super) guid: Guid,
@@ -72,7 +72,7 @@ pub(super) struct Reply2Fields<'r> {
     pub(super) answer: Option<&'r [u8]>,
 }
 
-/// Answers reply 1 as a client without security. A server may have a key and not require its use.
+/// Answers reply 1 as a client without security. A server with a key may also accept plain connections.
 fn accept_in_plain(security: ServerSecurity<'_>) -> Result<Acceptance, ConnectFailure> {
     match security {
         ServerSecurity::None => Ok(Acceptance::Plain),
@@ -82,9 +82,9 @@ fn accept_in_plain(security: ServerSecurity<'_>) -> Result<Acceptance, ConnectFa
     }
 }
 
-/// Returns true if the server's key states that security is optional (docs/secure.md#reply-1-the-key-64-bytes).
+/// Returns true if the server's key field states that security is optional (docs/secure.md#reply-1-the-key-64-bytes).
 ///
-/// A key of another suite, such as the original's, does not state that.
+/// The key of another cipher suite, such as that of C++ RakNet, does not state that.
 fn is_optional(key: &[u8]) -> bool {
     const REQUIRED: u8 = 1;
     matches!(key, [_, _, flags, b'r', b'w', b's', b'0', b'1', ..] if flags & REQUIRED == 0)
@@ -92,14 +92,14 @@ fn is_optional(key: &[u8]) -> bool {
 
 #[cfg(feature = "secure")]
 impl ConnectionProtection {
-    /// Returns the initial protection of a connection that this end opens.
+    /// Client: returns the initial protection of a new connection.
     pub(super) fn dial(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
         let has_identity = identity_key(options.identity, cx.config).is_some();
         let data = IdentityData::from_slice(options.identity_data);
         let data = data.ok().filter(|data| data.is_empty() || has_identity);
         let data = data.ok_or(ConnectError::InvalidIdentityData)?;
         let Some(trust) = options.trust else {
-            // In plain the identity would not be sent, and nothing would be encrypted.
+            // A plain connection would neither prove the identity nor encrypt anything.
             return (!has_identity)
                 .then(|| Self::new(cx.config.protection))
                 .ok_or(ConnectError::IdentityWithoutTrust);
@@ -116,14 +116,14 @@ impl ConnectionProtection {
         })))
     }
 
-    /// Returns the initial protection of a connection after the server has answered the client.
+    /// Server: returns the protection of a connection after the challenge was answered.
     pub(crate) fn half_open(handshake: ServerHandshake, datagrams: DatagramProtection) -> Self {
         let stage =
             Stage::HalfOpen { handshake: Stored::<ServerHandshake>::from(handshake), reply_due: true };
         Self::Sealed(Stored::<Sealed>::from(Sealed { datagrams, stage, peer: SecurePeer::Client(None) }))
     }
 
-    /// Client: decides how to answer a reply 1; returns `None` if it is dropped.
+    /// Client: decides how to answer reply 1; returns `None` to drop it.
     pub(super) fn on_offer(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -160,7 +160,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Client: returns the fields of request 2.
+    /// Client: returns the security fields of request 2.
     pub(super) fn client_security(&self, acceptance: Acceptance) -> ClientSecurity<'_> {
         match (acceptance, self) {
             (Acceptance::Plain, _) => ClientSecurity::None,
@@ -171,14 +171,15 @@ impl ConnectionProtection {
         }
     }
 
-    /// Client: returns true if a reply 2 opens the connection. Otherwise it is dropped.
+    /// Client: verifies reply 2; returns false to drop it.
     pub(super) fn on_reply_2(
         &mut self,
         cx: &mut Context<'_, '_>,
         reply: &Reply2Fields<'_>,
     ) -> Result<bool, ConnectFailure> {
         let Self::Dialling(dialling) = self else {
-            // Without a challenge of this client there is nothing to verify, but a server with an answer would encrypt.
+            // This client sent no challenge, so there is nothing to verify. But a server with an answer would
+            // encrypt.
             return if reply.answer.is_some() { Err(ConnectFailure::SecurityRequired) } else { Ok(true) };
         };
         let Some(established) = dialling.establish(cx, reply) else {
@@ -206,7 +207,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Server: takes the proof of a connection request, and the password or its replacement.
+    /// Server: verifies the proof of a connection request, and its password or connect token.
     pub(super) fn admit(
         &mut self,
         cx: &Context<'_, '_>,
@@ -252,7 +253,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Server: redeems the token of a client. A client without an identity has none.
+    /// Server: redeems the connect token of a client. A client without an identity has none.
     fn use_token(
         &mut self,
         cx: &Context<'_, '_>,
@@ -268,7 +269,7 @@ impl ConnectionProtection {
         Ok(())
     }
 
-    /// Server: handles another second request of the client of a half-open connection.
+    /// Server: handles a retransmitted or new second request for a half-open connection.
     ///
     /// Returns true if it replaces the previous one.
     pub(super) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, request: &ChallengeRequest<'_>) -> bool {
@@ -317,7 +318,7 @@ impl ConnectionProtection {
         Some(writer.written())
     }
 
-    /// Returns the identity that the remote peer has proved.
+    /// Returns the authenticated identity of the remote peer.
     pub(super) fn secure_peer(&self) -> Option<SecurePeer> {
         let Self::Sealed(sealed) = self else { return None };
         match sealed.stage {
@@ -326,7 +327,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Returns the connect token that the client has presented.
+    /// Returns the connect token that the client presented.
     pub(super) fn accepted_token(&self) -> Option<&AcceptedToken> {
         let Self::Sealed(sealed) = self else { return None };
         let Stage::Open { token: Some(token) } = &sealed.stage else { return None };
@@ -345,19 +346,19 @@ impl Dialling {
     }
 }
 
-/// Returns the key that identifies this client: that of this attempt, or else that of the configuration.
+/// Returns the identity key of this client: that of the attempt, or else that of the configuration.
 #[cfg(feature = "secure")]
 fn identity_key<'k>(own: Option<&'k StaticKey>, config: &'k Config) -> Option<&'k StaticKey> {
     own.or_else(|| config.security.as_ref()?.identity.as_ref())
 }
 
-/// A second request with a challenge, from a client with a verified cookie.
+/// A second request with a challenge, from a client with a valid cookie.
 #[cfg(feature = "secure")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChallengeRequest<'r> {
     pub(crate) negotiated: Negotiated,
     pub(crate) challenge: &'r [u8],
-    /// The fields of reply 2 that are sent in the clear.
+    /// The fields of reply 2 that are sent unencrypted.
     pub(crate) reply: ReplyFields,
 }
 
@@ -379,7 +380,7 @@ impl ChallengeRequest<'_> {
 
     /// Computes the answer, if the rate limit of the client's network allows it.
     ///
-    /// A refused challenge is counted, unless the client uses another kind of security.
+    /// A rejected challenge is counted as dropped, unless it belongs to another security suite.
     pub(crate) fn respond(
         &self,
         config: &Config,
@@ -393,7 +394,8 @@ impl ChallengeRequest<'_> {
                 stats.drop(DropReason::Unauthentic);
             }
         };
-        // A request that fails these checks costs no elliptic-curve operation, so it takes no token of the rate limit.
+        // A request that fails these checks costs no elliptic-curve operation, so it does not count against the rate
+        // limit.
         self.fields().check().inspect_err(|error| count(stats, error))?;
         if !state.admits(config, now, self.reply.client.ip()) {
             stats.drop(DropReason::HandshakeLimit);
@@ -433,12 +435,12 @@ impl ClientProof {
 // Without the feature `secure` a connection has no keys to agree on.
 #[cfg(not(feature = "secure"))]
 impl ConnectionProtection {
-    /// Returns the initial protection of a connection that this end opens.
+    /// Client: returns the initial protection of a new connection.
     pub(super) fn dial(cx: &Context<'_, '_>, _: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
         Ok(Self::new(cx.config.protection))
     }
 
-    /// Client: decides how to answer a reply 1.
+    /// Client: decides how to answer reply 1.
     pub(super) fn on_offer(
         &self,
         _: &Context<'_, '_>,
@@ -447,7 +449,7 @@ impl ConnectionProtection {
         accept_in_plain(offer.security).map(Some)
     }
 
-    /// Client: returns the fields of request 2.
+    /// Client: returns the security fields of request 2.
     pub(super) const fn client_security(&self, acceptance: Acceptance) -> ClientSecurity<'_> {
         match acceptance {
             Acceptance::Plain => ClientSecurity::None,
@@ -455,13 +457,13 @@ impl ConnectionProtection {
         }
     }
 
-    /// Client: returns true if a reply 2 opens the connection.
+    /// Client: returns true if reply 2 opens the connection.
     pub(super) const fn on_reply_2(
         &self,
         _: &Context<'_, '_>,
         reply: &Reply2Fields<'_>,
     ) -> Result<bool, ConnectFailure> {
-        // Without a challenge of this client there is nothing to verify, but a server with an answer would encrypt.
+        // This client sent no challenge, so there is nothing to verify. But a server with an answer would encrypt.
         if reply.answer.is_some() { Err(ConnectFailure::SecurityRequired) } else { Ok(true) }
     }
 
@@ -470,7 +472,7 @@ impl ConnectionProtection {
         None
     }
 
-    /// Server: takes the password of a connection request.
+    /// Server: verifies the password of a connection request.
     pub(super) fn admit(
         &self,
         cx: &Context<'_, '_>,
@@ -480,7 +482,7 @@ impl ConnectionProtection {
         if cx.state.accepts_password(password) { Ok(()) } else { Err(RefuseReason::WrongPassword) }
     }
 
-    /// Server: writes reply 2, if the connection has to send it.
+    /// Server: writes reply 2, if it is due.
     pub(super) const fn compose_reply_2(
         &self,
         _: &Context<'_, '_>,

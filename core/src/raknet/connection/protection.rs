@@ -1,6 +1,6 @@
-//! The protection of datagrams, applied last before they are sent and first after they arrive.
+//! Packet protection, applied last before sending and first after receiving.
 //!
-//! It stores the keys of a connection and the handshake that produces them.
+//! It stores the keys of a connection and the state of the handshake that produces them.
 
 #[cfg(feature = "secure")]
 use core::fmt;
@@ -18,11 +18,11 @@ use crate::secure::{
 };
 use crate::time::Instant;
 
-/// The protection of the datagrams of a connection, and the state from which it is derived.
+/// The packet protection of a connection, and the handshake state from which it is derived.
 #[derive(Debug)]
 pub(crate) enum ConnectionProtection {
     Plain(Plain),
-    /// This end dials a server for a secure connection, and has not agreed on keys with it yet.
+    /// Client: connecting securely; the keys are not agreed on yet.
     #[cfg(feature = "secure")]
     Dialling(Stored<Dialling>),
     #[cfg(feature = "secure")]
@@ -46,7 +46,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Returns true if datagrams are, or will be, sealed with keys that the peers agree on.
+    /// Returns true if datagrams are, or will be, sealed with negotiated keys.
     pub(crate) const fn is_secure(&self) -> bool {
         match self {
             Self::Plain(_) => false,
@@ -72,7 +72,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Returns the part of `buffer` in which a datagram is composed for [`seal`](Self::seal).
+    /// Returns the part of `buffer` in which to write a datagram for [`seal`](Self::seal).
     pub(crate) fn place<'b>(&self, buffer: &'b mut [u8]) -> &'b mut [u8] {
         #[cfg(feature = "secure")]
         if matches!(self, Self::Sealed(_)) {
@@ -81,9 +81,9 @@ impl ConnectionProtection {
         buffer
     }
 
-    /// Seals the `length` bytes composed at their [`place`](Self::place) in `datagram`.
+    /// Seals the `length` bytes written at their [`place`](Self::place) in `datagram`.
     ///
-    /// Returns `None` if it cannot be sent.
+    /// Returns `None` if the datagram cannot be sent.
     #[cfg_attr(not(feature = "secure"), expect(unused_variables, reason = "only keys have an age"))]
     pub(crate) fn seal(&mut self, now: Instant, datagram: &mut [u8], length: usize) -> Option<usize> {
         match self {
@@ -97,9 +97,9 @@ impl ConnectionProtection {
         }
     }
 
-    /// Opens a datagram; its bytes are in `buffer` unless they arrived in the clear.
+    /// Opens a datagram; if it was sealed, the plain bytes are in `buffer`.
     ///
-    /// Returns `None` if it was forged, damaged or opened before.
+    /// Returns `None` if it is forged, damaged or replayed.
     #[cfg_attr(not(feature = "secure"), expect(unused_variables, reason = "only keys have an age"))]
     pub(crate) fn open<'d>(
         &mut self,
@@ -128,7 +128,7 @@ pub(super) type Stored<T> = alloc::boxed::Box<T>;
 #[cfg(all(feature = "secure", not(feature = "alloc")))]
 pub(super) type Stored<T> = T;
 
-/// The application data that is sent with an identity.
+/// The application data sent with an identity.
 #[cfg(feature = "secure")]
 pub(super) type IdentityData = heapless::Vec<u8, MAX_IDENTITY_DATA>;
 
@@ -136,9 +136,9 @@ pub(super) type IdentityData = heapless::Vec<u8, MAX_IDENTITY_DATA>;
 #[cfg(feature = "secure")]
 pub(crate) struct Dialling {
     pub(super) trust: ServerTrust,
-    /// The key that identifies this client to the server, unless it is that of the configuration.
+    /// The identity key of this attempt, if it differs from that of the configuration.
     pub(super) identity: Option<StaticKey>,
-    /// The data that the server receives with the identity.
+    /// The data for the server, sent with the identity.
     pub(super) data: IdentityData,
     pub(super) challenge: [u8; CHALLENGE],
     pub(super) handshake: ClientHandshake,
@@ -154,16 +154,16 @@ pub(crate) struct Sealed {
 
 #[cfg(feature = "secure")]
 pub(super) enum Stage {
-    /// Client: the connection request has not been written.
+    /// Client: the connection request is to be written.
     Requesting(Stored<ClientProof>),
-    /// Server: the connection request has not arrived.
+    /// Server: the connection request was not received yet.
     HalfOpen {
         handshake: Stored<ServerHandshake>,
         /// Set while reply 2 is to be sent.
         reply_due: bool,
     },
     Open {
-        /// Server: the token of the client, if tokens are required.
+        /// Server: the connect token of the client, if required.
         token: Option<Stored<AcceptedToken>>,
     },
 }
@@ -289,7 +289,7 @@ pub(crate) mod tests {
     struct Two {
         peers: [Peer<'static>; 2],
         now: Instant,
-        /// Every datagram sent: the receiver and the bytes.
+        /// Every datagram sent: the index of the receiver, and the bytes.
         log: Vec<(usize, Vec<u8>)>,
         arrived: Vec<Vec<u8>>,
     }
@@ -352,7 +352,7 @@ pub(crate) mod tests {
         assert_eq!(in_clear.count(), 0, "the bytes on the wire are sealed");
     }
 
-    /// The bits that distinguish data from acknowledgements are sealed; only bit 7 is left in the clear for routing.
+    /// The bits that distinguish data from acknowledgements are sealed; only bit 7 stays visible, for routing.
     #[test]
     fn every_datagram_after_the_offline_handshake_is_sealed() {
         let (mut two, id) = Two::connect();
@@ -363,7 +363,7 @@ pub(crate) mod tests {
         let mut kinds = [[0; 2]; 2];
         for (to, bytes) in &mut two.log {
             assert_ne!(bytes[0] & VALID, 0, "routing needs it");
-            // The log begins after the first datagrams of the connection, which is all that the counter requires.
+            // The log does not start with the first datagram; the counter only requires ascending numbers.
             let length = protections[*to].open(bytes).expect("it was sealed");
             assert!(length >= 3 && bytes[0] & VALID != 0);
             kinds[*to][usize::from(bytes[0] & 0x40 != 0)] += 1;

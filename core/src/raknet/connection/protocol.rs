@@ -1,4 +1,4 @@
-//! The implementation of the endpoint's connection interface.
+//! The implementation of the endpoint's connection trait.
 
 use super::block_header::Context;
 use super::handshake::State;
@@ -34,7 +34,7 @@ impl endpoint::Connection<RakNet> for Connection {
         if self.handshake.side() == Side::Client || self.protection.is_secure() || options.is_secure() {
             return Ok(false);
         }
-        // Checks that would fail for a new connection fail here too, such as an identity without a trusted server.
+        // Fails for the reasons for which a new connection would, such as an identity without a trusted server.
         ConnectionProtection::dial(cx, options)?;
         if self.is_unverified() {
             self.handshake.open(cx, options)?;
@@ -82,8 +82,8 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        // Precedes the loss of an unresponsive peer, which would not be notified. An application that cannot wait for
-        // the deadlines passes a time after all of them, and the notification may still arrive.
+        // Checked before the timeout of an unresponsive peer, which would not be notified. An application that cannot
+        // wait passes a time after all deadlines, and the notification is still sent.
         if self.handshake.is_close_overdue(cx) {
             let result = self.handshake.on_timeout(cx, &self.protection, &mut self.sender);
             return self.end_on_error(cx, result);

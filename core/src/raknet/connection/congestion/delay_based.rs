@@ -1,4 +1,4 @@
-//! Congestion control by queueing delay: a standing queue is congestion, a loss without one need not be.
+//! Delay-based congestion control: a standing queue indicates congestion; a loss without a queue may be random.
 //!
 //! `docs/congestion.md` describes the algorithm and the measurements behind its constants.
 
@@ -6,78 +6,78 @@ use super::new_reno::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger, MAX_DATAG
 use crate::serial::U24;
 use crate::time::Instant;
 
-/// The lower bound of the queueing delay limit, which is a quarter of the base RTT, in microseconds.
+/// The minimum of the queueing delay limit in microseconds; the limit is a quarter of the base RTT.
 const MIN_QUEUE_DELAY: u32 = 5_000;
-/// The upper bound of the limit.
+/// The maximum of the queueing delay limit in microseconds.
 const MAX_QUEUE_DELAY: u32 = 12_000;
-/// The lower bound over a stream, for which the limit is the base RTT.
+/// The minimum of the limit over a stream in microseconds; there the limit is the whole base RTT.
 ///
-/// While a stream retransmits, all data wait for an RTT.
+/// While a stream retransmits, all data is delayed by an RTT.
 const MIN_STREAM_DELAY: u32 = 30_000;
 const MAX_STREAM_DELAY: u32 = 200_000;
-/// The size of a window, in datagrams, at which the queueing delay limit is not scaled.
+/// The window size in datagrams at which the queueing delay limit is not scaled.
 ///
-/// A larger window has a lower limit and is reduced earlier, which lets flows converge that started at different times
+/// A larger window has a lower limit and is reduced earlier, so that flows that started at different times converge
 /// (flow scaling of Swift, SIGCOMM 2020).
 const SCALED_FROM_DATAGRAMS: u32 = 128;
-/// The change of the limit for each doubling (lower) or halving (higher) of the window, in per cent.
+/// The change of the limit in per cent: lower for each doubling of the window, higher for each halving.
 const PERCENT_PER_DOUBLING: u32 = 25;
-/// The largest such change.
+/// The maximum change of the limit in per cent.
 const MAX_SCALING_PERCENT: u32 = 50;
-/// The time for which a lowest RTT counts as the base RTT, in microseconds, because routes change.
+/// The time in microseconds for which a minimum RTT counts as base RTT; limited because routes change.
 const BASE_RTT_WINDOW: u32 = 10_000_000;
-/// The same time while another flow keeps the queue long and so hides the base RTT.
+/// [`BASE_RTT_WINDOW`] while a competing flow keeps the queue filled and hides the base RTT, in microseconds.
 ///
-/// LEDBAT keeps minutes (RFC 6817).
+/// LEDBAT keeps base delays for minutes (RFC 6817).
 const CONTESTED_BASE_RTT_WINDOW: u32 = 60_000_000;
-/// The time for which a peer delays an acknowledgement, in microseconds (docs/raknet.md#acknowledgements).
+/// The acknowledgement delay of a peer in microseconds (docs/raknet.md#acknowledgements).
 const ACK_DELAY: u32 = 10_000;
-/// Datagrams in flight from which the peer does not delay acknowledgements.
+/// The number of datagrams in flight from which the peer is assumed not to delay acknowledgements.
 ///
-/// It acknowledges every eighth datagram immediately, and half of this many may be lost.
+/// A peer acknowledges every eighth datagram immediately, and half of the datagrams may be lost.
 const UNDELAYED_DATAGRAMS: u32 = 16;
-/// RTT samples after which slow start may end within a round.
+/// The number of RTT samples in a round from which slow start may end.
 const MIN_ROUND_SAMPLES: u8 = 4;
-/// Datagrams, acknowledged or lost, over which a loss rate is computed.
+/// The number of acknowledged or lost datagrams in a loss rate sample.
 const LOSS_RATE_SAMPLE: u32 = 128;
-/// A loss rate of 100 %. Loss rates are in units of 1/65,536.
+/// A loss rate of 100 %, in units of 1/65,536.
 const ALL: u32 = 1 << 16;
-/// The highest loss rate that counts as random.
+/// The maximum loss rate that is treated as random.
 ///
-/// It includes losses of datagrams and of acknowledgements.
+/// It includes lost acknowledgements.
 const MAX_RANDOM_LOSS: u32 = ALL / 5;
-/// The margin above one and a half times the random loss rate from which losses are congestion.
+/// The margin above 1.5 times the random loss rate from which losses indicate congestion.
 const LOSS_MARGIN: u32 = ALL / 16;
-/// The same margin during slow start.
+/// [`LOSS_MARGIN`] during slow start.
 const SLOW_START_LOSS_MARGIN: u32 = ALL / 3;
-/// Loss rates after which the lowest of the previous rates is discarded.
+/// The number of loss rate samples after which the older minimum is discarded.
 const LOSS_RATE_WINDOW: u8 = 8;
-/// Consecutive reductions without effect on the queue after which another flow is assumed to keep it long.
+/// The number of consecutive reductions without effect on the queue from which a competing flow is assumed.
 const MAX_FUTILE_REDUCTIONS: u8 = 3;
-/// Reductions that already count when competitive state ends: the other flow is probably still there.
+/// The initial number of futile reductions after competitive state, because the other flow is probably still there.
 const FUTILE_REDUCTIONS_AFTER_COMPETING: u8 = 2;
-/// Rounds in competitive state after which steady state is tried again.
+/// The number of rounds in competitive state after which steady state is tried again.
 ///
-/// They are more than `NewReno` needs between losses.
+/// It is more than the number of rounds between two losses of `NewReno`.
 const MAX_COMPETITIVE_ROUNDS: u8 = 128;
-/// Rounds in competitive state after which the window grows by one more datagram in each round.
+/// The number of rounds in competitive state after which the growth per round increases by a datagram.
 const ROUNDS_PER_STEP: u8 = 10;
-/// The reciprocal of the largest fraction by which the window grows in a round of competitive state.
+/// The reciprocal of the maximum growth per round in competitive state.
 const MAX_COMPETITIVE_GROWTH: u32 = 16;
 
-/// The fraction of the window that remains after an ECN mark, in per cent.
+/// The percentage of the window that remains after an ECN mark.
 ///
-/// Such a mark reports a short queue (RFC 8511 section 3.1).
+/// A mark indicates a short queue (RFC 8511 section 3.1), so the reduction is smaller than for a loss.
 const ECN_PERCENT_LEFT: u32 = 85;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// The window doubles each round until a queue forms.
+    /// The window doubles each round until a queue builds up.
     #[default]
     SlowStart,
-    /// The window grows until a queue forms, and then shrinks by the size of the queue.
+    /// The window grows until a queue builds up, and is then reduced by the size of the queue.
     Steady,
-    /// Another flow keeps the queue long: the window grows until a loss occurs or the queue becomes shorter.
+    /// A competing flow keeps the queue filled: the window grows until a loss occurs or the queue shrinks.
     Competitive,
 }
 
@@ -85,24 +85,24 @@ enum State {
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     since: Instant,
-    /// The round ends when this number is acknowledged.
+    /// The round ends when this datagram is acknowledged.
     end: U24,
-    /// The lowest RTT, in microseconds; zero before the first sample.
+    /// The minimum RTT in microseconds; 0 before the first sample.
     min_rtt: u32,
     samples: u8,
-    /// Acknowledged bytes.
+    /// Bytes acknowledged in this round.
     bytes: u32,
-    /// Set if the sender ever used half of the window.
+    /// Set once at least half of the window was in flight.
     ///
-    /// Otherwise the round gives no information about the window.
+    /// A round without it does not measure the window.
     window_used: bool,
 }
 
-/// A congestion window in bytes that follows the queueing delay.
+/// A congestion window in bytes, controlled by the queueing delay.
 ///
-/// Once a round it compares the lowest RTT of the round with the base RTT. The difference is the delay of the standing
-/// queue at the bottleneck; the lowest RTT is used because acknowledgements may be delayed. Losses without a queue are
-/// random unless their rate rises: a random loss rate does not depend on the sending rate.
+/// Once per round it compares the minimum RTT of the round with the base RTT. The difference is the delay of the
+/// standing queue at the bottleneck; the minimum excludes delayed acknowledgements. Losses without a queue are random
+/// unless their rate rises, because a random loss rate does not depend on the sending rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DelayBased {
     state: State,
@@ -110,32 +110,32 @@ pub(super) struct DelayBased {
     /// The size of a full datagram in bytes.
     datagram: u32,
     round: Round,
-    /// The lowest RTTs of the current and of the previous `BASE_RTT_WINDOW`.
+    /// The minimum RTTs of the current and the previous `BASE_RTT_WINDOW`.
     min_rtts: [u32; 2],
     min_rtt_since: Instant,
-    /// The smoothed acknowledgement delay of the peer.
+    /// The smoothed acknowledgement delay of the peer, in microseconds.
     ack_span: u32,
-    /// Datagrams by which the window grows in the next round.
+    /// The growth of the window for the next round, in datagrams.
     step: u32,
-    /// Bytes acknowledged since the last loss rate was computed.
+    /// Bytes acknowledged since the last loss rate sample.
     acked_bytes: u32,
-    /// Bytes lost since then.
+    /// Bytes lost since the last loss rate sample.
     lost_bytes: u32,
-    /// The lowest loss rates of the current and of the previous `LOSS_RATE_WINDOW`.
+    /// The minimum loss rates of the current and the previous `LOSS_RATE_WINDOW`.
     min_loss_rates: [u32; 2],
-    /// Loss rates computed in this window so far.
+    /// The number of loss rate samples in the current window.
     loss_rates: u8,
-    /// Set once the peer reported a loss with a negative acknowledgement.
+    /// Set once the peer has sent a negative acknowledgement.
     peer_sends_nacks: bool,
-    /// Consecutive reductions after which half of the longest tolerated queue was still there.
+    /// Consecutive reductions after which the queue was still at least half of the limit.
     futile_reductions: u8,
-    /// The window without those reductions.
+    /// The window as it would be without those reductions.
     window_before: u32,
-    /// Rounds in competitive state.
+    /// The number of rounds in competitive state.
     competitive_rounds: u8,
-    /// The longest queueing delay in those rounds, in microseconds.
+    /// The maximum queueing delay in competitive state, in microseconds.
     max_competitive_queue: u32,
-    /// Set if a stream carries the datagrams.
+    /// Set if the carrier is a stream.
     is_over_stream: bool,
     /// The time of the last reduction. A round that began earlier measured the larger window.
     reduced_at: Instant,
@@ -160,7 +160,7 @@ impl DelayBased {
         self.datagram = datagram;
     }
 
-    /// Reduces a window that exceeds `max`, because the excess could never be used.
+    /// Clamps the window to `max`; the excess could never be used.
     pub(super) fn bound_window(&mut self, max: u32) {
         self.window = self.window.min(max.max(self.min_window()));
     }
@@ -209,25 +209,25 @@ impl DelayBased {
         *current = (*current).min(sample.rtt);
     }
 
-    /// Returns true if another flow may be keeping the queue long.
+    /// Returns true if a competing flow may be keeping the queue filled.
     const fn is_contested(&self) -> bool {
         self.futile_reductions > 0
     }
 
-    /// Returns the RTT of the path without a queue, in microseconds.
+    /// Returns the RTT without queueing delay in microseconds.
     fn base_rtt(&self) -> u32 {
         let [current, last] = self.min_rtts;
         current.min(last)
     }
 
-    /// Returns the delay of the standing queue, in microseconds.
+    /// Returns the queueing delay of this round in microseconds.
     fn queue_delay(&self) -> u32 {
         self.round.min_rtt.saturating_sub(self.base_rtt())
     }
 
-    /// Returns the limit of the queueing delay.
+    /// Returns the queueing delay limit in microseconds.
     ///
-    /// Delayed acknowledgements look like a queue, so the limit is at least three quarters of the acknowledgement
+    /// A delayed acknowledgement looks like a queue, so the limit is at least three quarters of the acknowledgement
     /// delay.
     fn max_queue_delay(&self) -> u32 {
         if self.is_over_stream {
@@ -238,7 +238,7 @@ impl DelayBased {
         scaled.max(self.ack_span - self.ack_span / 4)
     }
 
-    /// Returns the fraction of the queueing delay limit that applies to this window, in per cent.
+    /// Returns the scale of the queueing delay limit for this window, in per cent.
     fn queue_delay_percent(&self) -> u32 {
         let datagrams = self.window / self.datagram.max(1);
         let (window, reference) = (log2_in_16ths(datagrams), log2_in_16ths(SCALED_FROM_DATAGRAMS));
@@ -246,15 +246,15 @@ impl DelayBased {
         if window > reference { 100 - change } else { 100 + change }
     }
 
-    /// Returns the queueing delay that ends slow start.
+    /// Returns the queueing delay that ends slow start, in microseconds.
     fn slow_start_queue_delay(&self, sample: &AckSample) -> u32 {
         let is_delayed = sample.in_flight < UNDELAYED_DATAGRAMS * self.datagram;
         self.max_queue_delay() / 2 + if is_delayed { ACK_DELAY } else { 0 }
     }
 
-    /// Returns the grown window, bounded by the bytes that may be in flight.
+    /// Returns `window + bytes`, limited to the maximum number of bytes in flight.
     ///
-    /// A larger one would never count as used.
+    /// A larger window could never be used in full.
     fn grown(&self, window: u32, bytes: u32) -> u32 {
         window.saturating_add(bytes).min(MAX_DATAGRAMS * self.datagram)
     }
@@ -269,7 +269,7 @@ impl DelayBased {
         self.step = 1;
     }
 
-    /// Sets the window to the bytes that the path carried in this round.
+    /// Sets the window to the bytes acknowledged in this round, and ends slow start.
     fn leave_slow_start(&mut self, sample: &AckSample) {
         let elapsed = sample.now.micros_since(self.round.since).max(self.base_rtt());
         let carried = scale(self.round.bytes, self.base_rtt(), elapsed);
@@ -279,7 +279,7 @@ impl DelayBased {
 
     const fn end_slow_start(&mut self) {
         self.state = State::Steady;
-        // Slow start causes losses itself, so the random loss rate is measured from here on.
+        // Slow start causes losses of its own, so the random loss rate is measured from here on.
         self.min_loss_rates = [ALL; 2];
         self.loss_rates = 0;
     }
@@ -317,9 +317,9 @@ impl DelayBased {
         }
     }
 
-    /// Grows the window that ignores reductions as `NewReno` does, while it is used.
+    /// Grows the window without reductions by a datagram, as `NewReno` does, if it was used.
     ///
-    /// A window of few datagrams does not grow, because it may fill the queue alone.
+    /// A window of few datagrams does not grow, because this flow may have filled the queue alone.
     fn grow_window_before(&mut self) {
         let is_used = self.is_contested() && self.round.window_used;
         if is_used && self.window_before >= 2 * MIN_DATAGRAMS * self.datagram {
@@ -327,10 +327,10 @@ impl DelayBased {
         }
     }
 
-    /// Grows the window until the queue becomes shorter.
+    /// Grows the window until the queue shrinks.
     ///
-    /// `NewReno` shortens the queue only after a loss, so a shorter queue suggests another flow of this kind that tries
-    /// to empty it. That only succeeds if all flows do so at once.
+    /// `NewReno` shrinks the queue only by a loss. A queue that shrinks otherwise suggests another delay-based flow
+    /// that tries to drain it, which succeeds only if all flows do so at once.
     fn compete(&mut self, queue: u32) {
         self.competitive_rounds = self.competitive_rounds.saturating_add(1);
         self.max_competitive_queue = self.max_competitive_queue.max(queue);
@@ -341,9 +341,9 @@ impl DelayBased {
         }
     }
 
-    /// Returns the growth of the window in datagrams: faster while the queue is short, slower near its limit.
+    /// Returns the growth in datagrams: faster while the queue is short, slower near the limit.
     ///
-    /// If the queue is contested, the growth is no faster than that of `NewReno`.
+    /// With a competing flow the growth is no faster than that of `NewReno`.
     const fn next_step(&self, queue: u32, limit: u32) -> u32 {
         if self.is_contested() {
             1
@@ -356,7 +356,7 @@ impl DelayBased {
         }
     }
 
-    /// Returns the window after a reduction to `wanted`, bounded to between an eighth and a half.
+    /// Clamps a reduction to `wanted` to between one eighth and one half of the window.
     fn bounded_reduction(&self, wanted: u32) -> u32 {
         wanted.max(self.window / 2).min(self.window - self.window / 8)
     }
@@ -370,7 +370,7 @@ impl DelayBased {
 
     /// Reduces the window by the size of the queue.
     ///
-    /// If earlier reductions did not help, another flow fills the queue.
+    /// If earlier reductions had no effect, a competing flow is assumed.
     fn drain_queue(&mut self, queue: u32, now: Instant) {
         if !self.is_contested() {
             self.window_before = self.window;
@@ -389,7 +389,7 @@ impl DelayBased {
         self.reduce(self.bounded_reduction(window + self.datagram), now);
     }
 
-    /// Returns the loss rate, if it is higher than random losses explain.
+    /// Returns the loss rate if it is too high to be random.
     fn congestion_loss(&mut self) -> Option<u32> {
         let total = self.acked_bytes.saturating_add(self.lost_bytes);
         if total < LOSS_RATE_SAMPLE * self.datagram {
@@ -404,14 +404,14 @@ impl DelayBased {
         }
         let margin = match self.state {
             State::SlowStart => SLOW_START_LOSS_MARGIN,
-            // Losses are unlikely to be random while there is a queue.
+            // With a queue, losses are unlikely to be random.
             State::Steady | State::Competitive if self.queue_delay() > MAX_QUEUE_DELAY => LOSS_MARGIN / 4,
             State::Steady | State::Competitive => LOSS_MARGIN,
         };
         (rate > random + random / 2 + margin).then_some(rate)
     }
 
-    /// Returns the random loss rate: the lowest recent one, because congestion losses only add to it.
+    /// Returns the random loss rate: the recent minimum, because congestion only adds losses.
     fn random_loss(&self) -> u32 {
         let [current, last] = self.min_loss_rates;
         current.min(last).min(MAX_RANDOM_LOSS)
@@ -433,8 +433,8 @@ impl DelayBased {
                 self.peer_sends_nacks = true;
                 loss.bytes
             }
-            // A peer that sends negative acknowledgements would have sent one, so it is more likely that the
-            // acknowledgement was lost.
+            // A peer that sends negative acknowledgements would have sent one for a lost datagram, so the
+            // acknowledgement was probably lost instead.
             LossTrigger::TimeThreshold | LossTrigger::Timeout if self.peer_sends_nacks => loss.bytes / 4,
             LossTrigger::TimeThreshold | LossTrigger::Timeout => loss.bytes,
         };
@@ -445,9 +445,10 @@ impl DelayBased {
         }
     }
 
-    /// Handles an ECN mark, which reports a queue before anything is lost.
+    /// Handles an ECN mark, which indicates a queue before losses occur.
     ///
-    /// A mark on a datagram sent before the last reduction reports the queue that the reduction has already answered.
+    /// A mark on a datagram sent before the last reduction is ignored: the reduction has already reacted to that
+    /// queue.
     pub(super) fn on_ecn_mark(&mut self, now: Instant, sent_at: Instant) {
         if sent_at <= self.reduced_at {
             return;
@@ -471,16 +472,16 @@ impl DelayBased {
     }
 }
 
-/// Returns the binary logarithm in sixteenths, interpolated linearly between powers of two.
+/// Returns the binary logarithm in sixteenths, linearly interpolated between powers of two.
 ///
-/// Numbers below 16 count as 16.
+/// Numbers below 16 are treated as 16.
 fn log2_in_16ths(number: u32) -> u32 {
     let number = number.max(16);
     let exponent = number.ilog2();
     16 * exponent + (number >> (exponent - 4)) % 16
 }
 
-/// Returns `whole * numerator / denominator`, for a numerator no larger than the denominator.
+/// Returns `whole * numerator / denominator`. Precondition: `numerator <= denominator`.
 fn scale(whole: u32, numerator: u32, denominator: u32) -> u32 {
     let product = u64::from(whole) * u64::from(numerator);
     u32::try_from(product / u64::from(denominator.max(1))).unwrap_or(u32::MAX)
@@ -505,7 +506,7 @@ mod tests {
             Self { delay_based: DelayBased::new(DATAGRAM), now: Instant::ZERO, next: U24::new(0) }
         }
 
-        /// Simulates a round trip of a full window with `lost` losses and a queue of `queue` microseconds.
+        /// Simulates a round trip with a full window, `lost` losses and a queue of `queue` microseconds.
         ///
         /// Returns the new window.
         fn round(&mut self, queue: u32, lost: u32) -> u32 {
@@ -539,7 +540,7 @@ mod tests {
             });
         }
 
-        /// Simulates round trips of an application that sends two datagrams in each.
+        /// Simulates round trips of an application-limited flow that sends two datagrams in each.
         fn quiet_rounds(&mut self, rounds: u32, queue: u32) {
             for _ in 0..rounds {
                 self.now = self.now.plus_micros(EMPTY + queue);
@@ -609,7 +610,7 @@ mod tests {
         assert_eq!(path.delay_based.state, State::Steady);
     }
 
-    /// The flow's own reductions bring the queue below the limit, and the rest of it belongs to the other flow.
+    /// The flow's own reductions bring the queue below the limit; the remainder belongs to the other flow.
     #[test]
     fn a_shorter_but_still_long_queue_is_contested() {
         let mut path = Path::new();
@@ -624,7 +625,7 @@ mod tests {
         assert!(path.delay_based.window() >= before, "{} after {before}", path.delay_based.window());
     }
 
-    /// An unused window gives no information about the capacity that another flow leaves.
+    /// An unused window does not measure the capacity that another flow leaves.
     #[test]
     fn an_application_limited_flow_does_not_compete() {
         let mut path = Path::new();
@@ -632,7 +633,7 @@ mod tests {
         path.rounds(2, 10_000);
         path.rounds(4, 25_000);
         assert!(path.delay_based.is_contested());
-        // The first quiet round ends one in which the window was used.
+        // The first application-limited round ends the round in which the window was used.
         path.quiet_rounds(1, 9_000);
         let before = path.delay_based.window_before;
         path.quiet_rounds(1_000, 9_000);

@@ -1,6 +1,6 @@
-//! Congestion control: the bytes that may be in flight, and their pacing rate.
+//! Congestion control: the congestion window and the pacing rate.
 //!
-//! It also contains the delay-based controller for carriers other than RakNet.
+//! It also exports the delay-based controller for use outside RakNet.
 
 #[cfg(feature = "delay-based")]
 mod delay_based;
@@ -16,7 +16,7 @@ use crate::raknet::config::CongestionControl;
 use crate::serial::U24;
 use crate::time::{Instant, divide};
 
-/// A congestion controller. Its window stays within bounds whatever the peer acknowledges.
+/// A congestion controller. Its window stays within fixed bounds for any sequence of acknowledgements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Congestion {
     controller: Controller,
@@ -63,8 +63,8 @@ impl Congestion {
 
     /// Returns the pacing rate in bytes per second for an RTT of `rtt` microseconds.
     ///
-    /// It is 5/4 of a window per RTT (RFC 9002 section 7.7), and two windows in slow start, so that pacing alone never
-    /// leaves the window unused.
+    /// It is 5/4 of a window per RTT (RFC 9002 section 7.7), and two windows in slow start, so that pacing is never
+    /// the bottleneck.
     pub(super) fn rate(&self, rtt: u32) -> u32 {
         let window = u64::from(self.window());
         let bytes_per_rtt = match self.pace() {
@@ -74,7 +74,7 @@ impl Congestion {
         u32::try_from(divide(bytes_per_rtt * 1_000_000, rtt)).unwrap_or(u32::MAX)
     }
 
-    /// Returns true if a datagram sent at this time belongs to a recovery period. Only NewReno has one.
+    /// Returns true if a datagram sent at `sent_at` belongs to a recovery period. Only NewReno has recovery periods.
     pub(super) fn is_in_recovery(&self, sent_at: Instant) -> bool {
         match &self.controller {
             Controller::NewReno(new_reno) => new_reno.is_in_recovery(sent_at),
@@ -87,7 +87,7 @@ impl Congestion {
         dispatch!(&self.controller, pace())
     }
 
-    /// Returns true in slow start, in which the window grows as fast as it can.
+    /// Returns true in slow start.
     pub(super) fn is_in_slow_start(&self) -> bool {
         self.pace() == Pace::SlowStart
     }
@@ -101,7 +101,7 @@ impl Congestion {
         dispatch!(&mut self.controller, on_lost(loss))
     }
 
-    /// Handles a spurious loss: a datagram declared lost was acknowledged. `ordinal` is that of its loss.
+    /// Handles a spurious loss: a datagram declared lost was acknowledged. `ordinal` is the ordinal of its loss.
     pub(super) fn on_spurious_loss(&mut self, ordinal: u32) {
         dispatch!(&mut self.controller, on_spurious_loss(ordinal))
     }
@@ -114,30 +114,31 @@ impl Congestion {
     }
 }
 
-/// The datagrams that one acknowledgement of a carrier acknowledged for the first time.
+/// A summary of the datagrams that one acknowledgement acknowledged for the first time.
 #[cfg(feature = "delay-based")]
 #[derive(Clone, Copy, Debug)]
 pub struct PathSample {
-    /// When the acknowledgement arrived.
+    /// The time at which the acknowledgement was received.
     pub now: Instant,
-    /// When the oldest of the datagrams was sent.
+    /// The send time of the oldest of these datagrams.
     pub oldest_sent_at: Instant,
-    /// When the newest of them was sent.
+    /// The send time of the newest of these datagrams.
     pub newest_sent_at: Instant,
-    /// Their size in bytes.
+    /// The total size of these datagrams in bytes.
     pub bytes: u32,
     /// Bytes in flight before the acknowledgement.
     pub in_flight: u32,
-    /// The highest number ever acknowledged.
+    /// The highest datagram number acknowledged so far.
     pub newest: u64,
     /// The number of the next datagram to be sent.
     pub next: u64,
 }
 
-/// The delay-based congestion control of RakNet, for another carrier of datagrams.
+/// RakNet's delay-based congestion controller, for a tunnel that carries its datagrams.
 ///
-/// A relay that carries RakNet in QUIC or SCTP needs a controller there too. A controller that treats each loss as
-/// congestion would throttle the connection inside. `docs/congestion.md` describes the controller and its measurements.
+/// A relay that carries RakNet in QUIC or SCTP needs congestion control for the outer connection too. A controller
+/// that treats each loss as congestion would throttle the RakNet connection inside. `docs/congestion.md` describes
+/// the controller and its measurements.
 ///
 /// ```
 /// use core::time::Duration;
@@ -165,18 +166,17 @@ pub struct PathSample {
 pub struct PathWindow {
     controller: DelayBased,
     max: u32,
-    /// The highest number of the first acknowledgement, which is the base of the controller's numbers.
+    /// The highest number in the first acknowledgement, the base of the controller's 24-bit numbers.
     ///
-    /// It also ends the first round. The numbers of a connection continue when its path changes, and those of the
-    /// controller are shorter.
+    /// It also ends the first round. After a path change the numbers of a connection do not restart from zero.
     first: Option<u64>,
 }
 
 #[cfg(feature = "delay-based")]
 impl PathWindow {
-    /// Creates a window for datagrams of this size that never exceeds `max` bytes.
+    /// Creates a window for datagrams of `datagram` bytes, limited to `max` bytes.
     ///
-    /// Its minimum of eight datagrams takes precedence.
+    /// The minimum window of eight datagrams takes precedence over `max`.
     #[must_use]
     pub fn new(datagram: u32, max: u32) -> Self {
         let mut controller = DelayBased::new(datagram);
@@ -190,7 +190,7 @@ impl PathWindow {
         self.controller.window()
     }
 
-    /// Sets the size of a full datagram, the unit of growth and of the minimum.
+    /// Sets the size of a full datagram in bytes, the unit of growth and of the minimum window.
     pub const fn set_datagram(&mut self, datagram: u32) {
         self.controller.set_datagram(datagram);
     }
@@ -212,7 +212,7 @@ impl PathWindow {
         self.controller.bound_window(self.max);
     }
 
-    /// Handles a loss of `bytes`; the newest of them were sent at `sent_at`.
+    /// Handles a loss of `bytes` bytes; the newest lost datagram was sent at `sent_at`.
     pub fn on_lost(&mut self, now: Instant, sent_at: Instant, bytes: u32) {
         self.controller.on_lost(&Loss {
             now,
@@ -223,22 +223,22 @@ impl PathWindow {
         });
     }
 
-    /// Handles an ECN mark (RFC 9002 section 7.1) on datagrams; the newest of them was sent at `sent_at`.
+    /// Handles an ECN mark (RFC 9002 section 7.1); the newest marked datagram was sent at `sent_at`.
     ///
-    /// The window shrinks by 15 % (RFC 8511 section 3.1), at most once for datagrams sent before the reduction.
+    /// The window is reduced by 15 % (RFC 8511 section 3.1), once for all datagrams sent before the reduction.
     pub fn on_ecn_mark(&mut self, now: Instant, sent_at: Instant) {
         self.controller.on_ecn_mark(now, sent_at);
     }
 
     /// Handles persistent congestion (RFC 9002 section 7.6).
     ///
-    /// Sets the window to its minimum and restarts slow start.
+    /// The window becomes the minimum, and slow start restarts.
     pub fn on_persistent_congestion(&mut self) {
         self.controller.on_persistent_congestion();
     }
 }
 
-/// Converts a number for the controller, which only needs the order within a window.
+/// Converts a datagram number to 24 bits; the controller only needs the order within a window.
 #[cfg(feature = "delay-based")]
 fn number(first: u64, number: u64) -> U24 {
     U24::new(u32::try_from(number.wrapping_sub(first) & 0xff_ffff).unwrap_or_default())
@@ -253,12 +253,12 @@ mod tests {
 
     const DATAGRAM: u32 = 1_200;
 
-    /// Acknowledges windows that are completely in flight, since a peer can acknowledge anything.
+    /// Acknowledges whole windows, without regard to what was sent.
     fn acknowledge(path: &mut PathWindow, rounds: u64) {
         acknowledge_from(path, 0, 1..=rounds);
     }
 
-    /// The same for a path on which the first datagram has the number `first`.
+    /// Acknowledges rounds `rounds` of a path on which the first datagram has the number `first`.
     fn acknowledge_from(path: &mut PathWindow, first: u64, rounds: RangeInclusive<u64>) {
         for round in rounds {
             let sent_at = Instant::from_micros(round * 50_000);
@@ -298,13 +298,13 @@ mod tests {
         path.on_lost(now, now, before / 20);
         assert_eq!(path.bytes(), before);
     }
-    /// A connection that changes its path builds a new window, and its numbers continue.
+    /// A connection that changes its path creates a new window, and its datagram numbers continue.
     #[test]
     fn rounds_end_for_any_first_datagram_number() {
         let grown = |first| {
             let mut path = PathWindow::new(DATAGRAM, 1 << 30);
             acknowledge_from(&mut path, first, 1..=4);
-            // The mark ends slow start, after which the window grows only when a round ends.
+            // The mark ends slow start, so the window then grows only at the end of a round.
             path.on_ecn_mark(Instant::from_micros(255_000), Instant::from_micros(205_000));
             let shrunk = path.bytes();
             acknowledge_from(&mut path, first, 6..=20);
@@ -328,7 +328,7 @@ mod tests {
         let before = path.bytes();
         let shrunk = mark(&mut path, 260_000);
         assert!((before / 100 * 84..=before / 100 * 86).contains(&shrunk), "{shrunk} of {before}");
-        // Datagrams sent before the reduction met the same queue.
+        // A mark on a datagram sent before the reduction reports the same queue.
         assert_eq!(mark(&mut path, 305_000), shrunk);
         assert!(mark(&mut path, 320_000) < shrunk / 100 * 86);
     }

@@ -1,55 +1,55 @@
 //! NewReno (RFC 6582, RFC 9002 section 7): slow start, congestion avoidance and recovery.
 //!
-//! The file begins with the events and constants that the congestion controllers share.
+//! The file begins with the events and constants that all congestion controllers share.
 
 use crate::serial::U24;
 use crate::time::Instant;
 
-/// Datagrams in the initial window (RFC 9002 section 7.2).
+/// The initial window in datagrams (RFC 9002 section 7.2).
 pub(in super::super) const INITIAL_DATAGRAMS: u32 = 10;
-/// Datagrams in the minimum window.
+/// The minimum window in datagrams.
 ///
-/// RFC 9002 section 7.2 has 2; `docs/congestion.md` explains why this is larger.
+/// It is 2 in RFC 9002 section 7.2; `docs/congestion.md` explains the larger value.
 pub(super) const MIN_DATAGRAMS: u32 = 8;
-/// Datagrams in the maximum window: as many as one acknowledgement may cause to be looked up.
+/// The maximum window in datagrams: the number of lookups that one acknowledgement may cause.
 pub(super) const MAX_DATAGRAMS: u32 = 8_192;
 
-/// The information that an acknowledgement gives about the path.
+/// The information that an acknowledgement provides about the path.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct AckSample {
     pub(in super::super) now: Instant,
     /// Newly acknowledged bytes that were in flight.
     pub(in super::super) bytes: u32,
-    /// The part of them sent after the start of the recovery period, or all if there is none.
+    /// The part of `bytes` that was sent outside a recovery period.
     pub(in super::super) bytes_after_recovery: u32,
     /// Bytes in flight before the acknowledgement.
     pub(in super::super) in_flight: u32,
-    /// The newest acknowledged number.
+    /// The highest acknowledged number.
     pub(in super::super) newest: U24,
     /// The number of the next datagram to be sent.
     pub(in super::super) next: U24,
-    /// Microseconds since the newest acknowledged datagram was sent.
+    /// The time since the newest acknowledged datagram was sent, in microseconds.
     pub(in super::super) rtt: u32,
-    /// Microseconds between the sending of the oldest and of the newest acknowledged datagram.
+    /// The time between sending the oldest and the newest acknowledged datagram, in microseconds.
     ///
-    /// The peer delayed the acknowledgement of the oldest by at least this time.
+    /// It is a lower bound of the peer's acknowledgement delay for the oldest.
     pub(in super::super) ack_span: u32,
-    /// Set if a stream carries the datagrams.
+    /// Set if the carrier is a stream.
     pub(in super::super) is_over_stream: bool,
 }
 
-/// The event by which a loss was detected.
+/// How a loss was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum LossTrigger {
-    /// A later datagram was acknowledged and the time threshold is over (RFC 9002 section 6.1.2).
+    /// By the time threshold after a later datagram was acknowledged (RFC 9002 section 6.1.2).
     ///
-    /// The acknowledgement itself may have been lost.
+    /// An acknowledgement may have been lost instead.
     TimeThreshold,
-    /// Nothing was acknowledged until the retransmission timeout.
+    /// By the retransmission timeout, without any acknowledgement.
     ///
-    /// The acknowledgements themselves may have been lost.
+    /// The acknowledgements may have been lost instead.
     Timeout,
-    /// The peer sent a negative acknowledgement.
+    /// By a negative acknowledgement.
     Nack,
 }
 
@@ -59,12 +59,12 @@ pub(in super::super) struct Loss {
     pub(in super::super) now: Instant,
     pub(in super::super) sent_at: Instant,
     pub(in super::super) bytes: u32,
-    /// The number of datagrams declared lost before, modulo 2^32.
+    /// The number of datagrams declared lost before this one, modulo 2^32.
     pub(in super::super) ordinal: u32,
     pub(in super::super) trigger: LossTrigger,
 }
 
-/// The growth of a window, which determines the pacing rate.
+/// How the window grows, which determines the pacing rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     SlowStart,
@@ -73,26 +73,26 @@ pub(super) enum Pace {
 
 /// A congestion window in bytes that is halved on loss.
 ///
-/// As in the original (docs/raknet.md#original-window), the window grows only while the sender uses it: by the
-/// acknowledged bytes in slow start, and by a datagram for each acknowledged window in congestion avoidance. Unlike in
-/// the original, a loss halves the window at most once per round trip, instead of setting it to one datagram. If all
-/// losses of a reduction were spurious, the reduction is undone.
+/// As in C++ RakNet (docs/raknet.md#original-window), the window grows only while it is used: by the acknowledged
+/// bytes in slow start, and by one datagram per acknowledged window in congestion avoidance. C++ RakNet sets the
+/// window to one datagram on a loss; here a loss halves it, at most once per round trip. A reduction is undone if all
+/// its losses turn out to be spurious.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewReno {
     window: u32,
-    /// The slow start threshold.
+    /// The slow start threshold in bytes.
     ssthresh: u32,
     /// The size of a full datagram in bytes.
     datagram: u32,
-    /// The start of the latest recovery period. Losses of datagrams sent until then belong to it.
+    /// The start of the last recovery period. Losses of datagrams sent before it do not reduce the window again.
     recovery_start: Option<Instant>,
     /// Bytes acknowledged in congestion avoidance since the window last grew.
     acked_bytes: u32,
     /// The window and the slow start threshold before the last reduction.
     before: (u32, u32),
-    /// Losses of the last reduction that have not turned out to be spurious.
+    /// The number of losses since the last reduction that have not turned out to be spurious.
     losses: u32,
-    /// The ordinal of the first of them.
+    /// The ordinal of the loss that caused the last reduction.
     first_loss: u32,
 }
 
@@ -129,9 +129,9 @@ impl NewReno {
         self.datagram
     }
 
-    /// Returns true if a datagram sent at this time belongs to the recovery period (RFC 9002 appendix B.5).
+    /// Returns true if a datagram sent at `sent_at` belongs to the recovery period (RFC 9002 appendix B.5).
     ///
-    /// Its loss does not reduce the window again, and its acknowledgement does not grow the window.
+    /// Its loss does not reduce the window again, and its acknowledgement does not grow it.
     pub(super) fn is_in_recovery(&self, sent_at: Instant) -> bool {
         self.recovery_start.is_some_and(|start| sent_at <= start)
     }
@@ -150,7 +150,7 @@ impl NewReno {
         self.acked_bytes = 0;
     }
 
-    /// Halves the window: the loss reduction factor of RFC 9002 section 7.3.2 is one half.
+    /// Returns half of the window: the loss reduction factor of RFC 9002 section 7.3.2.
     fn half_window(&self) -> u32 {
         (self.window / 2).max(MIN_DATAGRAMS * self.datagram)
     }
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Loses a datagram; the ordinal of the loss is its time of sending.
+    /// Reports the loss of a datagram sent at `sent_at`, with an ordinal of the same value.
     fn lose(new_reno: &mut NewReno, sent_at: u32, now: u64) {
         let (now, ordinal) = (Instant::from_micros(now), sent_at);
         let sent_at = Instant::from_micros(sent_at.into());
@@ -227,7 +227,7 @@ mod tests {
         acknowledge(&mut new_reno, 90, 1_000 * DATAGRAM);
         lose(&mut new_reno, 5, 9);
         lose(&mut new_reno, 8, 10);
-        // Sent at the instant of the first loss, and therefore before the reduction took effect.
+        // Sent at the instant of the first loss, so before the reduction took effect.
         lose(&mut new_reno, 9, 11);
         assert_eq!(new_reno.window(), 50 * DATAGRAM);
         lose(&mut new_reno, 10, 12);
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(new_reno.window(), MIN_DATAGRAMS * DATAGRAM);
     }
 
-    /// Without a loss there is no recovery, however early a datagram was sent.
+    /// Without a loss there is no recovery period.
     #[test]
     fn datagrams_sent_until_the_loss_belong_to_recovery() {
         let at = Instant::from_micros;

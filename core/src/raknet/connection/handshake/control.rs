@@ -1,6 +1,6 @@
 //! The handshake messages inside a connection (docs/raknet.md#opening-a-connection).
 //!
-//! They are the connection request, its answers and the disconnection notification.
+//! They are the connection request, its responses and the disconnection notification.
 
 use core::net::SocketAddr;
 
@@ -20,7 +20,7 @@ use crate::raknet::wire::control::{Control, KeyProblem, MAX_PASSWORD, Proof};
 use crate::raknet::wire::{Guid, Wire};
 
 impl Handshake {
-    /// Client: begins the handshake inside the connection.
+    /// Client: starts the part of the handshake that follows reply 2.
     #[cfg_attr(
         not(feature = "secure"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only keys change")
@@ -32,7 +32,7 @@ impl Handshake {
         sender: &mut Sender,
         reply: Reply2,
     ) -> Result<(), End> {
-        // If the remote peer dialled too, the MTU that it found bounds the one found here.
+        // After a simultaneous open the smaller of the two negotiated MTUs applies.
         let mtu = if self.is_unverified() { sender.sizes().mtu().min(reply.mtu) } else { reply.mtu };
         self.guid = reply.guid;
         self.list_length = ListLength::of_version(self.opening.version());
@@ -61,7 +61,7 @@ impl Handshake {
         self.send(cx, sender, &request, Delivery::RELIABLE)
     }
 
-    /// Sends a message without which the connection cannot open.
+    /// Queues a handshake message; without memory for it, the attempt fails.
     fn send(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -76,7 +76,7 @@ impl Handshake {
         }
     }
 
-    /// Handles a control message of RakNet.
+    /// Handles a control message.
     pub(in super::super) fn on_control(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -97,10 +97,9 @@ impl Handshake {
                 let client = Introduction { guid, time, proof, password };
                 return self.on_request(cx, protection, sender, remote, client);
             }
-            // Messages left over from an earlier connection do not end an attempt of this end.
+            // Messages of an earlier connection must not end this attempt.
             (_, State::Opening) => cx.stats.drop(DropReason::BadControl),
-            // Any other message from a client that has not sent its request ends the connection. Its address is not
-            // banned.
+            // Any other message before the connection request closes the connection. The address is not banned.
             (_, State::Unverified) if SERVER => {
                 cx.stats.drop(DropReason::BadControl);
                 return Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed));
@@ -128,7 +127,7 @@ impl Handshake {
                 on_pong(cx, sender, ping_time, time);
             }
             (Ok(Control::DetectLost), _) => {}
-            // If both peers dialled, a message of one of the attempts is redundant.
+            // After a simultaneous open, messages of one of the attempts are redundant.
             (
                 Ok(Control::Accepted { .. } | Control::NewIncoming { .. }),
                 State::Connected | State::Closing,
@@ -147,16 +146,16 @@ impl Handshake {
         Ok(())
     }
 
-    /// Returns true if a connection request of this peer is handled.
+    /// Returns true if a connection request with this GUID is to be answered.
     ///
-    /// That is the first request, or a repetition because the acceptance was lost.
+    /// It is the first one, or a retransmission because the acceptance was lost.
     fn expects_request(&self, guid: Guid) -> bool {
         let is_first = matches!(self.state, State::Opening | State::Unverified | State::Requested);
         let is_repeated = self.state == State::Connected && self.acceptance_due && self.guid == guid;
         SERVER && (is_first || is_repeated)
     }
 
-    /// Server: handles a connection request. Both peers may also dial each other at the same time.
+    /// Server: handles a connection request. It may be part of a simultaneous open.
     #[cfg_attr(
         not(feature = "secure"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only keys change")
@@ -187,7 +186,7 @@ impl Handshake {
         self.send_accepted(cx, sender, remote, client.time)
     }
 
-    /// Handles a connection request from a different peer than the one that sent the second request.
+    /// Handles a connection request with another GUID than that of the second request.
     fn on_other_guid(&mut self) -> Result<(), End> {
         if self.state == State::Opening {
             return Ok(());
@@ -215,7 +214,7 @@ impl Handshake {
 
     /// Server: refuses the client.
     ///
-    /// The application receives the reason, and the client only the part meant for it.
+    /// The application receives the exact reason; the client receives less detail.
     fn refuse(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -241,16 +240,16 @@ impl Handshake {
         }
     }
 
-    /// Server: reports a wrong password, and keeps the slot until that was acknowledged.
+    /// Server: reports a wrong password, and keeps the slot until the report is acknowledged.
     fn reject_password(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender) -> Result<(), End> {
         let refusal = Control::InvalidPassword { guid: Some(cx.config.guid) };
         self.reject(cx.now, ConnectFailure::InvalidPassword);
-        // The refusal replaces the notification.
+        // The refusal replaces the disconnection notification.
         self.disconnection_notification_sent = true;
         self.send(cx, sender, &refusal, Delivery::RELIABLE)
     }
 
-    /// Server: reports the problem with the client's keys, and keeps the slot until that was acknowledged.
+    /// Server: reports a key problem, and keeps the slot until the report is acknowledged.
     fn reject_key(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -258,13 +257,13 @@ impl Handshake {
         problem: KeyProblem,
     ) -> Result<(), End> {
         self.reject(cx.now, ConnectFailure::InvalidIdentity);
-        // The refusal replaces the notification.
+        // The refusal replaces the disconnection notification.
         self.disconnection_notification_sent = true;
         let refusal = Control::RequiresPublicKey { problem: Some(problem) };
         self.send(cx, sender, &refusal, Delivery::RELIABLE)
     }
 
-    /// Client: handles the acceptance by the server.
+    /// Client: handles "connection request accepted".
     fn confirm(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -281,7 +280,7 @@ impl Handshake {
         };
         self.send(cx, sender, &incoming, Delivery::RELIABLE_ORDERED)?;
         self.forget_password(cx);
-        // Some servers read only the first message of a datagram, and some accept none before this one.
+        // Some servers read only the first message of a datagram, and some accept no other message before this one.
         sender.pings.follow_messages();
         self.on_open(cx, sender);
         Ok(())
@@ -294,7 +293,7 @@ impl Handshake {
         sender.ping(cx, Delivery::UNRELIABLE);
     }
 
-    /// Returns the end of a connection that the remote peer closed by a disconnection notification.
+    /// Returns how the connection ends after the remote peer's disconnection notification.
     const fn on_disconnection_notification(&self, reason: DisconnectReason) -> End {
         let ending = if matches!(self.state, State::Connected) {
             Ending::Disconnected(reason)
@@ -306,14 +305,14 @@ impl Handshake {
         End { state: State::Draining, ending }
     }
 
-    /// Handles a disconnect by the application: messages sent earlier are delivered first.
+    /// Handles `disconnect` by the application: queued messages are delivered first.
     pub(in super::super) fn disconnect(
         &mut self,
         cx: &mut Context<'_, '_>,
         sender: &mut Sender,
     ) -> Result<(), End> {
         match self.public_state() {
-            // The connection may already be open for the remote peer. Only the acceptance was sent before.
+            // The remote peer may consider the connection open already; only the acceptance was sent to it.
             ConnectionState::Connecting if self.state == State::AwaitingNewIncoming => {
                 self.reject(cx.now, ConnectFailure::Cancelled);
                 let delivery = Delivery::RELIABLE_ORDERED;
@@ -327,9 +326,9 @@ impl Handshake {
         Ok(())
     }
 
-    /// Notifies the remote peer once everything was acknowledged.
+    /// Sends the disconnection notification once all messages are acknowledged.
     ///
-    /// When the notification is acknowledged too, the connection is over.
+    /// The connection closes when the notification is acknowledged too.
     pub(in super::super) fn finish_closing(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -350,7 +349,7 @@ fn on_pong(cx: &mut Context<'_, '_>, sender: &mut Sender, ping_time: u64, time: 
     }
 }
 
-/// The fields by which a client introduces itself.
+/// The fields of a connection request.
 #[derive(Clone, Copy, Debug)]
 struct Introduction<'m> {
     guid: Guid,

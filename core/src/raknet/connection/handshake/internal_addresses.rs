@@ -1,7 +1,7 @@
-//! The addresses that peers announce as their own (docs/raknet.md#internal-addresses).
+//! The local addresses that peers announce (docs/raknet.md#internal-addresses).
 //!
-//! They are stored in the pool in their wire format. The protocol version determines how many a list has in the
-//! messages that open a connection.
+//! They are stored in the pool in their wire format. The protocol version determines the number of addresses in a
+//! handshake message.
 
 use core::net::SocketAddr;
 
@@ -14,18 +14,18 @@ use crate::storage::{BlockLink, Pool};
 
 /// The maximum number of addresses in a list.
 pub(in crate::raknet) const MAX_ADDRESSES: usize = 20;
-/// Bytes of the longest list.
+/// The maximum size of an encoded list in bytes.
 pub(in crate::raknet) const MAX_ADDRESS_LIST: usize = MAX_ADDRESSES * MAX_ADDRESS;
 
-/// The addresses that a peer announces as its own, at most 20.
+/// The local addresses that a peer announces, at most 20.
 pub type InternalAddresses = Vec<SocketAddr, MAX_ADDRESSES>;
 
-/// A list of addresses in the pool, or none.
+/// A list of addresses stored in the pool, or none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::raknet) struct StoredAddresses(BlockLink);
 
 impl StoredAddresses {
-    /// Stores addresses in place of the previous ones; returns false if there is no memory for them.
+    /// Replaces the stored addresses; returns false and stores none if there is no memory.
     pub(in crate::raknet) fn keep(
         &mut self,
         pool: &mut Pool<'_, BlockHeader>,
@@ -51,7 +51,7 @@ impl StoredAddresses {
         }
     }
 
-    /// Returns the addresses.
+    /// Returns the stored addresses.
     pub(in crate::raknet) fn get(self, pool: &Pool<'_, BlockHeader>) -> InternalAddresses {
         if self.0.is_none() {
             return InternalAddresses::new();
@@ -59,20 +59,20 @@ impl StoredAddresses {
         let mut buffer = [0; MAX_ADDRESS_LIST];
         let mut addresses = InternalAddresses::new();
         for address in self.copy(pool, &mut buffer).iter() {
-            // The stored list never exceeds the capacity.
+            // Cannot fail: the stored list never exceeds the capacity.
             let _ = addresses.push(address);
         }
         addresses
     }
 
-    /// Returns the number of blocks that they take.
+    /// Returns the number of blocks that the stored list takes.
     pub(in crate::raknet) fn blocks(self, pool: &Pool<'_, BlockHeader>) -> usize {
         self.0.map_or(0, |list| pool.blocks_for(pool.size(list)))
     }
 
-    /// Encodes the list for a peer that reads lists of `length` addresses.
+    /// Encodes a list of exactly `length` addresses.
     ///
-    /// Surplus addresses are left out, and missing ones are written as unassigned.
+    /// Excess addresses are omitted, and missing ones are written as unassigned.
     pub(in crate::raknet) fn listed<'b>(
         self,
         pool: &Pool<'_, BlockHeader>,
@@ -98,43 +98,43 @@ impl StoredAddresses {
     }
 }
 
-/// Returns true if an address is not the unassigned one.
+/// Returns true unless the address is the unassigned one.
 pub(in crate::raknet) fn is_assigned(address: &SocketAddr) -> bool {
     *address != UNASSIGNED
 }
 
-/// Returns the most addresses that a peer may announce.
+/// Returns the maximum number of addresses that this peer may announce.
 pub(in crate::raknet) fn most_addresses(config: &Config) -> usize {
     configured_length(config, MAX_ADDRESSES)
 }
 
-/// Returns the configured length of lists, or else `otherwise`.
+/// Returns the configured list length, or `otherwise` if none is configured.
 fn configured_length(config: &Config, otherwise: usize) -> usize {
     config.address_count.map_or(otherwise, usize::from).min(MAX_ADDRESSES)
 }
 
-/// The number of addresses in a list.
+/// The number of addresses in a handshake message.
 ///
-/// Peers that read a fixed number misread all that follows a different one.
+/// Some peers expect a fixed number, and misread all fields after a list of another length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListLength {
-    /// The original, up to protocol version 8.
+    /// 10: C++ RakNet, up to protocol version 8.
     #[default]
     Ten,
-    /// Minecraft Bedrock, from protocol version 9 on.
+    /// 20: Minecraft Bedrock, from protocol version 9 on.
     Twenty,
 }
 
 impl ListLength {
-    /// The newest protocol version with ten addresses.
+    /// The highest protocol version with ten addresses.
     const NEWEST_TEN: u8 = 8;
 
-    /// Returns the length of the lists of peers that use `version`.
+    /// Returns the list length for a protocol version.
     pub(in crate::raknet) const fn of_version(version: u8) -> Self {
         if version <= Self::NEWEST_TEN { Self::Ten } else { Self::Twenty }
     }
 
-    /// Returns the common length of the lists for all these versions; `None` if it differs.
+    /// Returns the list length for all these versions, or `None` if they differ.
     pub(in crate::raknet) fn of_versions(versions: &[u8]) -> Option<Self> {
         let mut lengths = versions.iter().map(|version| Self::of_version(*version));
         let first = lengths.next()?;

@@ -1,4 +1,4 @@
-//! The opening and closing of a connection on both sides, with its states (docs/raknet.md#opening-a-connection).
+//! Opening and closing of a connection on both sides (docs/raknet.md#opening-a-connection).
 
 mod control;
 pub(in crate::raknet) mod internal_addresses;
@@ -23,36 +23,37 @@ use crate::raknet::wire::offline::Offline;
 use crate::storage::BlockLink;
 use crate::time::Instant;
 
-/// The time after which a client repeats a connection request that was not answered.
+/// The delay after which a client repeats an unanswered connection request.
 ///
-/// Some servers send the answer unreliably, and only send another one for another request
+/// Some servers send the response unreliably, and repeat it only after another request
 /// (docs/raknet.md#connection-attempts).
 const REPEAT_REQUEST: Duration = Duration::from_secs(1);
 
-/// The time for which a connection that is over still acknowledges retransmissions.
+/// The time for which a closed connection still acknowledges retransmissions.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// The state of a connection; the module `connection` has a diagram of the transitions.
+/// The state of a connection; the module `connection` has a state diagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     #[default]
     Free,
     Opening,
-    /// The client waits for the acceptance.
+    /// Client: waiting for "connection request accepted".
     Requested,
     Unverified,
     AwaitingNewIncoming,
-    /// This end refuses a connection that is not open yet, and notifies the remote peer.
+    /// Refusing a connection that is not open yet; the remote peer is being notified.
     Rejecting,
     Connected,
     Closing,
     Draining,
-    /// This end gave up, and notifies the remote peer as long as datagrams show that the remote has not noticed.
+    /// Closed by this peer after an error; the remote peer is notified as long as its datagrams show that it has not
+    /// noticed.
     Aborting,
     Closed,
 }
 
-/// The final state of a connection and the reason for its end.
+/// The final state of a connection, and the reason.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
     state: State,
@@ -60,12 +61,12 @@ pub(super) struct End {
 }
 
 impl End {
-    /// The connection could not be opened.
+    /// Ends an attempt with a failure.
     pub(super) const fn failed(failure: ConnectFailure) -> Self {
         Self { state: State::Closed, ending: Ending::Failed(failure) }
     }
 
-    /// The remote peer, which may retransmit, refused the connection.
+    /// Ends an attempt that the remote peer refused; the refusal may be retransmitted and must be acknowledged.
     const fn rejected(failure: ConnectFailure) -> Self {
         Self { state: State::Draining, ending: Ending::Failed(failure) }
     }
@@ -83,12 +84,12 @@ impl State {
         }
     }
 
-    /// Returns true if the connection was opened and has not ended.
+    /// Returns true if the connection has opened and not closed.
     pub(super) const fn is_open(self) -> bool {
         matches!(self, Self::Connected | Self::Closing)
     }
 
-    /// Returns true if the connection has ended.
+    /// Returns true if the connection has closed.
     pub(super) const fn is_over(self) -> bool {
         matches!(self, Self::Draining | Self::Aborting | Self::Closed)
     }
@@ -99,51 +100,50 @@ impl State {
 pub(super) struct Handshake {
     side: Side,
     state: State,
-    /// The number of addresses that this end lists, which depends on the protocol version of the peers.
+    /// The number of addresses that this peer announces, which depends on the protocol version.
     list_length: ListLength,
-    /// The requests of a client until the server accepted.
+    /// Client: the offline part of the handshake.
     opening: Opening,
-    /// When the current state began.
+    /// The time at which the current state began.
     since: Instant,
     guid: Guid,
-    /// The credentials of a client, until they were sent.
+    /// Client: the password, until it was sent.
     password: BlockLink,
-    /// The connection opened, and the application has not been notified.
+    /// Set while [`Event::Connected`](crate::endpoint::Event::Connected) is to be reported.
     opened: bool,
-    /// The connection is open, or was before it ended.
+    /// Set once the connection has opened, also after it has closed.
     was_open: bool,
-    /// Server: the client was refused, and the application has not been notified.
+    /// Server: the refusal to be reported to the application.
     refused: Option<RefuseReason>,
-    /// The connection ended, and the application has not been notified.
+    /// The last event of the connection, to be reported to the application.
     ending: Option<Ending>,
-    /// The failure of this end's attempt, while the attempt of the remote peer continues.
+    /// The failure of this peer's attempt in a simultaneous open, while that of the remote peer continues.
     failure: Option<ConnectFailure>,
-    /// Set if both peers dialled each other and the remote peer may still expect an acceptance.
+    /// Set in a simultaneous open while the remote peer may still expect "connection request accepted".
     acceptance_due: bool,
-    /// The addresses announced by the remote peer.
+    /// The local addresses that the remote peer announced.
     ///
-    /// They are stored until the application polls the next event after the connection opened.
+    /// They are stored until the application polls the event after `Connected`.
     internal_addresses: StoredAddresses,
     /// Set once the disconnection notification was sent.
     ///
-    /// Earlier messages must be acknowledged first, because a peer that has received the notification accepts nothing
-    /// more.
+    /// A peer accepts no message after the notification, so all earlier ones must be acknowledged first.
     disconnection_notification_sent: bool,
     /// Set if the connection is aborted because a message of the remote peer is too large.
     ends_for_size: bool,
 }
 
 impl Handshake {
-    /// Starts to wait for the connection request of a peer, after the answer to its second request.
+    /// Server: starts waiting for the connection request, after reply 2.
     pub(super) fn await_request(&mut self, now: Instant, guid: Guid, list_length: ListLength) {
         (self.side, self.list_length) = (Side::Server, list_length);
         self.enter(now, State::Unverified);
         self.guid = guid;
     }
 
-    /// Starts to open a connection.
+    /// Client: starts connecting.
     ///
-    /// Only the second request of the remote peer may have arrived for it.
+    /// Precondition: the connection is new, except that the remote peer's second request may have been handled.
     pub(super) fn open(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -167,9 +167,9 @@ impl Handshake {
         Ok(())
     }
 
-    /// Also makes this end a client of a connection that the remote peer opens.
+    /// Makes this peer a client too of a connection that the remote peer is opening.
     ///
-    /// Returns false if this end does not wait for the last message of the remote peer.
+    /// Returns false unless "new incoming connection" is the only message missing.
     pub(super) fn open_simultaneously(&mut self) -> bool {
         let adopts = SERVER && self.state == State::AwaitingNewIncoming;
         if adopts {
@@ -178,11 +178,11 @@ impl Handshake {
         adopts
     }
 
-    /// Handles the second request of a remote peer that this end is dialling (docs/raknet.md#both-dial).
+    /// Handles the second request of a remote peer to which this peer is connecting (docs/raknet.md#both-dial).
     ///
-    /// The attempt that gets further opens the connection.
+    /// The attempt that completes first opens the connection.
     ///
-    /// Returns false if this end does not dial, or has answered before.
+    /// Returns false if this peer is not connecting, or has handled such a request before.
     pub(super) fn cross(&mut self, guid: Guid) -> bool {
         let crosses = self.state == State::Opening && !self.opening.is_crossed();
         if crosses {
@@ -194,14 +194,14 @@ impl Handshake {
         crosses
     }
 
-    /// Returns true if the second request of the remote peer was answered, and nothing has followed.
+    /// Returns true if reply 2 was sent and no datagram of the connection was received since.
     pub(super) const fn is_unverified(&self) -> bool {
         SERVER
             && (matches!(self.state, State::Unverified)
                 || matches!(self.state, State::Opening) && self.opening.is_crossed())
     }
 
-    /// Returns true if datagrams of the connection may arrive.
+    /// Returns true if datagrams of the connection are accepted.
     pub(super) const fn takes_datagrams(&self) -> bool {
         self.is_unverified()
             || !matches!(self.state, State::Free | State::Opening | State::Aborting | State::Closed)
@@ -211,13 +211,13 @@ impl Handshake {
         self.side
     }
 
-    /// Returns the addresses announced by the remote peer.
+    /// Returns the local addresses that the remote peer announced.
     pub(super) const fn internal_addresses(&self) -> StoredAddresses {
         self.internal_addresses
     }
 
     fn keep_internal_addresses(&mut self, cx: &mut Context<'_, '_>, addresses: AddressList<'_>) {
-        // They are stored only if there is room.
+        // Without free memory they are not stored.
         self.internal_addresses.keep(cx.pool, addresses.iter().filter(is_assigned));
     }
 
@@ -238,19 +238,19 @@ impl Handshake {
         self.state.public()
     }
 
-    /// Returns true if the remote peer opened the connection and takes one of the incoming slots.
+    /// Returns true if the connection counts against the limit of incoming ones.
     pub(super) const fn takes_incoming_slot(&self) -> bool {
         matches!(self.state, State::Unverified | State::AwaitingNewIncoming) || self.state.is_open()
     }
 
-    /// Returns true if the connection is open, or was before it ended.
+    /// Returns true if the connection is open, or was before it closed.
     ///
-    /// No other connection has messages for the application.
+    /// Only then can it have messages for the application.
     pub(super) const fn was_open(&self) -> bool {
         self.was_open
     }
 
-    /// Returns true if there are events, or memory to free when the application polls.
+    /// Returns true if there are events, or memory to free on the next poll.
     pub(super) const fn has_events(&self) -> bool {
         self.opened || self.refused.is_some() || self.ending.is_some() || self.internal_addresses.is_some()
     }
@@ -272,14 +272,14 @@ impl Handshake {
         self.since = now;
     }
 
-    /// Ends the connection; returns false if it had ended before.
+    /// Closes the connection; returns false if it has already closed.
     ///
-    /// The application is notified if it knew of the connection.
+    /// The application is notified if it knows of the connection.
     pub(super) fn end(&mut self, now: Instant, end: End) -> bool {
         if matches!(self.state, State::Free) || self.state.is_over() {
             return false;
         }
-        // An application that knows of a connection is notified when its rejection begins.
+        // While rejecting, the application has already been notified.
         let is_known = self.state.is_open() || self.side == Side::Client && self.state != State::Rejecting;
         self.enter(now, end.state);
         if is_known {
@@ -288,13 +288,13 @@ impl Handshake {
         true
     }
 
-    /// Returns the end of the connection for `reason` or, if it was not open yet, for `failure`.
+    /// Returns how the connection ends: with `reason` if it was open, or else with `failure`.
     pub(super) fn abort(&mut self, reason: DisconnectReason, failure: ConnectFailure) -> End {
         self.disconnection_notification_sent = false;
         self.ends_for_size = reason == DisconnectReason::MessageTooLarge;
         let is_open = self.state.is_open();
-        // The remote peer may consider the connection open earlier than this end. An unresponsive peer would not
-        // receive a notification.
+        // The remote peer may have considered the connection open before this one did. Notifying an unresponsive peer
+        // is pointless.
         let is_notified =
             (is_open || self.state == State::AwaitingNewIncoming) && reason != DisconnectReason::Lost;
         let ending = if is_open {
@@ -305,7 +305,7 @@ impl Handshake {
         End { state: if is_notified { State::Aborting } else { State::Closed }, ending }
     }
 
-    /// Handles the failure of this end's attempt. The attempt of the remote peer continues if it has begun.
+    /// Handles the failure of this peer's attempt. In a simultaneous open the attempt of the remote peer continues.
     fn on_failure(&mut self, now: Instant, failure: ConnectFailure) -> Result<(), End> {
         if !self.is_unverified() {
             return Err(End::failed(failure));
@@ -315,9 +315,9 @@ impl Handshake {
         Ok(())
     }
 
-    /// Starts to refuse the connection, and keeps the slot until the remote peer has acknowledged that.
+    /// Starts to refuse the connection. The slot is kept until the remote peer has acknowledged the refusal.
     ///
-    /// An application that knows of the connection is notified immediately.
+    /// If the application knows of the connection, it is notified immediately.
     fn reject(&mut self, now: Instant, failure: ConnectFailure) {
         self.enter(now, State::Rejecting);
         if self.side == Side::Client {
@@ -325,12 +325,12 @@ impl Handshake {
         }
     }
 
-    /// Handles a datagram after the end of the connection, which the remote peer has not noticed.
+    /// Handles a datagram after the connection has closed, which the remote peer has not noticed.
     pub(super) const fn on_unexpected_datagram(&mut self) {
         self.disconnection_notification_sent = false;
     }
 
-    /// Takes the notification that an aborted connection has to send now.
+    /// Takes the disconnection notification that an aborted connection has to send.
     pub(super) fn take_disconnection_notification(&mut self) -> Option<Control<'static>> {
         if core::mem::replace(&mut self.disconnection_notification_sent, true) {
             return None;
@@ -368,9 +368,9 @@ impl Handshake {
         }
     }
 
-    /// Returns true if a closing or ended connection has waited long enough.
+    /// Returns true if the time for closing the connection is over.
     ///
-    /// A closing or refused connection waits for acknowledgements, and an ended one for retransmissions.
+    /// A closing or refused connection waits for acknowledgements, and a closed one for retransmissions.
     pub(super) fn is_close_overdue(&self, cx: &Context<'_, '_>) -> bool {
         let is_closing = matches!(self.state, State::Closing | State::Rejecting) || self.state.is_over();
         is_closing && self.deadline(cx).is_some_and(|at| at <= cx.now)
@@ -389,9 +389,9 @@ impl Handshake {
             State::Opening if self.opening.is_over(cx.now) => self.on_failure(cx.now, self.opening.failure()),
             State::Requested if !self.opening.is_over(cx.now) => {
                 self.opening.postpone(cx.now, REPEAT_REQUEST);
-                // With keys the request cannot be repeated, and servers that support keys answer reliably.
+                // A secure connection request cannot be repeated, and servers with security respond reliably.
                 if sender.is_delivered() && !protection.is_secure() {
-                    // If there is no memory for a repetition, the first request has to suffice.
+                    // Without memory for a repetition, the first request has to suffice.
                     let _ = self.request_connection(cx, sender, None);
                 }
                 Ok(())
@@ -410,7 +410,7 @@ impl Handshake {
         }
     }
 
-    /// Composes an offline message of a client, or of a server that has answered a challenge.
+    /// Writes an offline message of a client, or reply 2 of a server with a challenge to answer.
     #[cfg_attr(
         not(feature = "secure"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only keys change")
@@ -438,9 +438,9 @@ impl Handshake {
         }
     }
 
-    /// Called when the system refused a datagram of this length as too large for the path.
+    /// Called when the operating system refused a datagram of this length as too large for the path.
     ///
-    /// Returns false if the datagram does not belong to a handshake.
+    /// Returns false if the datagram is not part of the handshake.
     pub(super) fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) -> bool {
         let is_opening = self.state == State::Opening;
         if is_opening {
@@ -449,7 +449,7 @@ impl Handshake {
         is_opening
     }
 
-    /// Handles a report that the server's address is unreachable, which ends an attempt without any answer.
+    /// Handles a report that the server's address is unreachable, which fails an attempt without any response.
     pub(super) fn on_unreachable(&self) -> Result<(), End> {
         if self.state == State::Opening && self.opening.is_unanswered() {
             return Err(End::failed(ConnectFailure::Unreachable));
@@ -457,7 +457,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// Handles an offline message that answers a client's request.
+    /// Handles an offline message in response to a client's request.
     pub(super) fn on_offline(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -476,19 +476,19 @@ impl Handshake {
         }
     }
 
-    /// Returns true while the client waits for a pong that shows the version of the server.
+    /// Returns true while the client awaits the pong to its version query.
     pub(super) fn awaits_pong(&self) -> bool {
         self.state == State::Opening && self.opening.awaits_pong()
     }
 
-    /// Handles that pong.
+    /// Handles the pong to the version query.
     pub(super) fn on_pong(&mut self, now: Instant, version: Option<u8>) {
         self.opening.on_pong(now, version);
     }
 
-    /// Handles a datagram that is neither part of the connection nor marked as offline.
+    /// Handles a datagram that neither belongs to the connection nor has the offline magic.
     ///
-    /// A message about keys ends the attempt. Returns `None` for any other datagram.
+    /// A message about keys fails the attempt. Returns `None` for any other datagram.
     pub(super) fn on_unmarked(&mut self, now: Instant, datagram: &[u8]) -> Option<Result<(), End>> {
         let failure = failure_of(datagram)?;
         if self.state == State::Opening {

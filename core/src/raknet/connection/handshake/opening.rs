@@ -19,64 +19,63 @@ use crate::raknet::wire::offline::{Offline, PingScope, ServerSecurity};
 use crate::raknet::wire::{Guid, IP_UDP_OVERHEAD, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, Wire, id};
 use crate::time::{Instant, long_micros, micros};
 
-/// The MTUs that a client probes, a third of its attempts each (docs/raknet.md#connection-attempts).
+/// The MTUs that a client probes, with a third of its attempts each (docs/raknet.md#connection-attempts).
 const MTUS: [u16; 3] = [MAX_MTU, 1200, MIN_MTU];
 /// The MTUs that a client probes over IPv6.
 ///
-/// They are for links of 1,500 and 1,420 bytes and for the minimum of 1,280 (RFC 8200 section 5), less the 20 bytes
-/// that an MTU value does not count.
+/// They fit links of 1,500, 1,420 and 1,280 bytes (the minimum, RFC 8200 section 5), minus 20 bytes: an MTU value
+/// assumes an IPv4 header.
 const IPV6_MTUS: [u16; 3] = [MAX_MTU_IPV6, 1400, 1260];
 
-/// The time for which a client continues after the server named another version.
+/// The default time for which a client retries after the server named another version.
 ///
-/// The application may set another time. Some servers, such as go-raknet, ignore an address for 10 to 20 s after a
-/// request with a version that they do not support.
+/// Some servers, such as go-raknet, ignore an address for 10 to 20 s after a request with an unsupported version.
 const BLOCKED: Duration = Duration::from_secs(21);
 
-/// The progress of the query for the server's version that precedes the first request.
+/// The state of the version query before the first request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Question {
-    /// The client does not query the version.
+    /// No query.
     #[default]
     None,
     /// The unconnected ping is to be sent.
     Due,
-    /// The ping was sent. The first request waits for the pong only until it is due.
+    /// The ping was sent. The first request is delayed until the pong is received or its own deadline passes.
     Asked,
-    /// The pong has arrived.
+    /// The pong was received.
     Answered,
 }
 
-/// The requests of a client.
+/// The state of a client's offline handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Opening {
-    /// First requests sent since the largest MTU was first tried.
+    /// The number of first requests sent since the largest MTU was last tried.
     requests: u8,
-    /// The MTU of the last first request. No reply raises it.
+    /// The MTU of the last first request. A reply cannot raise it.
     probed: u16,
     attempts: u8,
     version: Version,
-    /// Microseconds between two first requests.
+    /// The interval between first requests in microseconds.
     interval: u32,
     next_request: Instant,
-    /// When the attempt ends.
+    /// The time at which the attempt fails.
     deadline: Instant,
     /// Set if the application chose the deadline, which then covers the whole handshake.
     has_timeout: bool,
     question: Question,
     reply_1: Option<Reply1>,
-    /// Set if the remote peer dials this end too, and its second request was answered.
+    /// Set in a simultaneous open, once the second request of the remote peer was handled.
     is_crossed: bool,
 }
 
-/// The fields of reply 1 that request 2 has to return.
+/// The contents of reply 1 needed for request 2.
 #[derive(Clone, Copy, Debug)]
 struct Reply1 {
     acceptance: Acceptance,
     mtu: u16,
 }
 
-/// The fields of reply 2.
+/// The contents of reply 2.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply2 {
     pub(super) guid: Guid,
@@ -85,7 +84,7 @@ pub(super) struct Reply2 {
 
 impl Opening {
     pub(super) fn new(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Self {
-        // The known version is unauthenticated, and a secure handshake authenticates the version from which it began.
+        // A known version is not used for a secure handshake, which authenticates its first version.
         let known = cx.remote.filter(|_| !options.is_secure());
         let known = known.and_then(|server| cx.state.known_versions.of(server));
         let attempts = options.attempts.unwrap_or(cx.config.connect_attempts).clamp(3, 254);
@@ -94,7 +93,7 @@ impl Opening {
         let timeout = options.connect_timeout.map_or(all_attempts, long_micros);
         let is_unknown = options.protocol_version.is_none() && known.is_none() && !options.is_secure();
         let asks = shared_state::ASKS && is_unknown && cx.config.queries_version();
-        // As long as for a lost request, but only a small part of a short timeout.
+        // At most as long as for a lost request, and a quarter of a short timeout.
         let answer_time = if asks { u64::from(micros(interval)).min(timeout / 4) } else { 0 };
         Self {
             attempts,
@@ -109,12 +108,12 @@ impl Opening {
         }
     }
 
-    /// Returns true while the client waits for a pong that shows the version of the server.
+    /// Returns true while the client awaits the pong to its version query.
     pub(super) fn awaits_pong(&self) -> bool {
         shared_state::ASKS && self.question == Question::Asked
     }
 
-    /// Handles the answer to the version query, with the version if the pong shows one.
+    /// Handles the pong to the version query; `version` is the version that it indicates, if any.
     pub(super) fn on_pong(&mut self, now: Instant, version: Option<u8>) {
         self.question = Question::Answered;
         let learned = version.filter(|version| *version != self.version.announced);
@@ -126,39 +125,39 @@ impl Opening {
         }
     }
 
-    /// Returns the end of a handshake that ends at `usual` unless the application has set a timeout.
+    /// Returns the deadline of the rest of the handshake: `usual`, unless the application has set a timeout.
     pub(super) const fn deadline_or(&self, usual: Instant) -> Instant {
         if self.has_timeout { self.deadline } else { usual }
     }
 
-    /// Returns true if the remote peer dials this end too, and its second request was answered.
+    /// Returns true in a simultaneous open, once the second request of the remote peer was handled.
     pub(super) const fn is_crossed(&self) -> bool {
         self.is_crossed
     }
 
-    /// Notes that the second request of the remote peer is answered.
+    /// Notes that the second request of the remote peer was handled.
     pub(super) const fn cross(&mut self) {
         self.is_crossed = true;
     }
 
-    /// Returns the announced version.
+    /// Returns the protocol version that the client offers.
     pub(super) const fn version(&self) -> u8 {
         self.version.announced
     }
 
-    /// Postpones the next request until `wait` from now.
+    /// Delays the next request until `wait` from now.
     pub(super) fn postpone(&mut self, now: Instant, wait: Duration) {
         self.next_request = now + wait;
     }
 
-    /// Returns when the next request is due, or when the attempt ends.
+    /// Returns when the next request is due, or when the attempt fails.
     ///
-    /// After reply 2 that is the end of the rest of the handshake.
+    /// After reply 2 it is the deadline of the rest of the handshake.
     pub(super) fn next_deadline(&self) -> Instant {
         self.next_request.min(self.deadline)
     }
 
-    /// Handles an answer of the server; reply 2 ends this part of the handshake.
+    /// Handles a reply of the server; reply 2 completes this part of the handshake.
     pub(super) fn on_reply(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -215,22 +214,22 @@ impl Opening {
         let offer = Offer { guid, security, server_address, mtu, versions };
         if let Some(acceptance) = protection.on_offer(cx, &offer)? {
             self.version.on_accepted();
-            // A scrubber in front of a server may reply first; every later reply is answered too.
+            // A DDoS scrubber may reply before the server does, so every later reply is processed too.
             self.reply_1 = Some(Reply1 { acceptance, mtu });
         }
         Ok(())
     }
 
-    /// Handles a reply that the server uses another version.
+    /// Handles a reply that names another protocol version.
     ///
-    /// Requests with that version are sent from now on, the first one immediately.
+    /// The client sends its requests with that version from then on, the first one immediately.
     fn on_incompatible(&mut self, cx: &mut Context<'_, '_>, server: u8) -> Result<(), ConnectFailure> {
         if let Some(remote) = *cx.remote {
             cx.state.known_versions.remember(remote, server);
         }
         if self.version.on_incompatible(server, self.requests)? == Reaction::Changed {
             self.next_request = cx.now;
-            // The server has answered the last request, so the path carries its MTU.
+            // The server has received the last request, so the path carries its MTU.
             self.requests = self.requests.saturating_sub(1);
             if !self.has_timeout {
                 self.deadline = cx.now + BLOCKED;
@@ -239,7 +238,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Composes request 2 if reply 1 has arrived, or request 1 if one is due.
+    /// Writes request 2 if reply 1 was received, or request 1 if it is due.
     pub(super) fn compose(
         &mut self,
         cx: &Context<'_, '_>,
@@ -273,22 +272,22 @@ impl Opening {
         Some(writer.written())
     }
 
-    /// Returns true if the attempt is over.
+    /// Returns true if the attempt has failed.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.deadline <= now
     }
 
-    /// Returns the reason why the attempt failed.
+    /// Returns the reason for the failure of the attempt.
     pub(super) const fn failure(&self) -> ConnectFailure {
         self.version.silence()
     }
 
-    /// Returns true if the server has not answered yet.
+    /// Returns true if no reply was received yet.
     pub(super) fn is_unanswered(&self) -> bool {
         self.question != Question::Answered && self.failure() == ConnectFailure::NoAnswer
     }
 
-    /// Returns the MTU that the next request probes. After all attempts it starts again with the largest.
+    /// Returns the MTU for the next request 1. After all attempts it restarts with the largest.
     fn next_mtu(&mut self, config: &Config, remote: SocketAddr) -> u16 {
         let index = usize::from(self.requests / self.attempts_at_each_mtu()).min(MTUS.len() - 1);
         if !self.version.was_changed() {
@@ -302,9 +301,9 @@ impl Opening {
         (self.attempts / 3).max(1)
     }
 
-    /// Called when the system refused a datagram of this length as too large for the path.
+    /// Called when the operating system refused a datagram of this length as too large for the path.
     ///
-    /// Probes the next smaller MTU immediately.
+    /// The next smaller MTU is probed immediately.
     pub(super) fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
         let Some(remote) = *cx.remote else { return };
         if length + usize::from(IP_UDP_OVERHEAD) != usize::from(self.probed) {
@@ -318,18 +317,18 @@ impl Opening {
         }
     }
 
-    /// Limits the MTU of a reply to the largest size that was sent in a request.
+    /// Limits the MTU of a reply to the size of the last request.
     fn clamp_mtu(&self, mtu: u16) -> u16 {
         mtu.min(self.probed).max(MIN_MTU)
     }
 }
 
-/// Returns the MTUs that a client probes for a server at this address.
+/// Returns the MTUs to probe for a server at this address.
 const fn mtus(remote: SocketAddr) -> &'static [u16; 3] {
     if remote.is_ipv6() { &IPV6_MTUS } else { &MTUS }
 }
 
-/// Returns the server's address as the client writes it.
+/// Returns the server's address for the handshake messages.
 pub(super) const fn dialled(config: &Config, remote: SocketAddr) -> SocketAddr {
     match config.dialled_address {
         DialledAddress::Known => remote,
@@ -337,42 +336,42 @@ pub(super) const fn dialled(config: &Config, remote: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The number of times that a server may make a client change its version in one attempt.
+/// How often a server may make a client change its version in one attempt.
 const MAX_CHANGES: u8 = 2;
 
-/// The version that a client announces, and its knowledge of the server's version.
+/// The protocol version that a client offers, and its knowledge of the server's version.
 #[derive(Clone, Copy, Debug, Default)]
 struct Version {
     announced: u8,
-    /// The version that was announced first.
+    /// The version offered first.
     first: u8,
-    /// Set if the application requires this version.
+    /// Set if the application insists on this version.
     is_fixed: bool,
-    /// The number of times that the server made the client change it.
+    /// How often the server made the client change the version.
     changes: u8,
-    /// Answers to requests with earlier versions that may still be in transit.
+    /// The number of outstanding replies to requests with earlier versions.
     late_answers: u8,
-    /// Set once the server has answered to the announced version.
+    /// Set once the server has accepted the offered version.
     is_accepted: bool,
 }
 
-/// The reaction of a client to a server with another version.
+/// The result of handling another protocol version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reaction {
-    /// The client announces the version that the server named.
+    /// The client now offers the version that the server named.
     Changed,
-    /// The answer was to a request with an earlier version.
+    /// The reply was to a request with an earlier version.
     Ignored,
 }
 
 impl Version {
-    /// Chooses the version of the application, of the server if known, or of the configuration, in this order.
+    /// Chooses the version: of the application, else of the server if known, else of the configuration.
     fn new(options: &ConnectOptions<'_>, known: Option<u8>, config: &Config) -> Self {
         let announced = options.protocol_version.or(known).unwrap_or(config.protocol_version);
         Self { announced, first: announced, is_fixed: options.protocol_version.is_some(), ..Self::default() }
     }
 
-    /// Handles a version named by the server, after `requests` requests with the announced one.
+    /// Handles a version named by the server, after `requests` requests with the offered version.
     fn on_incompatible(&mut self, server: u8, requests: u8) -> Result<Reaction, ConnectFailure> {
         let failure = ConnectFailure::IncompatibleProtocol { server };
         if self.is_fixed {
@@ -384,12 +383,12 @@ impl Version {
             self.late_answers = requests.max(1);
             return Ok(Reaction::Changed);
         }
-        // A server that rejects a request with the version that it names cannot be satisfied.
+        // The server rejects the version that it named itself, so retrying is pointless.
         self.late_answers = self.late_answers.checked_sub(1).ok_or(failure)?;
         Ok(Reaction::Ignored)
     }
 
-    /// Handles a pong that shows the server's version, after `requests` requests with the announced one.
+    /// Handles a pong that indicates the server's version, after `requests` requests with the offered version.
     const fn learn(&mut self, server: u8, requests: u8) {
         if !self.is_fixed && !self.is_accepted && !self.was_changed() {
             (self.announced, self.first) = (server, server);
@@ -406,7 +405,7 @@ impl Version {
         self.changes > 0
     }
 
-    /// Returns the failure of an attempt that ended without further answers.
+    /// Returns the failure of an attempt without further replies.
     const fn silence(&self) -> ConnectFailure {
         if self.was_changed() && !self.is_accepted {
             ConnectFailure::NoAnswerAfterIncompatible { server: self.announced }
@@ -418,12 +417,12 @@ impl Version {
     }
 }
 
-/// The part of message 0A that the original sends inside a connection (docs/raknet.md#cut-messages).
+/// The truncated message 0A that C++ RakNet sends inside a connection (docs/raknet.md#cut-messages).
 ///
-/// No other message there is so short.
+/// No other message inside a connection is that short.
 const CUT_OFF: &[u8] = &[0];
 
-/// Returns the failure for a message about keys inside a connection; `None` for any other message.
+/// Returns the failure that a message about keys inside a connection reports; `None` for any other message.
 pub(super) const fn failure_in_connection(message: &[u8]) -> Option<ConnectFailure> {
     match message {
         CUT_OFF => Some(ConnectFailure::SecurityRequired),
@@ -431,9 +430,9 @@ pub(super) const fn failure_in_connection(message: &[u8]) -> Option<ConnectFailu
     }
 }
 
-/// Returns the failure for a message about keys; `None` for any other message.
+/// Returns the failure that a message about keys reports; `None` for any other message.
 ///
-/// The documents disagree on the bytes after the ids, and the original sends varying amounts of them.
+/// The public documents disagree about the bytes after the id, and C++ RakNet sends a varying number of them.
 pub(super) const fn failure_of(message: &[u8]) -> Option<ConnectFailure> {
     Some(match message {
         [id::REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY, 1, ..] => ConnectFailure::IdentityRequired,

@@ -1,4 +1,4 @@
-//! The window of datagram numbers: which ones were received, are to be acknowledged, or are missing.
+//! The receive window of datagram numbers: received, to be acknowledged, or missing.
 
 use crate::cursor::{WireError, Writer};
 use crate::raknet::shared_state::WINDOW_WORDS;
@@ -6,66 +6,65 @@ use crate::raknet::wire::Wire;
 use crate::raknet::wire::datagram::{ACK_HEADER, DatagramHeader, MAX_RECORD, Record};
 use crate::serial::U24;
 
-/// The longest jump ahead that is accepted (docs/raknet.md#gaps).
+/// The maximum accepted jump of the datagram number (docs/raknet.md#gaps).
 const MAX_JUMP: u32 = 50_000;
 /// The maximum number of datagrams before a jump that are reported missing (docs/raknet.md#gaps).
 const MAX_MISSING: u32 = 1_000;
 
 /// The number of acknowledgements that name each received datagram.
 ///
-/// Acknowledgements are not acknowledged, so a lost one would otherwise make all datagrams that it names look lost. A
-/// repeated number extends a record instead of adding one, unless a datagram next to it is missing. Peers ignore
-/// numbers that they no longer track (docs/raknet.md#acknowledgements).
+/// Acknowledgements are not acknowledged, so without repetition a lost one would make its datagrams look lost. A
+/// repeated number usually extends a record and adds no bytes. Peers ignore numbers that they no longer track
+/// (docs/raknet.md#acknowledgements).
 const TIMES_NAMED: usize = 3;
 
-/// The highest datagram number.
+/// The maximum datagram number.
 const TOP: U24 = U24::new(0xFF_FFFF);
 
 /// The classification of a datagram number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum DatagramStatus {
     New,
-    /// Arrived before. It is acknowledged again, and read for reliable messages that the first datagram did not
+    /// Received before. It is acknowledged again, and parsed for reliable messages that the first copy did not
     /// contain.
     Duplicate,
-    /// Arrived before, but there was no memory for some of its reliable messages.
+    /// Received before, but some of its reliable messages did not fit into memory.
     Deferred,
-    /// Too far ahead or behind: treated as if it had never arrived.
+    /// Outside the receive window; dropped.
     OutsideWindow,
 }
 
-/// The list from which a datagram of records is composed.
+/// The list of numbers that an acknowledgement datagram is composed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordKind {
     Ack,
     Nack,
 }
 
-/// The receive window. While no datagram is missing or deferred in it, that is without loss or reordering, the states
-/// are neither read nor written.
+/// The receive window. Without loss and reordering, the per-number states are neither read nor written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct AckTracker {
-    /// One more than the newest received number.
+    /// The highest received number plus one.
     next: U24,
-    /// One more than the newest missing or deferred number, while that is within the window. The states are then valid.
+    /// The highest missing or deferred number within the window plus one; the states are valid while it is set.
     gap_end: Option<U24>,
-    /// The values of `next` when the last acknowledgements were composed, the oldest first.
+    /// The values of `next` at the last acknowledgements, oldest first.
     named_until: [U24; TIMES_NAMED],
-    /// The oldest number received since the last acknowledgement, or for which that had no room. All numbers received
-    /// from it on are named by the next one.
+    /// The oldest number that the next acknowledgement must name: received since the last one, or without space in
+    /// it. The next one names all received numbers from it on.
     unnamed: Option<U24>,
-    /// The count of datagrams received since then.
+    /// The number of datagrams received since the last acknowledgement.
     unacknowledged_count: u32,
     missing_count: u32,
     /// The oldest deferred number that no negative acknowledgement has named since.
     oldest_deferred: Option<U24>,
-    /// The number from which negative acknowledgements also name deferred numbers. They remain deferred, because their
+    /// Negative acknowledgements also name the deferred numbers from this one on. They stay deferred, because their
     /// unreliable messages must not be delivered again.
     names_deferred_from: Option<U24>,
 }
 
 impl AckTracker {
-    /// Sets the first number that a new window expects.
+    /// Sets the first expected number of a new window.
     pub(super) const fn start_numbers_at(&mut self, start: U24) {
         self.next = start;
         self.named_until = [start; TIMES_NAMED];
@@ -101,17 +100,18 @@ impl AckTracker {
         }
     }
 
-    /// Returns the states of `number` and of some that follow it, and their count.
+    /// Returns the states of `number` and of some numbers after it, and how many they are.
     fn word(&self, states: &RecvStates<'_>, number: U24) -> (Word, u32) {
         if self.gap_end.is_some() { states.word(number) } else { Word::RECEIVED }
     }
 
-    /// Returns true if `number` directly follows the newest received one, so that it opens no gap.
+    /// Returns true if `number` follows the highest received one, so that it opens no gap.
     pub(super) fn is_next(&self, number: U24) -> bool {
         number == self.next
     }
 
-    /// Records that `number` was received and is to be acknowledged. It must not be [`DatagramStatus::OutsideWindow`].
+    /// Records that `number` was received and is to be acknowledged. It must not be
+    /// [`DatagramStatus::OutsideWindow`].
     pub(super) fn commit(&mut self, states: &mut RecvStates<'_>, number: U24) {
         self.reach(states, number);
         self.set(states, number, RecvState::Received);
@@ -121,8 +121,8 @@ impl AckTracker {
         }
     }
 
-    /// Records that `number` was received but there was no memory for some of its messages. It is neither acknowledged
-    /// nor reported missing: a retransmission would be in vain until there is memory.
+    /// Records that `number` was received but some of its messages did not fit into memory. It is neither
+    /// acknowledged nor reported missing, because a retransmission would not fit either.
     pub(super) fn defer(&mut self, states: &mut RecvStates<'_>, number: U24) {
         self.reach(states, number);
         self.begin_gap(states, number.next());
@@ -137,14 +137,14 @@ impl AckTracker {
         self.oldest_deferred.is_some()
     }
 
-    /// Reports deferred datagrams missing because there is memory for them now. The remote peer retransmits them at
-    /// once, instead of after a timeout.
+    /// Reports deferred datagrams as missing once there is memory for them. The remote peer retransmits them
+    /// immediately, instead of after a timeout.
     pub(super) fn nack_deferred(&mut self, states: &RecvStates<'_>) {
         let Some(deferred) = self.oldest_deferred.take() else { return };
         let from = self.names_deferred_from.unwrap_or(deferred);
         let from = self.within_window(if deferred.is_older_than(from) { deferred } else { from });
         self.names_deferred_from = Some(from);
-        // The deferred numbers may have fallen out of the window.
+        // The deferred numbers may have left the window.
         if self.first_listed(states, RecordKind::Nack, from, self.next.minus(1)).is_none() {
             self.names_deferred_from = None;
         }
@@ -159,8 +159,8 @@ impl AckTracker {
         states.set(number, state);
     }
 
-    /// Advances the window to `number` if it is ahead. The skipped numbers are missing; those that fall out of the
-    /// window are discarded.
+    /// Advances the window to `number` if it is ahead. Skipped numbers are missing; numbers that leave the window are
+    /// forgotten.
     fn reach(&mut self, states: &mut RecvStates<'_>, number: U24) {
         if number.is_older_than(self.next) {
             return;
@@ -201,7 +201,7 @@ impl AckTracker {
         }
     }
 
-    /// Called when unnamed numbers have, at least in part, fallen out of the window.
+    /// Called when numbers that no acknowledgement has named have left the window.
     #[cold]
     fn forget_unnamed(&mut self, states: &RecvStates<'_>) {
         let oldest = self.next.minus(WINDOW);
@@ -211,13 +211,13 @@ impl AckTracker {
         }
     }
 
-    /// Returns `number`, or the oldest number of the window if that is newer.
+    /// Returns `number`, or the oldest number in the window if that is newer.
     fn within_window(&self, number: U24) -> U24 {
         if self.next.since(number) > WINDOW { self.next.minus(WINDOW) } else { number }
     }
 
-    /// Composes a datagram of records in at most `limit` bytes. The named numbers are removed from the list; the rest
-    /// is left for the next datagram.
+    /// Writes records in at most `limit` bytes. Named numbers are removed from the list; the rest is left for the
+    /// next datagram.
     pub(super) fn write(
         &mut self,
         states: &mut RecvStates<'_>,
@@ -265,7 +265,7 @@ impl AckTracker {
         }
     }
 
-    /// Returns the part of a range that one datagram names: ascending numbers that do not wrap.
+    /// Returns the part of a range that one datagram can name: ascending numbers without a wrap.
     fn segment(&self, states: &RecvStates<'_>, kind: RecordKind, oldest: U24, newest: U24) -> (U24, U24) {
         if oldest.get() <= newest.get() {
             return (oldest, newest);
@@ -277,7 +277,7 @@ impl AckTracker {
         if begins_before_the_wrap { (oldest, TOP) } else { (U24::new(0), newest) }
     }
 
-    /// Called when an acknowledgement was composed, which names everything or everything before `rest`.
+    /// Called when an acknowledgement was written, which names all numbers, or those before `rest`.
     fn on_acknowledged(&mut self, rest: Option<U24>) {
         self.unnamed = rest;
         if let Some(rest) = rest {
@@ -292,7 +292,7 @@ impl AckTracker {
 
     /// Returns the first listed number from `at` to `last`.
     fn first_listed(&self, states: &RecvStates<'_>, kind: RecordKind, mut at: U24, last: U24) -> Option<U24> {
-        // In a window without numbers the last one precedes the first.
+        // In an empty window `last` precedes the first number.
         if self.next.since(at) > WINDOW || at == self.next {
             return None;
         }
@@ -306,8 +306,7 @@ impl AckTracker {
         Some(at)
     }
 
-    /// Returns the numbers that a datagram of this kind lists, and the count of valid bits. The lowest bit is that of
-    /// `number`.
+    /// Returns which numbers from `number` on are listed, as bits from the lowest, and the count of valid bits.
     fn listed(&self, states: &RecvStates<'_>, kind: RecordKind, number: U24) -> (u32, u32) {
         let (Word { low, high }, bits) = self.word(states, number);
         match (kind, self.names_deferred_from) {
@@ -324,16 +323,16 @@ impl AckTracker {
         self.listed(states, kind, number).0 & 1 != 0
     }
 
-    /// Returns how many numbers, starting with the unlisted `number`, are known not to be listed.
+    /// Returns how many numbers from the unlisted `number` on are known to be unlisted.
     fn unlisted(&self, states: &RecvStates<'_>, kind: RecordKind, number: U24) -> u32 {
         let (listed, bits) = self.listed(states, kind, number);
         listed.trailing_zeros().min(bits).max(1)
     }
 
-    /// Returns the last number of the run of listed numbers that begins with `first`, up to `last`.
+    /// Returns the last number of the range of listed numbers that begins with `first`, at most `last`.
     ///
-    /// The original rejects an acknowledgement of the highest number and all records after it (docs/raknet.md#records),
-    /// so that number is in a separate record.
+    /// C++ RakNet rejects a record that ends with the maximum number, and all records after it
+    /// (docs/raknet.md#records), so that number gets a record of its own.
     fn end_of_run(&self, states: &RecvStates<'_>, kind: RecordKind, first: U24, last: U24) -> U24 {
         let last = if last == TOP && first != TOP { TOP.minus(1) } else { last };
         let mut at = first;
@@ -370,9 +369,9 @@ const fn header(kind: RecordKind, records: u16) -> DatagramHeader {
     }
 }
 
-/// Bits of a word.
+/// The number of bits in a word.
 const WORD: u32 = 32;
-/// Words of each table.
+/// The number of words in each table.
 const TABLE: usize = WINDOW_WORDS / 2;
 /// The size of the window in datagrams.
 const WINDOW: u32 = TABLE as u32 * WORD;
@@ -384,25 +383,25 @@ enum RecvState {
     Unknown,
     /// Received, and all its messages were accepted.
     Received,
-    /// Received, but there was no memory for some of its messages.
+    /// Received, but some of its messages did not fit into memory.
     Deferred,
     /// To be named by a negative acknowledgement.
     Missing,
 }
 
-/// The state of each number in the window, as one bit in each of two tables. The first is set for received and missing
-/// numbers, the second for deferred and missing ones.
+/// The state of each number in the window, as one bit in each of two tables. The first bit is set for received and
+/// missing numbers, the second for deferred and missing ones.
 pub(in super::super) struct RecvStates<'h>(Option<&'h mut [u32; WINDOW_WORDS]>);
 
 impl<'h> RecvStates<'h> {
-    /// Creates the states in the words that [`LossHistory`](crate::raknet::shared_state::LossHistory) has for a
+    /// Creates the states in the words that [`LossHistory`](crate::raknet::shared_state::LossHistory) provides for a
     /// connection.
     #[inline]
     pub(in super::super) const fn new(words: Option<&'h mut [u32; WINDOW_WORDS]>) -> Self {
         Self(words)
     }
 
-    /// Returns the word of a table and the bit in it for a number.
+    /// Returns the index of a number's word in a table, and of its bit in the word.
     const fn place(number: U24) -> (usize, u32) {
         let bit = number.get() % WINDOW;
         ((bit / WORD) as usize, bit % WORD)
@@ -426,7 +425,7 @@ impl<'h> RecvStates<'h> {
         }
     }
 
-    /// Marks every number of the window as received.
+    /// Marks every number in the window as received.
     fn fill(&mut self) {
         let Some(words) = &mut self.0 else { return };
         let (low, high) = words.split_at_mut(TABLE);
@@ -434,7 +433,7 @@ impl<'h> RecvStates<'h> {
         high.fill(0);
     }
 
-    /// Returns the states from `number` on, with the lowest bit for `number`, and their count.
+    /// Returns the states from `number` on, in the lowest bit first, and how many they are.
     fn word(&self, number: U24) -> (Word, u32) {
         let (word, bit) = Self::place(number);
         let at =
@@ -443,7 +442,7 @@ impl<'h> RecvStates<'h> {
     }
 }
 
-/// Some of the states, the first one in the lowest bit.
+/// The states of consecutive numbers, the first one in the lowest bit.
 #[derive(Clone, Copy)]
 struct Word {
     low: u32,
@@ -472,7 +471,7 @@ mod tests {
     use core::ops::Deref;
     use std::vec::Vec;
 
-    /// A window with words that still contain the states of an earlier connection.
+    /// A window in words that still contain the states of an earlier connection.
     struct Window {
         ack_tracker: AckTracker,
         words: [u32; WINDOW_WORDS],
@@ -506,7 +505,7 @@ mod tests {
             self.ack_tracker.write(&mut states, kind, writer, limit).expect("room for records");
         }
 
-        /// Returns true if the tracker knows of no gap in the window.
+        /// Returns true if the window has no gap.
         fn is_whole(&self) -> bool {
             self.ack_tracker.gap_end.is_none()
         }
@@ -555,7 +554,7 @@ mod tests {
         assert!(listed(&mut ack_tracker, RecordKind::Ack).is_empty());
     }
 
-    /// Memory that is never touched takes no physical pages.
+    /// Memory that is never written takes no physical pages.
     #[test]
     fn window_memory_is_written_only_while_there_is_a_gap() {
         let mut ack_tracker = Window::starting_at(0);
@@ -592,7 +591,7 @@ mod tests {
         assert_eq!(listed(&mut ack_tracker, RecordKind::Ack), [(1_188, 1_195)]);
     }
 
-    /// The limits of docs/raknet.md#gaps: 2000 to 2999 for a jump to 3000, nothing for a jump to 60000.
+    /// The limits of docs/raknet.md#gaps: a jump to 3000 reports 2000 to 2999, and one to 60000 is dropped.
     #[test]
     fn a_jump_of_datagram_numbers_is_bounded() {
         let mut ack_tracker = Window::starting_at(0);

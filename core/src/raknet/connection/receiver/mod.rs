@@ -1,10 +1,9 @@
 //! The receiving side of a connection: datagrams, capsules and messages (docs/raknet.md#receiving).
 //!
-//! Whole messages are delivered to the queue that the application reads, or buffered until their turn on the channel.
-//! Buffered messages may share a block. While a lost datagram is retransmitted, everything behind it on its channel
-//! waits, and a message takes a block however short it is. So a message that directly follows the one buffered last is
-//! appended to the same block, preceded by its length in two bytes. When its turn comes it is moved to a block of its
-//! own.
+//! Complete messages are delivered to the application's queue, or buffered until they are next on their channel.
+//! While a lost datagram is retransmitted, all later messages of its channel are buffered, and even a short message
+//! would take a block. Therefore a message that directly follows the one buffered last is appended to the same block,
+//! after its length in two bytes. It is moved to a block of its own when it is next.
 
 mod ack_tracker;
 mod reassembly;
@@ -31,21 +30,21 @@ use crate::serial::U24;
 use crate::storage::{Arrival, Block, BlockLink, Purpose, Queue, SparseWindow};
 use crate::time::Instant;
 
-/// Datagrams after which an acknowledgement is no longer delayed.
+/// The number of unacknowledged datagrams from which an acknowledgement is sent immediately.
 const ACK_AT_ONCE: u32 = 8;
 
-/// The kinds of received bytes that are counted.
+/// The received bytes that are counted.
 #[derive(Clone, Copy)]
 enum ReceivedBytes {
-    /// Bytes of messages that the application read.
+    /// Bytes of messages delivered to the application.
     Processed,
-    /// Bytes of capsules that were duplicates or outdated.
+    /// Bytes of duplicate or outdated capsules.
     Ignored,
     /// Bytes of datagrams, without IP and UDP headers.
     Datagrams,
 }
 
-/// The location of the bytes of a message.
+/// Where the bytes of a message are stored.
 #[derive(Clone, Copy)]
 pub(super) enum Payload<'d> {
     /// In the datagram that is being handled.
@@ -58,7 +57,7 @@ pub(super) enum Payload<'d> {
 #[derive(Clone, Copy)]
 pub(super) struct ControlMessage<'d> {
     pub(super) payload: Payload<'d>,
-    /// The channel on which buffered messages may become deliverable after this one.
+    /// The channel on which buffered messages may be deliverable after this one.
     channel: Option<u8>,
 }
 
@@ -66,15 +65,15 @@ pub(super) struct ControlMessage<'d> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Receiver {
     datagrams: AckTracker,
-    /// When the received datagrams are to be acknowledged.
+    /// When an acknowledgement is due.
     ack_at: Option<Instant>,
-    /// The reliable message numbers that were received.
+    /// The reliable message numbers received so far.
     reliable: SparseWindow,
     channels: Channels<ReorderBuffer>,
     reassembly: Reassembly,
-    /// The block of the message buffered last, while another one may be appended to it.
+    /// The block of the message buffered last, if another message may be appended to it.
     packing: BlockLink,
-    /// A bit for each channel on which the next message has arrived and waits for a separate block.
+    /// A bit for each channel with a message that is next in order, but has no block of its own yet.
     stalled: u32,
     /// Messages and receipts for the application.
     receive_queue: Queue,
@@ -85,7 +84,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Sets the first number of datagrams and messages that a new receiver expects.
+    /// Sets the first expected datagram and message number of a new receiver.
     pub(super) fn start_numbers_at(&mut self, start: U24) {
         self.datagrams.start_numbers_at(start);
         self.reliable = SparseWindow::new(start);
@@ -115,15 +114,15 @@ impl Receiver {
         self.datagrams.classify(&recv_states(cx), number)
     }
 
-    /// Counts a data datagram after all its capsules were accepted.
+    /// Counts a data datagram of which every capsule was accepted.
     pub(super) const fn on_datagram_taken(&mut self) {
         self.datagrams_received.add_one();
     }
 
-    /// Records that a datagram is to be acknowledged, at `latest`.
+    /// Schedules the acknowledgement of a datagram, for `latest` at most.
     pub(super) fn acknowledge(&mut self, cx: &mut Context<'_, '_>, number: U24, latest: Instant) {
-        // RFC 9000 section 13.2.1: a gap is acknowledged immediately, because the peer detects losses from the
-        // datagrams that follow it.
+        // RFC 9000 section 13.2.1: datagrams after a gap are acknowledged immediately, because the peer detects the
+        // loss by them.
         let has_gap = !self.datagrams.is_next(number);
         self.datagrams.commit(&mut recv_states(cx), number);
         if self.datagrams.unacknowledged() >= ACK_AT_ONCE || latest <= cx.now || has_gap {
@@ -133,7 +132,7 @@ impl Receiver {
         }
     }
 
-    /// Records that there was no memory for all of a datagram.
+    /// Records that a datagram did not fit into memory completely.
     pub(super) fn defer(&mut self, cx: &mut Context<'_, '_>, number: U24) {
         self.datagrams.defer(&mut recv_states(cx), number);
     }
@@ -143,7 +142,7 @@ impl Receiver {
         self.ack_at.filter(|_| self.datagrams.unacknowledged() > 0)
     }
 
-    /// Composes an acknowledgement or a negative one, if it is due.
+    /// Writes an acknowledgement or a negative one, if it is due.
     pub(super) fn compose(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -179,7 +178,7 @@ impl Receiver {
 
     /// Handles a capsule.
     ///
-    /// A control message of RakNet is returned for the caller to handle; then [`resume`](Self::resume) continues.
+    /// A control message is returned to the caller, which handles it and then calls [`resume`](Self::resume).
     pub(super) fn on_capsule<'d>(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -189,7 +188,7 @@ impl Receiver {
         takes_messages: bool,
     ) -> Result<Option<ControlMessage<'d>>, ReceiveError> {
         if !capsule.reliability.has_number_on_wire() {
-            // An unreliable message is not retransmitted, so a lack of room for it does not count as exhausted memory.
+            // An unreliable message is not retransmitted, so it does not indicate exhausted memory.
             let exhausted_since = self.share.exhausted_since();
             let handled = self.on_new_capsule(cx, sizes, capsule, payload, takes_messages);
             if handled.is_err() {
@@ -235,7 +234,7 @@ impl Receiver {
         }
         let payload = match capsule.split {
             None => Payload::Borrowed(payload),
-            // The connection ends, as for a message that exceeds its memory.
+            // Closes the connection, like a message that exceeds its memory.
             Some(_) if !SPLITTING => return Err(ReceiveError::MessageTooLarge),
             Some(split) if self.reassembly.is_superseded(&message, capsule.reliable, split) => {
                 self.count(cx.now, ReceivedBytes::Ignored, payload.len());
@@ -250,9 +249,9 @@ impl Receiver {
         self.on_message(cx, &message, payload, takes_messages)
     }
 
-    /// Takes the memory of a channel at its first use.
+    /// Allocates the state of a channel at its first use.
     ///
-    /// It is charged once per connection, outside of the limit for messages.
+    /// It is charged once per connection, outside the limit for messages.
     #[inline]
     fn prepare_channel(&mut self, cx: &mut Context<'_, '_>, channel: u8) -> Result<(), ReceiveError> {
         if !FAR_CHANNELS && usize::from(channel) >= NEAR {
@@ -266,7 +265,7 @@ impl Receiver {
         }
     }
 
-    /// Stores a part, and returns the whole message if the part was the last one missing.
+    /// Stores a part; returns the reassembled message if no part is missing.
     fn on_part(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -279,9 +278,8 @@ impl Receiver {
         match self.reassembly.on_part(cx, &mut self.share, sizes, &part) {
             Err(ReceiveError::NoMemory) => Err(self.no_room(cx)),
             Ok(Some(whole)) => {
-                // The sender of a long message may wait with all but the last parts acknowledged. A shorter message
-                // needs no acknowledgement before it is complete: an application that only sends such messages would
-                // otherwise cause one for each.
+                // The sender of a long message may be waiting with all but the last parts acknowledged. A shorter
+                // message can complete without this, and an immediate acknowledgement for each would be expensive.
                 if split.count > ACK_AT_ONCE {
                     self.ack_at = Some(cx.now);
                 }
@@ -296,7 +294,7 @@ impl Receiver {
         ReceiveError::NoMemory
     }
 
-    /// Returns when the memory of the connection became exhausted, if it is.
+    /// Returns since when the memory of the connection is exhausted, if it is.
     pub(super) const fn exhausted_since(&self) -> Option<Instant> {
         self.share.exhausted_since()
     }
@@ -305,7 +303,7 @@ impl Receiver {
         SPLITTING && self.reassembly.progress.is_some()
     }
 
-    /// Takes the progress of a message that is received in parts.
+    /// Takes the progress of a split message that is being received.
     pub(super) const fn take_progress(&mut self) -> Option<Progress> {
         if SPLITTING { self.reassembly.progress.take() } else { None }
     }
@@ -315,14 +313,14 @@ impl Receiver {
         self.share.release(cx, blocks);
     }
 
-    /// Returns true if datagrams were deferred or messages wait for a block, for which there may be memory now.
+    /// Returns true if datagrams were deferred or messages wait for a block, and there may be memory for them.
     pub(super) const fn has_deferred(&self) -> bool {
         self.datagrams.has_deferred() || PACKING && self.stalled != 0
     }
 
-    /// Reports deferred datagrams missing once half of the share is free.
+    /// Reports deferred datagrams as missing once half of the share is free.
     ///
-    /// With less, most of them would be deferred again.
+    /// Earlier, most of them would be deferred again.
     pub(super) fn nack_deferred(&mut self, cx: &mut Context<'_, '_>) {
         if self.share.admits(cx, 0, Disposition::Buffer) {
             self.datagrams.nack_deferred(&recv_states(cx));
@@ -363,7 +361,7 @@ fn recv_states<'c>(cx: &'c mut Context<'_, '_>) -> RecvStates<'c> {
 }
 
 impl Receiver {
-    /// Handles a whole message: delivers it, buffers it until its turn, or drops it as outdated.
+    /// Handles a complete message: delivers it, buffers it, or drops it as outdated.
     fn on_message<'d>(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -411,7 +409,7 @@ impl Receiver {
         }
     }
 
-    /// Continues after a control message of RakNet was handled.
+    /// Continues after the caller has handled a control message.
     pub(super) fn resume(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -478,7 +476,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Returns the bytes of a control message; a stored one is freed after its bytes were copied to `buffer`.
+    /// Returns the bytes of a control message; if it is stored in the pool, it is copied to `buffer` and freed.
     pub(super) fn control_bytes<'b>(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -523,7 +521,7 @@ impl Receiver {
         Ok(message)
     }
 
-    /// Drops a message that a newer one has superseded.
+    /// Drops an outdated message.
     fn ignore(&mut self, cx: &mut Context<'_, '_>, payload: Payload<'_>) {
         let bytes = match payload {
             Payload::Borrowed(payload) => payload.len(),
@@ -541,19 +539,19 @@ impl Receiver {
         }
     }
 
-    /// Queues receipts for the application. Their blocks remain charged to the sending share.
+    /// Queues receipts for the application. Their blocks stay charged to the send share.
     pub(super) fn push_receipts(&mut self, cx: &mut Context<'_, '_>, receipts: Queue) {
         self.receive_queue.append(cx.pool, receipts);
     }
 
-    /// Returns true if nothing waits for the application.
+    /// Returns true if no message or receipt is queued for the application.
     pub(super) const fn is_read(&self) -> bool {
         self.receive_queue.is_empty()
     }
 
     /// Takes the next message or receipt for the application.
     ///
-    /// `clock_difference` is the clock of the remote peer minus the local one.
+    /// `clock_difference` is the remote clock minus the local clock in milliseconds.
     pub(super) fn take_message(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -570,7 +568,7 @@ impl Receiver {
     }
 }
 
-/// Returns true if a message is a control message of RakNet rather than one for the application.
+/// Returns true if a message is a control message of RakNet.
 fn is_control(cx: &Context<'_, '_>, payload: Payload<'_>) -> bool {
     let first_byte = match payload {
         Payload::Borrowed(payload) => payload.first(),
@@ -579,7 +577,7 @@ fn is_control(cx: &Context<'_, '_>, payload: Payload<'_>) -> bool {
     first_byte.is_none_or(|byte| *byte < id::TIMESTAMP)
 }
 
-/// Converts the sender's time in a message with a time stamp to the local clock (docs/raknet.md#pings).
+/// Converts the sender's time in a timestamped message to the local clock (docs/raknet.md#pings).
 fn translate_timestamp(
     cx: &mut Context<'_, '_>,
     message: Block,
@@ -593,9 +591,9 @@ fn translate_timestamp(
 }
 
 impl Receiver {
-    /// Appends a message to the one buffered last.
+    /// Appends a message to the block of the one buffered last.
     ///
-    /// Returns false if it does not follow that one, or does not fit.
+    /// Returns false if it does not directly follow that message, or does not fit.
     fn pack(&self, cx: &mut Context<'_, '_>, message: &IncomingMessage, payload: &[u8]) -> bool {
         let Some(block) = self.packing else { return false };
         let Some(mut first) = cx.pool.header(block).received().copied() else { return false };
@@ -615,9 +613,9 @@ impl Receiver {
         true
     }
 
-    /// Moves the first message of a channel from a shared block to a separate block.
+    /// Moves the first message of a channel from a shared block to a block of its own.
     ///
-    /// Returns `None` if there is no room for that.
+    /// Returns `None` if no block is free.
     fn unpack_first(&mut self, cx: &mut Context<'_, '_>, first: IncomingMessage) -> BlockLink {
         if !self.share.take(cx, 1, Disposition::Deliver) {
             self.no_room(cx);
@@ -647,13 +645,13 @@ impl Receiver {
         PACKING && self.stalled != 0
     }
 
-    /// Takes the channels on which messages wait for blocks, as a bit mask.
+    /// Takes the channels with messages that wait for blocks, as a bit mask.
     pub(super) const fn take_stalled(&mut self) -> u32 {
         if PACKING { core::mem::replace(&mut self.stalled, 0) } else { 0 }
     }
 }
 
-/// Returns the message that is the first one of a block once the previous one was removed.
+/// Removes the first message of a shared block and returns the next one.
 fn without_first(cx: &mut Context<'_, '_>, packed: Block, first: IncomingMessage) -> IncomingMessage {
     let length = cx.pool.bytes(packed).first_chunk().copied().map_or(0, u16::from_le_bytes);
     cx.pool.drop_front(packed, 2);

@@ -1,16 +1,17 @@
-//! Reassembly of messages that arrive in parts (docs/raknet.md#splits).
+//! Reassembly of split messages (docs/raknet.md#splits).
 //!
-//! The first part to arrive creates a record and reserves blocks in the pool for all parts. Without them the part is
-//! refused and not acknowledged, so a message can always be completed once one of its parts was acknowledged. Parts are
-//! found by index, in whatever order they arrive.
+//! The first part received creates a record and reserves blocks in the pool for all parts. If that fails, the part is
+//! not acknowledged. A message can therefore always be completed once one of its parts was acknowledged. Parts are
+//! indexed, so their order does not matter.
 //!
-//! With the feature `zero-copy` a large message is assembled in a vector as its parts arrive, and only parts that
-//! arrive early wait in blocks. Its reservation remains charged, and the vector never exceeds the blocks that are
-//! charged for its message: all vectors of a peer together take no more memory than its blocks.
+//! With the feature `zero-copy` a large message is assembled in a vector as its parts are received, and only parts
+//! ahead of a gap are stored in blocks. The reservation stays charged, and the vector never exceeds the blocks
+//! charged for its message. All vectors of a peer together therefore take no more memory than its blocks.
 //!
-//! Some messages arrive whole, but their sender does not learn that and cuts them into parts (docs/raknet.md#path-mtu).
-//! The first part has the number of the whole message, so it is a duplicate. Its split id is remembered to recognize
-//! the other parts: they have new numbers, and would wait for the first part for ever.
+//! A message may have been received whole while its acknowledgement was lost, and its sender then splits it
+//! (docs/raknet.md#path-mtu). The first part has the message's original number, so it is a duplicate. Its split id is
+//! remembered to recognize the other parts: they have new numbers, and without the first part their message would
+//! never complete.
 
 use super::reorder_buffer::{Disposition, ReorderBuffer, disposition};
 use super::share::{ReceiveError, ReceiveShare};
@@ -24,35 +25,35 @@ use crate::raknet::wire::{MAX_MTU, MIN_MTU};
 use crate::serial::U24;
 use crate::storage::{Block, BlockLink, Purpose, Queue, ZERO_COPY};
 
-/// The records of messages that arrive in parts.
+/// The records of split messages that are being received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reassembly {
     records: Queue,
-    /// Messages that arrived whole before they were cut.
+    /// Messages that were received whole before their sender split them.
     cut: CutMessages,
-    /// The latest progress of a message, if the application requested it.
+    /// The latest progress of a split message, if the application enabled it.
     pub(super) progress: Option<Progress>,
 }
 
-/// A received part.
+/// A received part of a split message.
 #[derive(Clone, Copy)]
 pub(super) struct ArrivedPart<'d> {
     pub(super) message: IncomingMessage,
     pub(super) split: Split,
     pub(super) payload: &'d [u8],
-    /// The channels; the message may have a position in the order of one.
+    /// The channels; the message may be ordered or sequenced on one of them.
     pub(super) channels: &'d Channels<ReorderBuffer>,
 }
 
 impl ArrivedPart<'_> {
-    /// Returns the disposition that the whole message would have now.
+    /// Returns how the complete message would be handled.
     fn disposition(&self, cx: &Context<'_, '_>) -> Disposition {
         disposition(self.channels, cx, &self.message)
     }
 }
 
 impl Reassembly {
-    /// Stores a part, and returns the whole message if the part was the last one missing.
+    /// Stores a part; returns the reassembled message if no part is missing.
     pub(super) fn on_part(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -87,9 +88,9 @@ impl Reassembly {
         Ok(self.complete(cx, share, record, part))
     }
 
-    /// Handles a part with a number that was received before.
+    /// Handles a part with a reliable number that was received before.
     ///
-    /// If that number belonged to the whole message, the other parts are not needed, and those that have arrived are
+    /// If that number belonged to the whole message, the other parts are not needed, and those already stored are
     /// freed.
     #[cold]
     pub(super) fn on_duplicate(
@@ -115,12 +116,12 @@ impl Reassembly {
         self.cut.add(number, &message, split, arrived);
     }
 
-    /// Returns true if a part with a new number belongs to a message that has arrived whole.
+    /// Returns true if a part with a new number belongs to a message that was received whole.
     pub(super) fn is_superseded(&mut self, message: &IncomingMessage, number: U24, split: Split) -> bool {
         message.reliability.has_number_on_wire() && self.cut.take(number, message, split)
     }
 
-    /// Creates the record of a message, with blocks reserved for all of it.
+    /// Creates the record of a message and reserves blocks for all its parts.
     fn admit(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -186,7 +187,7 @@ impl Reassembly {
         whole
     }
 
-    /// Turns the record of a message into the message itself, now that all its parts are in the vector.
+    /// Turns the record of a message into the message itself, once all its parts are in the vector.
     fn complete_owned(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -211,7 +212,7 @@ impl Reassembly {
     }
 }
 
-/// Frees the parts of an incomplete message and its record, which is no longer listed.
+/// Frees the parts of an incomplete message and its record. Precondition: the record is no longer listed.
 fn free_incomplete(cx: &mut Context<'_, '_>, share: &mut ReceiveShare, record: Block) {
     let Some(Partial { split_id, parts, .. }) = partial_mut(cx, record).copied() else { return };
     for index in 0..parts {
@@ -223,13 +224,13 @@ fn free_incomplete(cx: &mut Context<'_, '_>, share: &mut ReceiveShare, record: B
     free_record(cx, share, record, split_id);
 }
 
-/// Returns true if this part has arrived before.
+/// Returns true if this part was received before.
 fn is_known(cx: &mut Context<'_, '_>, record: Block, split: Split) -> bool {
     let is_appended = ZERO_COPY && appended(cx, record) > split.index;
     is_appended || find_part(cx, split.id, split.index).is_some()
 }
 
-/// Returns how many parts, from the first one on, were appended to the vector.
+/// Returns the number of leading parts that were appended to the vector.
 fn appended(cx: &Context<'_, '_>, record: Block) -> u32 {
     if let BlockHeader::Partial(partial) = cx.pool.header(record) { partial.appended } else { 0 }
 }
@@ -243,7 +244,7 @@ fn keep_part(
     part: &ArrivedPart<'_>,
 ) -> Result<(), ReceiveError> {
     let blocks = cx.pool.blocks_for(part.payload.len());
-    // A part longer than the MTU allows takes more than was reserved for it.
+    // A part longer than the MTU allows takes more blocks than were reserved for it.
     let excess = blocks.saturating_sub(cx.pool.blocks_for(sizes.foreign_part()));
     let disposition = part.disposition(cx);
     if excess > 0 && !share.take(cx, excess, disposition) {
@@ -269,10 +270,10 @@ fn store_part(cx: &mut Context<'_, '_>, part: &ArrivedPart<'_>) -> bool {
     true
 }
 
-/// Appends the next part of the vector and then the parts that arrived early.
+/// Appends the next part to the vector, followed by stored parts without a gap.
 ///
-/// The first part determines whether its message is large; if not, it is stored in blocks. Returns false, with nothing
-/// stored, if there is no memory.
+/// The first part determines whether its message is large; if not, it is stored in blocks. Returns false and stores
+/// nothing if there is no memory.
 fn append_part(cx: &mut Context<'_, '_>, record: Block, part: &ArrivedPart<'_>, excess: usize) -> bool {
     let early = EarlyParts::after(cx, part.split);
     let room = promised(cx, record) + excess + early.blocks;
@@ -287,7 +288,7 @@ fn append_part(cx: &mut Context<'_, '_>, record: Block, part: &ArrivedPart<'_>, 
     cx.pool.append_owned(record, part.payload, cx.pool.blocks_for(part.payload.len()));
     on_appended(cx, record);
     for _ in 0..early.count {
-        // Each early part is copied once; its blocks are freed but stay charged to the share of the connection.
+        // Each stored part is copied once; its blocks are freed but stay charged to the connection.
         let Some(part) = take_part(cx, part.split.id, appended(cx, record)) else { break };
         cx.pool.move_to_owned(record, part);
         on_appended(cx, record);
@@ -295,7 +296,7 @@ fn append_part(cx: &mut Context<'_, '_>, record: Block, part: &ArrivedPart<'_>, 
     true
 }
 
-/// The parts that arrived before the one that they follow.
+/// Stored parts that directly follow a part.
 #[derive(Clone, Copy, Default)]
 struct EarlyParts {
     count: u32,
@@ -304,7 +305,7 @@ struct EarlyParts {
 }
 
 impl EarlyParts {
-    /// Returns the parts that follow a part without a gap.
+    /// Returns the stored parts that follow a part without a gap.
     fn after(cx: &mut Context<'_, '_>, split: Split) -> Self {
         let mut early = Self::default();
         while let Some(part) = find_part(cx, split.id, split.index.saturating_add(early.count + 1)) {
@@ -323,12 +324,12 @@ fn on_appended(cx: &mut Context<'_, '_>, record: Block) {
     }
 }
 
-/// Returns the number of blocks reserved for parts that have not arrived.
+/// Returns the number of blocks reserved for parts that were not received yet.
 fn promised(cx: &Context<'_, '_>, record: Block) -> usize {
     if let BlockHeader::Partial(partial) = cx.pool.header(record) { partial.promised as usize } else { 0 }
 }
 
-/// Takes up to `blocks` blocks from the reservation of a message, and returns their number.
+/// Takes up to `blocks` blocks from the reservation of a message; returns how many.
 fn take_promise(cx: &mut Context<'_, '_>, record: Block, blocks: usize) -> usize {
     let Some(partial) = partial_mut(cx, record) else { return 0 };
     let taken = blocks.min(partial.promised as usize);
@@ -343,7 +344,7 @@ fn free_record(cx: &mut Context<'_, '_>, share: &mut ReceiveShare, record: Block
     share.release(cx, promised + freed);
 }
 
-/// Returns true if a part agrees with the first one that arrived about their message.
+/// Returns true if a part is consistent with the record of its message.
 fn agrees(record: &BlockHeader, message: IncomingMessage, split: Split) -> bool {
     let BlockHeader::Partial(record) = record else { return false };
     record.parts == split.count && record.message == message
@@ -379,47 +380,47 @@ fn take_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> BlockLink {
     Some(part)
 }
 
-/// The number of whole messages that are remembered.
+/// The number of messages to remember that were received whole.
 ///
-/// The parts of one message are sent in succession, so more than one is needed only if parts are lost again.
+/// The parts of one message are sent in succession, so more than one entry is needed only after further losses.
 const MESSAGES: usize = if SPLITTING { 3 } else { 0 };
-/// The maximum number of parts that one datagram held as a whole message.
+/// The maximum number of parts of a message that was first sent in one datagram.
 ///
-/// Messages with more parts were split from the start.
+/// A message with more parts was split from the start.
 const MAX_PARTS: u32 = MAX_MTU.div_ceil(MIN_MTU) as u32;
-/// The largest distance of the other parts from the number of the first, in steps of [`STEP`].
+/// The maximum distance of the other parts' numbers from that of the first part, in units of [`STEP`].
 ///
-/// It is 16,384 numbers, more than are in flight at the same time. Split ids repeat after 65,536 messages here, and
-/// earlier with some peers.
+/// It is 16,384 numbers, more than can be in flight. Split ids repeat after 65,536 messages in this crate, and
+/// earlier in some implementations.
 const MAX_STEPS: u16 = 64;
-/// The size of a step in numbers, as a power of two.
+/// The binary logarithm of the step size.
 const STEP: u32 = 8;
 
-/// A message that arrived whole and that its sender then cut into parts.
+/// A message that was received whole and that its sender then split.
 #[derive(Clone, Copy, Debug, Default)]
 struct CutMessage {
     id: u16,
     /// The number of the first part, in steps.
     first: u16,
-    /// The low bits of its position in the order.
+    /// The low bits of the ordering index.
     place: u8,
-    /// The number of parts that have not arrived; zero for an unused entry.
+    /// The number of parts not received yet; 0 for an unused entry.
     left: u8,
 }
 
-/// The latest of these messages, the newest first.
+/// The latest such messages, newest first.
 #[derive(Clone, Copy, Debug, Default)]
 struct CutMessages([CutMessage; MESSAGES]);
 
 impl CutMessages {
-    /// Returns true if a duplicate of this part may be one of a message that was cut.
+    /// Returns true if a duplicate of this part may belong to a message that was received whole.
     ///
-    /// An ordinary message of a few parts may be too.
+    /// It may also belong to an ordinary message of a few parts.
     fn may_be(split: Split) -> bool {
         SPLITTING && split.index == 0 && (2..=MAX_PARTS).contains(&split.count)
     }
 
-    /// Remembers a message. Its first part had the number `number`, and `arrived` other parts have arrived.
+    /// Remembers a message with a first part numbered `number`, of which `arrived` other parts were received.
     fn add(&mut self, number: U24, message: &IncomingMessage, split: Split, arrived: u32) {
         let left = split.count.saturating_sub(1).saturating_sub(arrived) as u8;
         let message = CutMessage { id: split.id, first: steps(number), place: place(message), left };
@@ -439,7 +440,7 @@ impl CutMessages {
         let is_remembered = |known: &&mut CutMessage| known.id == split.id && known.left > 0;
         let Some(known) = self.0.iter_mut().find(is_remembered) else { return false };
         if split.index == 0 {
-            // That part has arrived, so this is another message with the same id.
+            // All its parts were received, so this is another message with the same id.
             known.left = 0;
             return false;
         }
@@ -455,7 +456,7 @@ const fn steps(number: U24) -> u16 {
     (number.get() >> STEP) as u16
 }
 
-/// Returns the low bits of a message's position in the order.
+/// Returns the low bits of a message's ordering index.
 const fn place(message: &IncomingMessage) -> u8 {
     message.order.get() as u8
 }

@@ -1,31 +1,31 @@
-//! The order of ordered and sequenced messages on one channel (docs/raknet.md#ordering).
+//! Ordering of ordered and sequenced messages on one channel (docs/raknet.md#ordering).
 
 use crate::raknet::connection::block_header::{BlockHeader, Context, IncomingMessage};
 use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};
 use crate::serial::U24;
 use crate::storage::{Block, BlockLink, OrderHeap, Pool};
 
-/// The handling of a received message.
+/// How to handle a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disposition {
     Deliver,
-    /// Earlier messages are still missing.
+    /// Buffer it: earlier messages are missing.
     Buffer,
-    /// A newer message was delivered.
+    /// Drop it: a newer message was delivered.
     Discard,
 }
 
 /// The receiving side of one channel.
 ///
-/// Sequenced messages belong to the gap before the ordered message with the same ordering index. Within the gap only
-/// newer ones are delivered.
+/// Sequenced messages belong to the interval before the ordered message with the same ordering index. Within it a
+/// sequenced message is dropped if a newer one was delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReorderBuffer {
     /// The ordering index of the next ordered message.
     next_order: U24,
-    /// The lowest sequencing index that is still delivered in this gap.
+    /// The lowest sequencing index that is still delivered in this interval.
     next_sequence: U24,
-    /// Messages that are ahead of their order.
+    /// Messages that arrived before their predecessors.
     buffered: OrderHeap,
 }
 
@@ -45,7 +45,7 @@ impl ReorderBuffer {
         if outdated { Disposition::Discard } else { Disposition::Deliver }
     }
 
-    /// Advances after a message is delivered.
+    /// Advances the indices after a message was delivered.
     pub(super) fn advance(&mut self, message: &IncomingMessage) {
         if message.is_sequenced() {
             self.next_sequence = message.sequence.next();
@@ -55,28 +55,28 @@ impl ReorderBuffer {
         }
     }
 
-    /// Buffers a message until its turn comes.
+    /// Buffers a message until its predecessors are received.
     pub(super) fn push(&mut self, pool: &mut Pool<'_, BlockHeader>, message: Block) {
         self.buffered.push(pool, message, comes_before);
     }
 
-    /// Returns the buffered message that comes first.
+    /// Returns the first buffered message in order.
     pub(super) const fn first(&self) -> BlockLink {
         self.buffered.first()
     }
 
-    /// Takes the buffered message that comes first.
+    /// Takes the first buffered message in order.
     pub(super) fn pop(&mut self, pool: &mut Pool<'_, BlockHeader>) -> BlockLink {
         self.buffered.pop(pool, comes_before)
     }
 
-    /// Frees all buffered messages and returns the number of their blocks.
+    /// Frees all buffered messages; returns the number of their blocks.
     pub(super) fn free_all(mut self, cx: &mut Context<'_, '_>) -> usize {
         self.buffered.free_all(cx.pool)
     }
 }
 
-/// Returns the handling of a message that may have a position in the order of its channel.
+/// Returns how to handle a message; one that is neither ordered nor sequenced is delivered.
 pub(super) fn disposition(
     channels: &Channels<ReorderBuffer>,
     cx: &Context<'_, '_>,

@@ -1,11 +1,11 @@
-//! The memory share of a connection for received data, and the reasons to refuse a capsule.
+//! The memory share of a connection for received data, and the errors of receiving a capsule.
 
 use super::reorder_buffer::Disposition;
 use crate::raknet::connection::block_header::Context;
 use crate::storage::{Purpose, Share};
 use crate::time::Instant;
 
-/// The reason why a capsule was refused.
+/// The reason why a capsule was not accepted.
 ///
 /// Its datagram is not acknowledged, so the remote peer retransmits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,20 +16,21 @@ pub(in crate::raknet::connection) enum ReceiveError {
     MessageTooLarge,
 }
 
-/// The share for received messages, including the blocks reserved for messages in parts.
+/// The receive share of a connection, including blocks reserved for split messages.
 ///
-/// It is aligned to four bytes, which saves four bytes in every connection.
+/// Four-byte alignment saves four bytes in every connection.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, packed(4))]
 pub(super) struct ReceiveShare {
     pub(super) held: Share,
-    /// The time since when no charge has succeeded, although the application has read everything.
+    /// Since when no charge has succeeded, although the application has read everything.
     exhausted_since: Option<Instant>,
 }
 
-/// Returns the purpose of the blocks of a message with this disposition.
+/// Returns the purpose for which the blocks of a message with this disposition are charged.
 ///
-/// A message that has to wait for others may use only half of the share, which leaves room for those others.
+/// Messages that have to be buffered may use only half of the share; the other half is for their missing
+/// predecessors.
 const fn purpose(disposition: Disposition) -> Purpose {
     match disposition {
         Disposition::Deliver | Disposition::Discard => Purpose::Receive,
@@ -38,12 +39,12 @@ const fn purpose(disposition: Disposition) -> Purpose {
 }
 
 impl ReceiveShare {
-    /// Returns true if the share admits `blocks` more blocks.
+    /// Returns true if the share has `blocks` blocks left.
     pub(super) fn admits(&self, cx: &Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
         cx.pool.shares.check(&self.held, blocks, purpose(disposition)).is_ok()
     }
 
-    /// Charges blocks to the share; returns false if it does not admit them.
+    /// Charges blocks to the share; returns false if it has too few left.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(super) fn take(&mut self, cx: &mut Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
         cx.pool.shares.charge(&mut self.held, blocks, purpose(disposition)).is_ok()
@@ -60,9 +61,9 @@ impl ReceiveShare {
         self.exhausted_since = None;
     }
 
-    /// Called when a charge failed for lack of room.
+    /// Called when a charge failed.
     ///
-    /// The remote peer is responsible only if the application has nothing to read.
+    /// Only if the application has nothing left to read, the remote peer is responsible.
     pub(super) fn on_no_room(&mut self, now: Instant, inbox_is_empty: bool) {
         if inbox_is_empty && self.exhausted_since().is_none() {
             self.exhausted_since = Some(now);

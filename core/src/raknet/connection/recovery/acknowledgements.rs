@@ -1,4 +1,4 @@
-//! Acknowledgements and negative acknowledgements, loss detection, and the choice of retransmissions.
+//! Handling of acknowledgements: loss detection and the choice of retransmissions.
 
 use core::ops::RangeInclusive;
 
@@ -14,27 +14,27 @@ use crate::serial::U24;
 use crate::storage::{Block, BlockLink};
 use crate::time::{Instant, micros};
 
-/// The maximum number of look-ups that one acknowledgement may cause; a correct peer needs far fewer.
+/// The maximum number of lookups that one acknowledgement may cause; a conforming peer needs far fewer.
 const LOOKUPS_PER_ACK: u32 = 8_192;
-/// The increase of the reordering window by one spurious loss, in 256ths of an RTT.
+/// The increase of the reordering window for one spurious loss, in 256ths of an RTT.
 ///
-/// RFC 8985 section 6.2 adapts its window similarly, but in steps of a quarter of the lowest RTT, at most one per round
-/// trip, and resets it after sixteen recoveries. Here every spurious loss adds a step, and every genuine loss removes a
-/// 256th.
+/// RFC 8985 section 6.2 adapts its window similarly, but in steps of a quarter of the minimum RTT, at most one per
+/// round trip, and resets it after 16 recoveries. Here every spurious loss adds a step, and every genuine loss
+/// removes 1/256.
 const REORDERING_STEP: u8 = 16;
-/// The largest reordering window, in the same unit.
+/// The maximum reordering window, in 256ths of an RTT.
 const MAX_REORDERING_WINDOW: u8 = 128;
 
-/// The combined result of the records in one acknowledgement.
+/// The accumulated result of the records in one acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct AckSummary {
     /// Newly acknowledged bytes that were in flight.
     bytes: u32,
-    /// The part of them sent outside of a recovery period.
+    /// The part of `bytes` that was sent outside a recovery period.
     bytes_after_recovery: u32,
-    /// The time at which the oldest datagram was sent, and the number and time of the newest.
+    /// The send time of the oldest acknowledged datagram; the number and send time of the newest.
     sent: Option<(Instant, (U24, Instant))>,
-    /// The number of remaining look-ups.
+    /// The number of lookups left.
     lookups: u32,
 }
 
@@ -70,7 +70,7 @@ impl LossRecovery {
         Some((oldest, start..=newest.min(end)))
     }
 
-    /// Handles a record of an acknowledgement; passes every message of the named datagrams to `acked`.
+    /// Handles a record of an acknowledgement; calls `acked` with every message of the named datagrams.
     pub(in super::super) fn on_ack_record(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -97,7 +97,7 @@ impl LossRecovery {
         }
     }
 
-    /// Takes a lost datagram that `record` names; returns the low bits of its ordinal.
+    /// Removes a lost datagram that `record` names from the history; returns the low bits of its ordinal.
     #[inline]
     fn take_spurious(&mut self, cx: &mut Context<'_, '_>, record: Record) -> Option<u16> {
         if self.recently_lost.is_empty() {
@@ -166,7 +166,7 @@ impl LossRecovery {
         self.detect_lost(cx);
     }
 
-    /// Handles a spurious loss: the path reorders, so other datagrams may be late too.
+    /// Handles a spurious loss: the path reorders, so the reordering window grows.
     fn on_spurious_loss(&mut self, ordinal: u32) {
         self.datagrams_late.add_one();
         self.reordering_window =
@@ -200,12 +200,12 @@ impl LossRecovery {
         }
     }
 
-    /// Returns the minimum age of a datagram for a negative acknowledgement to count, in microseconds.
+    /// Returns the minimum age of a datagram at which a negative acknowledgement for it counts, in microseconds.
     ///
-    /// The remote peer misses a datagram when a later one arrives, and its report takes an RTT of the path. A flood of
-    /// records thus causes at most one retransmission per round trip. The lowest RTT may contain an acknowledgement
-    /// delay; a negative acknowledgement is not delayed. On a path that reorders, a gap alone is not evidence of a
-    /// loss.
+    /// A genuine report takes at least an RTT: the remote peer notices the gap when a later datagram arrives. A flood
+    /// of records therefore causes at most one retransmission per round trip. The minimum RTT may contain an
+    /// acknowledgement delay, but a negative acknowledgement is not delayed. On a path that reorders, a gap alone
+    /// does not prove a loss.
     fn min_nack_age(&self, cx: &Context<'_, '_>) -> u32 {
         let min_rtt = self.rtt.min_rtt();
         if self.reordering_window == 0 {
@@ -216,7 +216,7 @@ impl LossRecovery {
     }
 }
 
-/// Counts one of the look-ups that an acknowledgement may cost; returns false if none is left.
+/// Counts one of the lookups that an acknowledgement may cause; returns false if none is left.
 fn spend(cx: &mut Context<'_, '_>, lookups: &mut u32) -> bool {
     let left = lookups.checked_sub(1);
     match left {
@@ -228,9 +228,9 @@ fn spend(cx: &mut Context<'_, '_>, lookups: &mut u32) -> bool {
 
 /// The number of oldest lost datagrams among which a newly lost one is sorted.
 ///
-/// The receiver buffers other messages until the oldest one arrives, so that should be sent first.
+/// The receiver buffers later messages until the oldest arrives, so the oldest is retransmitted first.
 const SORTED_LOST: usize = 128;
-/// The number of lost datagrams that are searched for the next one while the receiver seems to be blocked.
+/// The number of lost datagrams searched for the next retransmission while the receiver seems to be blocked.
 const SEARCHED_LOST: usize = 1_024;
 
 impl LossRecovery {
@@ -268,7 +268,7 @@ impl LossRecovery {
         });
     }
 
-    /// Returns the source of the messages for the next datagram.
+    /// Returns the send source for the next datagram.
     pub(in super::super) fn source(&mut self) -> SendSource {
         match &mut self.blocked_receiver {
             Some(blocked) if MAY_BE_BLOCKED => blocked.source(),
@@ -276,7 +276,7 @@ impl LossRecovery {
         }
     }
 
-    /// Returns another source, after the last one had nothing to send.
+    /// Returns another send source, after the last one had nothing to send.
     pub(in super::super) fn next_source(&mut self) -> SendSource {
         match &mut self.blocked_receiver {
             Some(blocked) if MAY_BE_BLOCKED => blocked.next_probe(),
@@ -311,7 +311,7 @@ impl LossRecovery {
         Some(first)
     }
 
-    /// Returns the lost datagrams that may be searched for the next one.
+    /// Returns the lost datagrams to search for the next retransmission.
     fn searched<'c>(
         &self,
         cx: &'c Context<'_, '_>,
@@ -322,7 +322,7 @@ impl LossRecovery {
 
     /// Returns the lost datagram that begins with the oldest message.
     ///
-    /// The list is only sorted as far as that is cheap, but a blocked receiver may depend on exactly this message.
+    /// The list is sorted only as far as that is cheap, but a blocked receiver may need exactly this message.
     fn oldest_lost(&self, cx: &Context<'_, '_>) -> BlockLink {
         let oldest = self.searched(cx).reduce(|oldest, other| {
             if other.1.reliable.is_older_than(oldest.1.reliable) { other } else { oldest }

@@ -2,53 +2,54 @@
 
 use crate::time::Instant;
 
-/// Consecutive rounds with a lost large datagram after which the MTU is lowered.
+/// The number of consecutive rounds with a lost large datagram after which the MTU is reduced.
 ///
-/// The number applies if no large datagram arrives and no small one is lost. RFC 8899 section 5.1.2 uses three probes.
-/// These datagrams are not sent as probes, and their acknowledgements may be lost too.
+/// It applies if no large datagram arrives and no small one is lost. RFC 8899 section 5.1.2 uses three probes. Here
+/// the datagrams are not dedicated probes, and their acknowledgements may be lost too.
 const LOST_ROUNDS: u32 = 4;
-/// The additional rounds if all small datagrams were lost, scaled down by the fraction that arrives.
+/// The number of additional rounds at a loss rate of 100 % of the small datagrams; proportionally fewer at a lower
+/// rate.
 ///
-/// Random losses affect large and small datagrams alike. With these values, fewer than one in 5,000 large datagrams
-/// begins a series that is mistaken for a black hole at random losses of up to 60 %, both directions together.
+/// Random losses affect large and small datagrams alike. With random losses of up to 60 % in both directions
+/// together, fewer than one in 5,000 large datagrams starts a series that is mistaken for a black hole.
 const ROUNDS_BY_CHANCE: u32 = 24;
 
-/// Consecutive timeouts before a path is probed, because a single one may be a lost acknowledgement.
+/// The number of consecutive timeouts after which the path is probed; a single one may be a lost acknowledgement.
 const FIRST_PROBE: u8 = 1;
-/// Timeouts before a path that carries large datagrams is probed again.
+/// The number of timeouts after which a path that carries large datagrams is probed again.
 ///
-/// A receiver without memory, which refuses only large messages, is thus hardly disturbed.
+/// It is high, to avoid disturbing a receiver that drops large messages because its memory is full.
 const NEXT_PROBE: u8 = 32;
 
-/// Consecutive losses of middle datagrams before a larger datagram is probed.
+/// The number of consecutive losses of middle datagrams after which a larger one is probed.
 ///
 /// Middle datagrams fit the next smaller MTU, but not the one below it. Forged negative acknowledgements cause fewer
-/// losses in a round trip, and the acknowledgements after it end the series.
+/// losses per round trip, and the acknowledgements after them end the series.
 const FIRST_MIDDLE_PROBE: u8 = 16;
-/// The same after a probe has arrived, because the receiver may lack memory.
+/// [`FIRST_MIDDLE_PROBE`] after a probe has arrived, because then the receiver may lack memory.
 const NEXT_MIDDLE_PROBE: u8 = u8::MAX;
-/// The number of losses that a timeout counts for, and every loss once the path was probed.
+/// The number of losses that a timeout counts as, and every loss once the path was probed.
 ///
-/// Losses are rare if little is sent.
+/// Without it, detection would take too long when little is sent.
 const COUNTED_LOSSES: u8 = 4;
 
-/// A set of datagrams that the path does not carry.
+/// The class of datagrams that the path does not carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum BlackHole {
     /// Datagrams that exceed the next smaller MTU.
     Large,
-    /// Datagrams with a part that was cut before the MTU was lowered, even if they are fragmented.
+    /// Datagrams with a part that was split before the MTU was reduced, even with IP fragmentation.
     Oversized,
 }
 
-/// A probe that shows which sizes a path carries.
+/// A probe that shows which sizes the path carries.
 ///
-/// Its pings take no memory, so a receiver that lacks memory acknowledges probes of both sizes.
+/// It consists of pings, which take no memory at the receiver, so a receiver without free memory acknowledges it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) enum PathProbe {
     #[default]
     None,
-    /// A probe as long as a lost datagram, in bytes; a small one follows it.
+    /// A probe as long as a lost datagram, in bytes; a small probe follows it.
     Large(u16),
     Small,
 }
@@ -56,50 +57,50 @@ pub(in super::super) enum PathProbe {
 /// Detects black holes, as the module describes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BlackHoleDetector {
-    /// The size above which a datagram is large, and the size of the largest one for the MTU, in bytes.
+    /// The size above which a datagram is large, and the maximum size at the MTU, in bytes.
     ///
-    /// A probe may have the length of `longest`. They are equal if there is no smaller MTU. Longer datagrams contain
-    /// parts that were cut before the MTU was lowered.
+    /// A probe may have `longest` bytes. The two are equal if there is no smaller MTU. Longer datagrams contain parts
+    /// that were split before the MTU was reduced.
     above: u16,
     longest: u16,
     /// The size above which a datagram would be large at the next smaller MTU.
     ///
-    /// It is equal to `above` at the smallest MTU.
+    /// At the minimum MTU it equals `above`.
     middle: u16,
-    /// Losses of such datagrams before the path is probed, and whether it was probed in this series.
+    /// The number of losses of middle datagrams until the path is probed, and whether it was probed in this series.
     until_middle_probe: u8,
     is_middle_probed: bool,
-    /// Counts since the last arrival of a large datagram.
+    /// Counts since a large datagram was last acknowledged.
     ///
-    /// They are the rounds in which large and oversized datagrams were lost, and the small datagrams that arrived and
-    /// were lost.
+    /// They are the rounds in which large and oversized datagrams were lost, and the numbers of small datagrams that
+    /// were acknowledged and lost.
     rounds: u8,
     oversized_rounds: u8,
     arrived: u8,
     lost: u8,
-    /// Datagrams sent earlier belong to rounds that were counted.
+    /// Datagrams sent before this time belong to rounds already counted.
     since: Instant,
-    /// Set once a small datagram sent later has arrived, so that the next loss of a large one counts.
+    /// Set once a small datagram sent later was acknowledged, so that the next loss of a large one counts.
     ///
-    /// An outage thus counts once.
+    /// An outage therefore counts once.
     is_path_open: bool,
-    /// Set if an oversized datagram was lost and none has arrived.
+    /// Set if an oversized datagram was lost and none was acknowledged since.
     has_oversized: bool,
-    /// The size of the longest datagram ever acknowledged, in bytes.
+    /// The size of the longest datagram acknowledged so far, in bytes.
     longest_arrived: u16,
-    /// Timeouts before the next probe.
+    /// The number of timeouts until the next probe.
     until_probe: u8,
     probe: PathProbe,
-    /// The size of the shortest large probe lost since one of that size arrived, in bytes; zero for none.
+    /// The size of the shortest large probe lost since one of that size was acknowledged, in bytes; 0 for none.
     ///
-    /// A receiver that lacks memory for large messages but accepts small ones also accepts probes.
+    /// A receiver that lacks memory for large messages acknowledges probes, so a lost probe proves a black hole.
     lost_probe: u16,
 }
 
 impl BlackHoleDetector {
     /// Restarts for a new MTU.
     ///
-    /// `longest` is the size of its longest datagram, and `smaller` those of the next smaller MTUs.
+    /// `longest` is the maximum datagram size at that MTU, and `smaller` those at the next smaller MTUs.
     pub(super) fn begin(&mut self, now: Instant, smaller: [Option<usize>; 2], longest: usize) {
         let bytes = |bytes| u16::try_from(bytes).unwrap_or(u16::MAX);
         let [above, middle] = smaller;
@@ -141,7 +142,7 @@ impl BlackHoleDetector {
         }
     }
 
-    /// Returns the size of the longest datagram ever acknowledged, in bytes.
+    /// Returns the size of the longest datagram acknowledged so far, in bytes.
     pub(super) const fn longest_arrived(&self) -> u16 {
         self.longest_arrived
     }
@@ -153,8 +154,7 @@ impl BlackHoleDetector {
         }
         if bytes > self.middle.into() {
             if self.is_middle_probed && self.is_middle(bytes) && self.rounds > 0 {
-                // The series was an outage in which its probe was lost, so another probe determines whether the path
-                // carries it.
+                // The probe of this series may have been lost in an outage, so another one is sent.
                 self.probe_above();
             }
             self.until_middle_probe = if is_probe { NEXT_MIDDLE_PROBE } else { FIRST_MIDDLE_PROBE };
@@ -174,7 +174,7 @@ impl BlackHoleDetector {
                 (self.since, self.is_path_open) = (Instant::ZERO, false);
                 return;
             }
-            // While an oversized datagram is suspected, a large one counts as a smaller one that arrives.
+            // While an oversized datagram is suspected, an acknowledged large one counts like a small one.
         }
         if sent_at >= self.since {
             self.is_path_open = true;
@@ -227,7 +227,7 @@ impl BlackHoleDetector {
         self.lost_probe > 0 && self.lost_probe <= longest
     }
 
-    /// Handles a timeout after which a datagram of `bytes` bytes counts as lost.
+    /// Handles a timeout after which a datagram of `bytes` bytes was declared lost.
     pub(super) fn on_timeout(&mut self, bytes: u32) {
         if !self.is_large(bytes) {
             if self.is_middle(bytes) {
@@ -257,14 +257,14 @@ impl BlackHoleDetector {
         };
     }
 
-    /// Returns the datagrams that the path is known not to carry.
+    /// Returns the class of datagrams that the path is known not to carry.
     #[inline]
     pub(super) fn detected(&self) -> Option<BlackHole> {
         let is_suspected = u32::from(self.rounds.max(self.oversized_rounds)) > LOST_ROUNDS;
         if is_suspected { self.certain() } else { None }
     }
 
-    /// Counts one more small datagram as lost, because a few arrivals say little about the loss rate.
+    /// Counts one more small datagram as lost, because a few acknowledgements say little about the loss rate.
     #[cold]
     fn certain(&self) -> Option<BlackHole> {
         let lost = u32::from(self.lost) + 1;
@@ -283,7 +283,7 @@ impl BlackHoleDetector {
 mod tests {
     use super::*;
 
-    /// Rounds before the MTU is lowered if one small datagram arrives in each.
+    /// The number of rounds before the MTU is reduced if one small datagram arrives in each.
     const ROUNDS: u64 = 7;
 
     fn at(millis: u64) -> Instant {
@@ -296,13 +296,13 @@ mod tests {
         detector
     }
 
-    /// A small datagram arrives; a large one sent at the same time is lost.
+    /// Simulates a round in which a small datagram arrives and a large one is lost.
     fn lose_large(detector: &mut BlackHoleDetector, sent_at: u64) {
         detector.on_acked(at(sent_at), 1_000, false);
         detector.on_lost(at(sent_at + 1), at(sent_at), 1_400, false);
     }
 
-    /// The probe is lost too, if one is due.
+    /// Simulates [`lose_large`], with the loss of the probe if one is due.
     fn lose_large_and_probe(detector: &mut BlackHoleDetector, sent_at: u64) {
         lose_large(detector, sent_at);
         if let PathProbe::Large(bytes) = detector.probe() {
@@ -342,7 +342,7 @@ mod tests {
         }
     }
 
-    /// A receiver without memory for the parts of a message refuses them, but accepts probes.
+    /// A receiver without memory for the parts of a message drops them, but acknowledges probes.
     #[test]
     fn oversized_losses_are_a_black_hole_only_with_a_lost_probe() {
         let mut detector = detector();
@@ -359,13 +359,13 @@ mod tests {
         assert_eq!(detector.detected(), None);
     }
 
-    /// The same for datagrams of this MTU: a receiver with little memory only accepts small messages.
+    /// A receiver with little memory drops large messages at this MTU, but accepts small ones.
     #[test]
     fn large_losses_are_a_black_hole_only_with_a_lost_probe() {
         let mut detector = detector();
         for round in 1..=100 {
             lose_large(&mut detector, 10 * round);
-            // A probe longer than those of this MTU gives no information about them.
+            // A probe longer than the datagrams of this MTU does not count.
             detector.on_lost(at(10 * round + 1), at(10 * round), 1_460, true);
             assert_ne!(detector.detected(), Some(BlackHole::Large));
         }
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(detector.detected(), Some(BlackHole::Large));
     }
 
-    /// While oversized datagrams are lost, a large one that arrives only counts as an arrival.
+    /// While oversized datagrams are lost, an acknowledged large one counts like a small one.
     #[test]
     fn a_large_arrival_keeps_the_count_of_oversized_losses() {
         let mut detector = detector();
@@ -386,14 +386,14 @@ mod tests {
             detector.on_lost(at(10 * round + 1), at(10 * round), 1_460, true);
             assert_eq!(detector.detected(), None, "{round}");
         }
-        // Datagrams sent before a round do not open the path for another one.
+        // Datagrams sent before a round cannot start the next one.
         let rounds = detector.oversized_rounds;
         detector.on_acked(at(1), 1_400, false);
         detector.on_lost(at(301), at(300), 1_460, false);
         assert_eq!(detector.oversized_rounds, rounds);
     }
 
-    /// A datagram that the next smaller MTU allows is lost.
+    /// Simulates the loss of a datagram that fits the next smaller MTU.
     fn lose_middle(detector: &mut BlackHoleDetector, sent_at: u64) {
         detector.on_acked(at(sent_at), 500, false);
         detector.on_lost(at(sent_at + 1), at(sent_at), 900, false);
@@ -464,7 +464,7 @@ mod tests {
         assert_eq!(detector.detected(), Some(BlackHole::Large));
     }
 
-    /// The probe cannot leave, as if there were no memory or no window for it.
+    /// The probe cannot be sent, as if there were no memory or no window for it.
     #[test]
     fn an_unsent_probe_stays_due() {
         let mut detector = detector();

@@ -1,15 +1,16 @@
 //! Probing of a receiver with full memory.
 //!
-//! Lost messages precede new ones. But a receiver may also drop messages because its memory is full, and other messages
-//! may free it, such as the missing parts of a split message. RakNet cannot report that: to the sender,
-//! dropped messages look lost. So after a few consecutive timeouts all sources of messages are tried in turn, each in
-//! datagrams of its own, and most datagrams are given to the source that was acknowledged last.
+//! Usually lost messages precede new ones. But a receiver may also drop messages because its memory is full, and only
+//! other messages may free it, such as the missing parts of a split message. RakNet has no packet that reports this:
+//! to the sender, the dropped messages look lost. After a few consecutive timeouts the sender therefore probes all
+//! send sources in rotation, each in datagrams of its own. Most datagrams go to the source that was acknowledged
+//! last.
 
 use crate::raknet::connection::block_header::{OutgoingMessage, SendSource};
 
-/// The interval in datagrams at which another source is probed than the working one.
+/// While a source works, every datagram of this number probes another source.
 const PROBE_INTERVAL: u8 = 8;
-/// The same interval while no source is known to work.
+/// [`PROBE_INTERVAL`] while no source is known to work.
 const FIRST_PROBE_INTERVAL: u8 = 2;
 
 /// The results of probing a receiver that seems to be blocked.
@@ -17,18 +18,18 @@ const FIRST_PROBE_INTERVAL: u8 = 2;
 pub(super) struct BlockedReceiver {
     /// The index of the next source to probe.
     next_probe: u8,
-    /// Datagrams until the next probe.
+    /// The number of datagrams until the next probe.
     until_probe: u8,
     /// The source that was acknowledged last.
     working: Option<SendSource>,
-    /// The split message with the most recently acknowledged part: the receiver has reserved memory for the rest.
+    /// The split message of which a part was acknowledged last: the receiver has reserved memory for its rest.
     split_id: Option<u16>,
 }
 
 impl BlockedReceiver {
-    /// Returns the source of the messages for the next datagram.
+    /// Returns the send source for the next datagram.
     ///
-    /// While no source works, that is most often the oldest lost message, because others wait for it.
+    /// While no source works, it is usually the oldest lost message, because others wait for it.
     pub(super) fn source(&mut self) -> SendSource {
         if let Some(left) = self.until_probe.checked_sub(1) {
             self.until_probe = left;

@@ -1,8 +1,7 @@
 //! Loss recovery: datagrams in flight, their acknowledgement and their loss (RFC 9002).
 //!
-//! The protocol is described in docs/raknet.md#acknowledgements. It also contains the RTT estimator with the timeouts
-//! derived from it (docs/raknet.md#round-trip), and the history of lost datagrams after the retransmission of their
-//! messages.
+//! See docs/raknet.md#acknowledgements. The module also contains the RTT estimator with its timeouts
+//! (docs/raknet.md#round-trip), and the history of lost datagrams that detects spurious losses.
 
 mod acknowledgements;
 mod black_hole;
@@ -24,57 +23,57 @@ use crate::serial::U24;
 use crate::storage::{Block, BlockLink, List};
 use crate::time::{Instant, micros};
 
-/// Consecutive timeouts after which congestion is persistent.
+/// The number of consecutive timeouts that indicates persistent congestion.
 ///
-/// They are one that only probes, and three that declare datagrams lost. RFC 9002 section 7.6 is similar, but uses a
-/// duration of three probe timeouts in which everything was lost, instead of a count.
+/// The first timeout only probes, and three more declare datagrams lost. RFC 9002 section 7.6 instead requires that
+/// everything was lost for three probe timeouts.
 const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 4;
 /// True if a receiver with full memory may need messages other than the oldest lost ones.
 ///
-/// Those are parts of a longer message, or messages that others overtook.
+/// Those are parts of a split message, or messages that others overtook.
 const MAY_BE_BLOCKED: bool = SPLITTING || PRIORITIES;
-/// Consecutive timeouts after which the receiver may be blocked.
+/// The number of consecutive timeouts after which the receiver may be blocked.
 ///
 /// Lost messages then no longer take precedence.
 const BLOCKED_RECEIVER_TIMEOUTS: u8 = 2;
-/// Datagrams that the first timeout retransmits as probes (RFC 9002 section 6.2.4).
+/// The number of datagrams that the first timeout retransmits as probes (RFC 9002 section 6.2.4).
 ///
-/// After any timeout as many may be sent although the congestion window is full.
+/// After any timeout that many may exceed the congestion window.
 const PROBES: u8 = 2;
-/// Datagrams that probe the sizes that a path carries: a large and a small one.
+/// The number of datagrams that probe the path MTU: a large and a small one.
 const PATH_PROBES: u8 = 2;
-/// The longest time over which a window is paced, in microseconds.
+/// The maximum time over which a window is paced, in microseconds.
 ///
-/// A machine that slept measures an RTT that the path never had, which must not slow the connection down.
+/// After a suspended process resumes, its RTT sample is far too long and must not slow the connection down.
 const MAX_PACING_RTT: u32 = 1_000_000;
 /// The divisor in the time threshold, which is 9/8 of an RTT (RFC 9002 section 6.1.2).
 const TIME_THRESHOLD_DIVISOR: u32 = 8;
 /// The minimum time threshold in microseconds (`kGranularity` in RFC 9002 section 6.1.2).
 const GRANULARITY: u32 = 1_000;
 
-/// Ack-eliciting datagrams in flight, and the state of the path derived from their acknowledgements.
+/// Ack-eliciting datagrams in flight, and the path state derived from their acknowledgements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossRecovery {
     in_flight: List,
-    /// Datagrams that were declared lost, until their messages are retransmitted.
+    /// Datagrams declared lost, until their messages are retransmitted.
     lost: List,
     /// The number of the next datagram.
     next: U24,
     bytes_in_flight: u32,
-    /// Consecutive timeouts.
+    /// The number of consecutive timeouts.
     backoff: u8,
-    /// Datagrams that may be sent although the congestion window is full (RFC 9002 section 7.5).
+    /// The number of datagrams that may exceed the congestion window (RFC 9002 section 7.5).
     ///
     /// After a timeout there may be nothing else in flight that could open the window when acknowledged.
     probes: u8,
-    /// Set while the receiver seems to be blocked, until no lost datagram is left.
+    /// Set while the receiver seems to be blocked, until all lost datagrams are retransmitted.
     blocked_receiver: Option<BlockedReceiver>,
-    /// The tolerated lateness of a datagram beyond the time threshold, in 256ths of an RTT.
+    /// The tolerated delay of a reordered datagram beyond the time threshold, in 256ths of an RTT.
     reordering_window: u8,
-    /// The newest acknowledged number.
+    /// The highest acknowledged number.
     newest_acked: Option<U24>,
     recently_lost: RecentlyLost,
-    /// Empty if messages cannot be split.
+    /// Empty without the feature `splitting`.
     black_hole: [BlackHoleDetector; SPLITTING as usize],
     rtt: RttEstimator,
     congestion: Congestion,
@@ -92,13 +91,13 @@ pub(super) struct SentDatagram {
 }
 
 impl LossRecovery {
-    /// Chooses the congestion control for datagrams of this size. Must be called before anything is sent.
+    /// Selects the congestion controller for datagrams of this size. Must be called before anything is sent.
     pub(super) fn set_congestion_control(&mut self, control: CongestionControl, datagram_bytes: usize) {
         let bytes = u32::try_from(datagram_bytes).unwrap_or(u32::MAX);
         self.congestion = Congestion::new(control, bytes);
     }
 
-    /// Begins black hole detection for the datagrams of this MTU.
+    /// Restarts black hole detection for the current MTU.
     pub(super) fn watch_for_black_hole(&mut self, now: Instant, path: Sizes) {
         if let Some(black_hole) = self.black_hole.first_mut() {
             let smaller = path.smaller();
@@ -107,12 +106,12 @@ impl LossRecovery {
         }
     }
 
-    /// Returns the kind of datagrams that are lost while smaller ones arrive.
+    /// Returns the class of datagrams that are lost while smaller ones arrive.
     pub(super) fn black_hole(&self) -> Option<BlackHole> {
         self.black_hole.first()?.detected()
     }
 
-    /// Returns the size of the longest datagram ever acknowledged, in bytes.
+    /// Returns the size of the longest datagram acknowledged so far, in bytes.
     pub(super) fn longest_arrived(&self) -> u16 {
         self.black_hole.first().map_or(0, BlackHoleDetector::longest_arrived)
     }
@@ -133,7 +132,7 @@ impl LossRecovery {
         }
     }
 
-    /// Declares all datagrams longer than this lost, because the path does not carry them.
+    /// Declares all datagrams longer than `longest` lost, because the path does not carry them.
     pub(super) fn lose_longer(&mut self, cx: &mut Context<'_, '_>, longest: usize) {
         let mut next = self.in_flight.oldest();
         while let Some(first) = next {
@@ -144,7 +143,7 @@ impl LossRecovery {
         }
     }
 
-    /// Returns the age, in microseconds, at which a datagram and its acknowledgement have settled: arrived or lost.
+    /// Returns the age in microseconds from which a datagram is certainly received or lost.
     pub(super) fn settling_time(&self, cx: &Context<'_, '_>) -> u32 {
         self.loss_delay(cx).max(self.rtt.probe_timeout(cx.config))
     }
@@ -154,7 +153,7 @@ impl LossRecovery {
         self.next = start;
     }
 
-    /// Returns true if no datagram is in flight or waits for retransmission.
+    /// Returns true if no datagram is in flight or awaits retransmission.
     pub(super) const fn is_empty(&self) -> bool {
         self.in_flight.is_empty() && self.lost.is_empty()
     }
@@ -163,7 +162,7 @@ impl LossRecovery {
         !self.lost.is_empty()
     }
 
-    /// Returns true if the congestion window has room for another datagram, or a probe is due.
+    /// Returns true if the congestion window allows another datagram, or a probe is due.
     pub(super) fn has_room(&self) -> bool {
         self.probes > 0 || self.bytes_in_flight < self.congestion.window()
     }
@@ -173,7 +172,7 @@ impl LossRecovery {
         self.congestion.rate(self.rtt.srtt().min(MAX_PACING_RTT))
     }
 
-    /// Returns true in slow start, in which the window grows as fast as it can.
+    /// Returns true in slow start.
     pub(super) fn is_in_slow_start(&self) -> bool {
         self.congestion.is_in_slow_start()
     }
@@ -223,7 +222,7 @@ impl LossRecovery {
         })
     }
 
-    /// Removes a datagram from the index and from its list. Its header does not change.
+    /// Removes a datagram from the index and its list, and leaves its header unchanged.
     fn untrack(&mut self, cx: &mut Context<'_, '_>, first: Block) {
         let header = cx.pool.header(first);
         let Some(Datagram { number, bytes, .. }) = header.datagram() else {
@@ -240,10 +239,10 @@ impl LossRecovery {
         }
     }
 
-    /// Returns the age at which a datagram counts as lost once a later one was acknowledged, in microseconds.
+    /// Returns the age in microseconds at which a datagram is lost once a later one was acknowledged.
     ///
-    /// It is the time threshold plus the reordering window, but at most the longest timeout: a machine that slept
-    /// measures an RTT that the path never had.
+    /// It is the time threshold plus the reordering window, but at most the maximum retransmission timeout: after a
+    /// suspended process resumes, its RTT sample is far too long.
     fn loss_delay(&self, cx: &Context<'_, '_>) -> u32 {
         let rtt = self.rtt.srtt().max(self.rtt.latest());
         let threshold = rtt.saturating_add(rtt / TIME_THRESHOLD_DIVISOR).max(GRANULARITY);
@@ -252,7 +251,7 @@ impl LossRecovery {
         threshold.saturating_add(reordering).min(longest)
     }
 
-    /// Returns when the oldest datagram counts as lost, if a later one was acknowledged.
+    /// Returns when the oldest datagram is lost by the time threshold, if a later one was acknowledged.
     fn loss_time(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let oldest = datagram(cx, self.in_flight.oldest()?)?;
         let is_overtaken = self.newest_acked?.is_newer_than(oldest.number);
@@ -283,9 +282,9 @@ impl LossRecovery {
         Some(self.loss_time(cx).unwrap_or_else(timeout))
     }
 
-    /// Declares datagrams lost after their timeout has expired.
+    /// Declares datagrams lost after the retransmission timeout.
     ///
-    /// The first timeout only probes: if other datagrams are lost too, the acknowledgements of the probes will show it.
+    /// The first timeout only probes: the acknowledgements of the probes will show whether other datagrams are lost.
     pub(super) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
         self.detect_lost(cx);
         if self.loss_time(cx).is_some() {
@@ -323,7 +322,7 @@ impl LossRecovery {
         }
     }
 
-    /// Removes all datagrams; passes every message of them to `free`.
+    /// Removes all datagrams; calls `free` with every message.
     pub(super) fn clear(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -337,7 +336,7 @@ impl LossRecovery {
             self.untrack(cx, first);
             for_each_message(cx, first, &mut free);
         }
-        // No probes are sent after the end.
+        // A closed connection sends no probes.
         self.black_hole = Default::default();
     }
 }
@@ -359,21 +358,21 @@ fn for_each_message(
     }
 }
 
-/// The acknowledgement delay that a timeout allows for, in microseconds (docs/raknet.md#round-trip).
+/// The acknowledgement delay that the retransmission timeout allows for, in microseconds (docs/raknet.md#round-trip).
 ///
 /// It corresponds to `max_ack_delay` in RFC 9002 section 6.2.1.
 const MAX_ACK_DELAY: u32 = 30_000;
 /// The acknowledgement delay that the probe timeout allows for, in microseconds.
 ///
-/// Peers acknowledge after 10 ms (docs/raknet.md#acknowledgements). A premature probe costs two datagrams but does not
-/// reduce the window, so a smaller allowance is enough.
+/// Peers acknowledge within 10 ms (docs/raknet.md#acknowledgements). A premature probe costs two datagrams but does
+/// not reduce the window, so a smaller allowance suffices.
 const PROBE_ACK_DELAY: u32 = 15_000;
 /// The reciprocal of the gain of both averages.
 ///
-/// It is that of the original (docs/raknet.md#round-trip); RFC 6298 has 1/8 and 1/4.
+/// It is that of C++ RakNet (docs/raknet.md#round-trip); RFC 6298 uses gains of 1/8 and 1/4.
 const GAIN: u32 = 20;
 
-/// The RTT in microseconds: the averages of RFC 6298 section 2, the lowest and the latest sample.
+/// RTT estimates in microseconds: the averages of RFC 6298 section 2, the minimum and the latest sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct RttEstimator {
     srtt: u32,
@@ -401,17 +400,17 @@ impl RttEstimator {
         self.srtt != 0
     }
 
-    /// Returns the smoothed RTT in microseconds; zero before the first sample.
+    /// Returns the smoothed RTT in microseconds; 0 before the first sample.
     const fn srtt(&self) -> u32 {
         self.srtt
     }
 
-    /// Returns the lowest RTT in microseconds; zero before the first sample.
+    /// Returns the minimum RTT in microseconds; 0 before the first sample.
     const fn min_rtt(&self) -> u32 {
         self.min_rtt
     }
 
-    /// Returns the latest RTT in microseconds; zero before the first sample.
+    /// Returns the latest RTT in microseconds; 0 before the first sample.
     const fn latest(&self) -> u32 {
         self.latest
     }
@@ -426,7 +425,7 @@ impl RttEstimator {
 
     /// Returns the retransmission timeout in microseconds (docs/raknet.md#round-trip).
     ///
-    /// It is doubled `backoff` times (RFC 6298 section 5.5). When it expires, every datagram of that age counts as
+    /// It is doubled `backoff` times (RFC 6298 section 5.5). When it expires, every datagram of that age is declared
     /// lost.
     fn timeout(&self, config: &Config, backoff: u8) -> u32 {
         let plain = (2 * self.srtt).saturating_add(4 * self.rttvar).saturating_add(MAX_ACK_DELAY);
@@ -444,31 +443,31 @@ impl RttEstimator {
     }
 }
 
-/// Returns an average after another sample.
+/// Returns a moving average after another sample.
 const fn smooth(average: u32, sample: u32) -> u32 {
     if sample >= average { average + (sample - average) / GAIN } else { average - (average - sample) / GAIN }
 }
 
-/// The number of recently lost datagrams that are remembered, with one and a half words for each.
+/// The number of lost datagrams to remember, with one and a half words for each.
 const CAPACITY: usize = LOST_WORDS * 2 / 3;
 
-/// The occupied entries among the words that [`LossHistory`](crate::raknet::shared_state::LossHistory) has for a
-/// connection.
+/// The history of lost datagrams, in the words that [`LossHistory`](crate::raknet::shared_state::LossHistory)
+/// provides for a connection.
 ///
-/// They hold the numbers of the datagrams lost last, and the ordinals of their losses. An acknowledgement of one of
-/// them shows that its loss was spurious.
+/// It stores the numbers of the last lost datagrams and the ordinals of their losses. An acknowledgement of one of
+/// them proves that its loss was spurious.
 #[derive(Clone, Copy, Debug, Default)]
 struct RecentlyLost {
-    /// A bit for each occupied entry.
+    /// A bit for each entry in use.
     taken: u16,
-    /// The entry that is written next.
+    /// The entry to write next.
     next: u8,
 }
 
 impl RecentlyLost {
-    /// Adds a datagram, replacing the oldest one if all entries are occupied.
+    /// Adds a datagram; replaces the oldest one if all entries are in use.
     ///
-    /// Returns how many were replaced.
+    /// Returns the number of replaced entries.
     fn push(&mut self, words: Option<&mut [u32; LOST_WORDS]>, number: U24, ordinal: u32) -> u8 {
         let at = usize::from(self.next);
         if let Some((numbers, ordinals)) = words.map(|words| words.split_at_mut(CAPACITY))
@@ -491,7 +490,7 @@ impl RecentlyLost {
         self.taken == 0
     }
 
-    /// Removes a datagram that `record` names and returns the low 16 bits of its ordinal.
+    /// Removes a datagram that `record` names; returns the low 16 bits of its ordinal.
     ///
     /// An ordinal that is 65,536 losses old looks new, which may undo a reduction of the `NewReno` window too early.
     fn take(&mut self, words: &[u32; LOST_WORDS], record: Record) -> Option<u16> {
@@ -506,7 +505,7 @@ impl RecentlyLost {
     }
 }
 
-/// Returns the position of an ordinal in its word.
+/// Returns the bit offset of an ordinal in its word.
 const fn shift(at: usize) -> u32 {
     if at.is_multiple_of(2) { 0 } else { 16 }
 }

@@ -16,9 +16,9 @@ use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DATA_HEADER, DatagramHeader
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
 use crate::storage::{Block, Queue, ZERO_COPY};
 
-/// The largest distance between the reliable numbers of two lost messages in the same datagram.
+/// The maximum difference between the reliable numbers of two lost messages in one datagram.
 const MAX_RESEND_GAP: u32 = 32;
-/// The size of the longest message that is sent without being queued, a pong, in bytes.
+/// The maximum size of a message that is sent without being queued, a pong, in bytes.
 const MAX_UNQUEUED: usize = 17;
 /// The size of an unreliable ping with its header, in bytes.
 const UNRELIABLE_PING: usize = 9 + 3;
@@ -26,10 +26,10 @@ const UNRELIABLE_PING: usize = 9 + 3;
 const PINGS: usize = UNRELIABLE_PING + MAX_UNQUEUED + 3;
 
 impl Sender {
-    /// Composes a data datagram.
+    /// Writes a data datagram.
     ///
-    /// Pings come first, unless a message has to precede them, followed by the messages that the window, the pacing and
-    /// the limit allow.
+    /// Pings come first, unless a message has to precede them. Messages follow, as far as the congestion window,
+    /// pacing and the send rate limit allow.
     pub(in super::super) fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
         let limit = self.path.data_datagram().min(buffer.len());
         let mut writer = Writer::new(buffer);
@@ -75,14 +75,14 @@ impl Sender {
         Some(bytes)
     }
 
-    /// Returns the hints that the original writes into the header of a data datagram.
+    /// Returns the hints that C++ RakNet writes into the header of a data datagram.
     fn hints(&self) -> u8 {
         if self.recovery.is_in_slow_start() { SLOW_START } else { 0 }
     }
 
     /// Appends the ping and the pong that are due.
     ///
-    /// They do not wait for the window, and carry the time at which they are sent.
+    /// They are exempt from the congestion window, and carry the time of sending.
     fn compose_pings(&mut self, cx: &Context<'_, '_>, writer: &mut Writer<'_>) -> Result<(), WireError> {
         if self.pings.take_ping(cx.now) {
             let ping = self.ping_now(cx);
@@ -94,7 +94,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Composes a disconnection notification that does not wait for the window and is not retransmitted.
+    /// Writes a disconnection notification that is exempt from the congestion window and not retransmitted.
     pub(in super::super) fn compose_disconnection_notification(
         &mut self,
         cx: &Context<'_, '_>,
@@ -126,7 +126,7 @@ impl Sender {
         writer.bytes(payload)
     }
 
-    /// Returns true if the window, the pacing and the limit let a datagram of messages be sent now.
+    /// Returns true if the congestion window, pacing and the send rate limit allow a datagram of messages.
     fn may_send(&mut self, cx: &Context<'_, '_>) -> bool {
         let (datagram, recovery) = (u32::from(self.path.mtu()), &self.recovery);
         !self.waits_to_settle()
@@ -141,8 +141,8 @@ impl Sender {
 
     /// Pads a path probe with pings up to its size, as far as the MTU allows.
     ///
-    /// Every peer knows pings, but not every peer knows padding (RFC 8899 section 4.1). Returns false if there is no
-    /// memory, or if the address validation limit does not allow so many bytes.
+    /// Every implementation accepts pings, but not every one accepts padding (RFC 8899 section 4.1). Returns false if
+    /// there is no memory, or if the anti-amplification limit does not allow so many bytes.
     #[cold]
     #[inline(never)]
     fn compose_path_probe(
@@ -159,7 +159,8 @@ impl Sender {
         if !self.validation.allows(length + PINGS) {
             return false;
         }
-        // A probe shorter than the lost datagram might arrive where that does not. A fragmented one may exceed the MTU.
+        // A probe shorter than the lost datagram might arrive where that one does not. A fragmented one may exceed
+        // the MTU.
         let longest =
             if length > self.path.datagram() { length + UNRELIABLE_PING } else { self.path.datagram() };
         let longest = longest.min(writer.written() + writer.room());
@@ -175,7 +176,7 @@ impl Sender {
         written.is_ok()
     }
 
-    /// Appends as many messages as fit, and returns their source.
+    /// Appends as many messages as fit; returns their source.
     fn compose_capsules(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -203,7 +204,7 @@ impl Sender {
         source: SendSource,
         tracked: &mut Queue,
     ) -> bool {
-        // The other sources search all lost datagrams, which is done once per datagram.
+        // Other sources search all lost datagrams, which is done once per datagram.
         if source == SendSource::Usual || tracked.is_empty() {
             self.queue_lost(cx, source);
         }
@@ -214,7 +215,7 @@ impl Sender {
         let Some(&message) = cx.pool.header(block).outgoing() else { return false };
         let length = writer.written() + message.header_size() + bytes;
         if length > limit || !self.validation.allows(length) {
-            // A part that was made for a larger MTU is sent in a separate datagram, which is fragmented.
+            // A part split for a larger MTU is sent in a datagram of its own, with IP fragmentation.
             let is_alone = writer.written() == DATA_HEADER;
             if !SPLITTING || !is_alone || !self.validation.allows(length) {
                 return false;
@@ -281,8 +282,8 @@ impl Sender {
 
 /// Returns true if a lost message may be sent in the same datagram as those in `tracked`.
 ///
-/// A receiver with full memory drops new messages and accepts old ones. Sharing a datagram would make it drop the old
-/// ones along with the new ones.
+/// A receiver with full memory drops new messages and accepts old ones. In a shared datagram it would drop the old
+/// ones too.
 fn may_share_datagram(cx: &Context<'_, '_>, tracked: &Queue, message: &OutgoingMessage) -> bool {
     let last = tracked.back().and_then(|last| cx.pool.header(last).outgoing());
     last.is_none_or(|last| message.reliable.since(last.reliable) <= MAX_RESEND_GAP)
@@ -308,10 +309,10 @@ fn write_capsule(
     Ok(())
 }
 
-/// Writes a part of a message in a vector.
+/// Writes a part of a message that is stored in a vector.
 ///
-/// All parts have the same length, except the last, which ends with the message.
-// Cold, so that the more common smaller messages are written on the direct path.
+/// All parts but the last have the same length.
+// Cold, so that the more common smaller messages take the direct path.
 #[cold]
 fn write_part(
     writer: &mut Writer<'_>,

@@ -1,4 +1,4 @@
-//! The sending side of a connection: the queue, its datagrams and their outcome.
+//! The sending side of a connection: the send queue, datagrams and their acknowledgement.
 
 mod compose;
 mod pings;
@@ -25,28 +25,28 @@ use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
 use crate::storage::{Purpose, Queue, Share};
 use crate::time::Instant;
 
-/// The kinds of sent bytes that are counted.
+/// The sent bytes that are counted.
 #[derive(Clone, Copy)]
 enum SentBytes {
     /// Bytes of messages accepted by `send`.
     Pushed,
-    /// Bytes of capsules sent for the first time, without headers.
+    /// Payload bytes of capsules sent for the first time.
     Sent,
-    /// Bytes of retransmitted capsules, without headers.
+    /// Payload bytes of retransmitted capsules.
     Resent,
     /// Bytes of datagrams, without IP and UDP headers.
     Datagrams,
 }
 
-/// The handling of messages that are too long for a path that has become narrower.
+/// How to handle messages that exceed a reduced path MTU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Narrowing {
-    /// They are sent unchanged, in fragments.
+    /// Send them unchanged, with IP fragmentation.
     #[default]
     None,
-    /// They are cut again once nothing in flight may still arrive. Until then nothing else is sent.
+    /// Split them again once nothing in flight can still arrive. Until then nothing else is sent.
     Waiting(BlackHole),
-    /// A part that cannot be cut is too long for the path.
+    /// A part that cannot be split again exceeds the path MTU.
     Stuck,
 }
 
@@ -55,30 +55,30 @@ enum Narrowing {
 pub(super) struct Sender {
     /// The sizes for new messages and datagrams.
     ///
-    /// Parts that were cut before the path shrank are sent unchanged, in fragments.
+    /// Parts split before the path MTU was reduced are sent unchanged, with IP fragmentation.
     path: Sizes,
-    /// Set if the application is to be notified of the MTU.
+    /// Set if the new MTU is to be reported to the application.
     has_new_mtu: bool,
     narrowing: Narrowing,
     queue: SendQueue,
     validation: AddressValidation,
     recovery: LossRecovery,
-    /// Paces datagrams by the capacity of the path.
+    /// Paces datagrams by the congestion window.
     pacer: Pacer,
-    /// Paces datagrams by the application's limit.
+    /// Paces datagrams by the configured send rate limit.
     limiter: Pacer,
     pub(super) pings: Pings,
     metrics: Metrics<4>,
     messages_sent: Count,
     datagrams_sent: Count,
-    /// The time since which the remote peer has always owed an acknowledgement.
+    /// Since when an acknowledgement of the remote peer has been outstanding without interruption.
     unacked_since: Option<Instant>,
     /// When an ack-eliciting datagram was last sent.
     last_sent: Instant,
 }
 
 impl Sender {
-    /// Initializes a new sender for a connection that begins.
+    /// Initializes the sender of a new connection.
     pub(super) fn begin(&mut self, cx: &Context<'_, '_>, sizes: Sizes) {
         self.set_path(cx.now, sizes);
         self.pacer = Pacer::new(INITIAL_DATAGRAMS * u32::from(sizes.mtu()));
@@ -88,7 +88,7 @@ impl Sender {
         self.recovery.set_congestion_control(cx.config.congestion_control, sizes.data_datagram());
     }
 
-    /// Sets the MTU that the peers agreed on, before anything is sent.
+    /// Sets the negotiated MTU, before anything is sent.
     pub(super) fn set_mtu(&mut self, cx: &Context<'_, '_>, mtu: u16) {
         self.set_path(cx.now, self.path.with_mtu(mtu));
         self.recovery.set_congestion_control(cx.config.congestion_control, self.path.data_datagram());
@@ -117,7 +117,7 @@ impl Sender {
 
     /// Replaces datagrams that the path does not carry by smaller ones, once the old ones can no longer arrive.
     ///
-    /// Otherwise their messages could arrive twice, or the remote peer would keep parts of them for ever.
+    /// Otherwise their messages could be delivered twice, or the remote peer would keep parts of them indefinitely.
     #[cold]
     #[inline(never)]
     fn avoid(&mut self, cx: &mut Context<'_, '_>) {
@@ -135,7 +135,7 @@ impl Sender {
         }
     }
 
-    /// Returns when everything sent has either arrived or is lost.
+    /// Returns when everything sent is certainly received or lost.
     fn settles_at(&self, cx: &Context<'_, '_>) -> Instant {
         self.last_sent.plus_micros(self.recovery.settling_time(cx))
     }
@@ -154,15 +154,15 @@ impl Sender {
         let how = Recut { sizes: self.path, ping: &ping, longest_arrived };
         let fit = self.queue.recut(cx, how);
         self.recovery.watch_for_black_hole(cx.now, self.path);
-        // The first time, parts that cannot be cut may still arrive in fragments.
+        // On the first attempt, parts that cannot be split again may still arrive by IP fragmentation.
         if black_hole == BlackHole::Oversized && fit == Fit::Never {
             self.narrowing = Narrowing::Stuck;
         }
     }
 
-    /// Queues the messages of the next lost datagram that has some to retransmit.
+    /// Queues the messages of the next lost datagram that has any to retransmit.
     ///
-    /// Path probes and unreliable messages stay lost.
+    /// Path probes and unreliable messages are not retransmitted.
     fn take_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) {
         while let Some(first) = self.recovery.take_lost(cx, source) {
             let mut at = Some(first);
@@ -176,12 +176,12 @@ impl Sender {
         }
     }
 
-    /// Returns true if a part that cannot be cut is too large for the path.
+    /// Returns true if a part that cannot be split again exceeds the path MTU.
     pub(super) const fn is_stuck(&self) -> bool {
         SPLITTING && matches!(self.narrowing, Narrowing::Stuck)
     }
 
-    /// Called when the system refused a datagram of this length as too large for the path.
+    /// Called when the operating system refused a datagram of this length as too large for the path.
     pub(super) fn on_too_large(&mut self, now: Instant, length: usize) {
         let fits = |mtu| length + usize::from(IP_UDP_OVERHEAD) <= usize::from(mtu);
         while SPLITTING && fits(self.path.mtu()) && self.shrink(now) {
@@ -193,7 +193,7 @@ impl Sender {
         SPLITTING && self.has_new_mtu
     }
 
-    /// Takes the new MTU that has not been reported to the application.
+    /// Takes the new MTU if it is to be reported to the application.
     pub(super) const fn take_new_mtu(&mut self) -> Option<u16> {
         if !self.has_new_mtu() {
             return None;
@@ -202,7 +202,7 @@ impl Sender {
         Some(self.path.mtu())
     }
 
-    /// Returns the sizes at the MTU that the peers agreed on.
+    /// Returns the sizes at the negotiated MTU.
     pub(super) const fn sizes(&self) -> Sizes {
         self.path.agreed()
     }
@@ -237,21 +237,21 @@ impl Sender {
         self.validation.on_received(bytes);
     }
 
-    /// Applies the anti-amplification limit to a client with a possibly forged address.
+    /// Applies the anti-amplification limit to a client with an unvalidated address.
     ///
-    /// It may be sent `budget` bytes plus three times the bytes received.
+    /// At most `budget` bytes plus three times the received bytes may be sent to it.
     pub(super) fn require_validation(&mut self, budget: usize) {
         self.validation.require(budget);
     }
 
-    /// Returns true if the address of the client may be forged.
+    /// Returns true if the address of the client is not validated.
     pub(super) fn requires_validation(&self) -> bool {
         self.validation.is_required()
     }
 
     /// Returns the time of the ping that a pong with `ping_time` answers.
     ///
-    /// A ping with an unpredictable number validates the address.
+    /// A pong with the secret number of a ping validates the address.
     pub(super) fn on_echo(&mut self, cx: &Context<'_, '_>, ping_time: u64) -> u64 {
         self.validation.on_echo(cx, ping_time)
     }
@@ -274,7 +274,7 @@ impl Sender {
         Ok(receipt)
     }
 
-    /// Checks that a message of the application would be queued now.
+    /// Checks whether a message of the application would be accepted.
     pub(super) fn can_send(
         &self,
         cx: &Context<'_, '_>,
@@ -284,7 +284,7 @@ impl Sender {
         self.queue.can_push(cx, self.path, length, delivery)
     }
 
-    /// Returns the length of the longest message that is accepted and that an equal peer can receive.
+    /// Returns the maximum message length, which a peer with the same configuration and memory can receive.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {
         self.queue.max_message_len(cx, self.path)
     }
@@ -307,7 +307,7 @@ impl Sender {
             .is_ok()
     }
 
-    /// Sends a ping. An unreliable one takes no memory and carries the time at which it is sent.
+    /// Sends a ping. An unreliable one takes no memory and carries the time of sending.
     pub(super) fn ping(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery) {
         self.pings.schedule(cx.now, self.validation.ping_interval(cx.config.ping_interval));
         if !delivery.reliability.is_reliable() {
@@ -342,7 +342,7 @@ impl Sender {
         if self.recovery.is_empty() && !self.queue.has_resends() {
             self.unacked_since = None;
         }
-        // Only forged acknowledgements name datagrams that were never sent (RFC 9000 section 13.1).
+        // Only a forged acknowledgement names datagrams that were never sent (RFC 9000 section 13.1).
         if names_unsent { Err(WireError::BadValue) } else { parsed }
     }
 
@@ -372,7 +372,7 @@ impl Sender {
         self.queue.is_empty() && self.recovery.is_empty()
     }
 
-    /// Returns the time since which the remote peer has always owed an acknowledgement.
+    /// Returns since when an acknowledgement of the remote peer has been outstanding without interruption.
     pub(super) const fn unacked_since(&self) -> Option<Instant> {
         self.unacked_since
     }
@@ -381,12 +381,12 @@ impl Sender {
         !self.queue.is_empty() || self.recovery.has_lost()
     }
 
-    /// Returns when a datagram is due to be sent or to count as lost.
+    /// Returns when a datagram is due to be sent or declared lost.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         [self.recovery.deadline(cx), self.send_deadline(cx)].into_iter().flatten().min()
     }
 
-    /// Returns when a datagram may be sent that waits only for the pacing or the limit.
+    /// Returns when a datagram may be sent that only pacing or the send rate limit delays.
     fn send_deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         if self.waits_to_settle() {
             return Some(self.settles_at(cx));
@@ -399,7 +399,7 @@ impl Sender {
         limited.into_iter().chain([paced]).max()
     }
 
-    /// Declares datagrams lost after their timeout has expired.
+    /// Declares datagrams lost after the retransmission timeout.
     pub(super) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
         self.recovery.on_timeout(cx);
         self.mend_black_hole(cx);
@@ -407,13 +407,14 @@ impl Sender {
 
     /// Returns when [`keep_alive`](Self::keep_alive) is due.
     ///
-    /// The last datagram of the remote peer arrived at `last_received`; it may be silent for `timeout` microseconds.
+    /// The last datagram of the remote peer was received at `last_received`; `timeout` is that of the connection, in
+    /// microseconds.
     pub(super) fn keep_alive_deadline(&self, last_received: Instant, timeout: u64) -> Option<Instant> {
         let probe = self.is_delivered().then(|| self.probe_at(last_received, timeout));
         [self.pings.deadline(), probe].into_iter().flatten().min()
     }
 
-    /// Pings at the configured interval, and probes an idle peer for an acknowledgement.
+    /// Pings at the configured interval, and sends keep-alive probes while idle.
     pub(super) fn keep_alive(&mut self, cx: &mut Context<'_, '_>, last_received: Instant, timeout: u64) {
         if self.pings.deadline().is_some_and(|at| at <= cx.now) {
             self.ping(cx, Delivery::UNRELIABLE);
@@ -426,15 +427,15 @@ impl Sender {
 
     /// Returns when an idle peer is probed for an acknowledgement.
     ///
-    /// The probe is due half of the timeout after the last datagram was sent. It is due earlier, but not within an
-    /// eighth of the timeout after that, if the peer has been silent for half of the timeout. In the second half of the
-    /// timeout it is probed repeatedly.
+    /// The probe is due half of the timeout after the last ack-eliciting datagram was sent. If no datagram was
+    /// received for half of the timeout, it is due earlier, but at least an eighth of the timeout after that
+    /// datagram. In the second half of the timeout the probe is repeated.
     fn probe_at(&self, last_received: Instant, timeout: u64) -> Instant {
         let silent = last_received.plus_long(timeout / 2).max(self.last_sent.plus_long(timeout / 8));
         self.last_sent.plus_long(timeout / 2).min(silent)
     }
 
-    /// Takes the receipts for the application, one block each, which remain charged.
+    /// Takes the receipts for the application. Each is one block and stays charged.
     pub(super) fn take_receipts(&mut self) -> Queue {
         self.queue.take_receipts()
     }
@@ -443,12 +444,12 @@ impl Sender {
         self.queue.has_progress()
     }
 
-    /// Takes the progress of a message that is sent in parts.
+    /// Takes the progress of a split message that is being sent.
     pub(super) const fn take_progress(&mut self) -> Option<Progress> {
         self.queue.take_progress()
     }
 
-    /// Frees all messages: nothing more is sent.
+    /// Frees all messages; nothing more is sent.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         let queue = &mut self.queue;
         self.recovery.clear(cx, |cx, message| queue.free(cx, message));
@@ -457,7 +458,7 @@ impl Sender {
         self.narrowing = Narrowing::None;
     }
 
-    /// Returns the share of blocks held by messages that wait or are in flight, and by receipts.
+    /// Returns the share of blocks held by messages, queued or in flight, and by receipts.
     pub(super) const fn share(&self) -> &Share {
         self.queue.share()
     }
@@ -467,7 +468,7 @@ impl Sender {
         self.queue.release(cx, blocks);
     }
 
-    /// Frees everything, including the receipts that the application did not read.
+    /// Frees everything, including unread receipts.
     pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.clear(cx);
         self.queue.close_share(cx);

@@ -1,10 +1,9 @@
 //! Pings and pongs of an open connection (docs/raknet.md#pings).
 //!
-//! They measure the round-trip time and the clock of the remote peer. They also validate the address of a client that
-//! returned no cookie, to which little is sent until then (RFC 9000 section 8). The first pings of such a connection
-//! carry an unpredictable number in place of a time, known only to the server and the receiver. A client returns the
-//! time of a ping unchanged, so its pong proves that it receives datagrams at its address. Acknowledgements prove
-//! nothing, because datagram numbers start at 0.
+//! They measure the round-trip time and the remote clock. They also validate the address of a client that returned no
+//! cookie, to which little is sent until then (RFC 9000 section 8). The first pings of such a connection carry an
+//! unpredictable number in place of a time. A client echoes the time of a ping, so its pong proves that it receives
+//! datagrams at its address. Acknowledgements prove nothing, because datagram numbers start at 0.
 
 use core::time::Duration;
 
@@ -22,15 +21,15 @@ pub(in super::super) struct Pings {
     ping_at: Option<Instant>,
     /// When the last ping was sent.
     pinged_at: Option<Instant>,
-    /// Set if the next datagram carries a ping.
+    /// Set if a ping is to be sent in the next datagram.
     ping_due: bool,
-    /// Set if pings and pongs follow the messages of the next datagram that has some.
+    /// Set if pings and pongs are to be sent after the messages of the next datagram with messages.
     follows: bool,
-    /// Set if the next datagram carries a pong.
+    /// Set if a pong is to be sent in the next datagram.
     pong_due: bool,
     /// The time in the last ping of the remote peer.
     ///
-    /// Only that one is answered, so a flood of pings takes no memory.
+    /// Only the last ping is answered, so a flood of pings takes no memory.
     pong_time: u64,
     stats: PingStats,
 }
@@ -40,7 +39,7 @@ impl Pings {
         self.ping_at
     }
 
-    /// Schedules the ping after the one sent now.
+    /// Schedules the next ping, `interval` after now.
     pub(super) fn schedule(&mut self, now: Instant, interval: Option<Duration>) {
         self.ping_at = interval.map(|interval| now + interval);
     }
@@ -50,22 +49,22 @@ impl Pings {
         self.ping_due = true;
     }
 
-    /// Puts the pings and pongs that are due behind the messages of the next datagram.
+    /// Puts pending pings and pongs after the messages of the next datagram.
     pub(in super::super) const fn follow_messages(&mut self) {
         self.follows = true;
     }
 
-    /// Returns true if the pings and pongs that are due wait for messages.
+    /// Returns true if pending pings and pongs wait for messages.
     pub(super) const fn follows_messages(&self) -> bool {
         self.follows
     }
 
-    /// Called when messages are sent now.
+    /// Called when messages are sent.
     pub(super) const fn on_messages_sent(&mut self) {
         self.follows = false;
     }
 
-    /// Called when a ping is sent now, or a handshake message that serves as one.
+    /// Called when a ping is sent, or a handshake message that measures the RTT too.
     pub(in super::super) const fn on_ping_sent(&mut self, now: Instant) {
         self.pinged_at = Some(now);
     }
@@ -76,9 +75,9 @@ impl Pings {
         self.pong_due = true;
     }
 
-    /// Handles a pong, or a handshake message that serves as one; returns false if no such ping was sent.
+    /// Handles a pong, or a handshake message that acts as one; returns false if it answers no ping.
     ///
-    /// The message carries milliseconds, but this end knows the send time of the ping more precisely.
+    /// The message has a resolution of milliseconds, but the send time of the ping is known more precisely.
     pub(in super::super) fn on_pong(&mut self, now: Instant, ping_time: u64, remote_time: u64) -> bool {
         let pinged_at = self.pinged_at.filter(|pinged_at| pinged_at.as_millis() == ping_time);
         let Some(pinged_at) = pinged_at else { return false };
@@ -102,7 +101,7 @@ impl Pings {
         due.then(|| Control::Pong { ping_time: self.pong_time, time: now.as_millis() })
     }
 
-    /// Returns the clock of the remote peer minus the local one in milliseconds, once a pong has arrived.
+    /// Returns the remote clock minus the local clock in milliseconds; `None` before the first pong.
     pub(in super::super) fn clock_difference(&self) -> Option<i64> {
         self.stats.difference()
     }
@@ -119,18 +118,18 @@ impl Pings {
 #[cfg(feature = "statistics")]
 const SAMPLES: usize = 5;
 
-/// The round-trip times of the last pings, and the shortest of all.
+/// The round-trip times of the last pings, and the minimum of all.
 ///
 /// Packed, because each connection has one.
 #[cfg(feature = "statistics")]
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(Rust, packed(4))]
 struct PingStats {
-    /// The round-trip times in microseconds; zero for an unused entry.
+    /// The round-trip times in microseconds; 0 for an unused entry.
     micros: [u32; SAMPLES],
-    /// The remote clock minus the local one, in milliseconds, at the first of them.
+    /// The remote clock minus the local clock in milliseconds, at the first ping.
     difference: i64,
-    /// The change of that difference at each of them.
+    /// The change of that difference at each of the last pings.
     drifts: [i16; SAMPLES],
     count: u8,
     lowest: u32,
@@ -138,9 +137,9 @@ struct PingStats {
 
 #[cfg(feature = "statistics")]
 impl PingStats {
-    /// Adds a ping that took `ping` microseconds.
+    /// Adds a ping with a round-trip time of `ping` microseconds.
     ///
-    /// The remote clock read `remote` milliseconds when the local one read `local`, half of the ping before now.
+    /// The remote clock showed `remote` milliseconds when the local one showed `local`, half of the ping before now.
     fn sample(&mut self, ping: u32, local: u64, remote: u64) {
         let micros = ping.max(1);
         let drift = self.drift(remote.wrapping_sub(local) as i64);
@@ -154,7 +153,7 @@ impl PingStats {
 
     /// Returns the change of the clock difference since the first ping.
     ///
-    /// A clock that is set by more than half a minute invalidates all earlier pings.
+    /// If a clock was set by more than half a minute, all earlier pings are discarded.
     fn drift(&mut self, difference: i64) -> i16 {
         let drift = i16::try_from(difference.wrapping_sub(self.difference));
         drift.ok().filter(|_| self.count > 0).unwrap_or_else(|| {
@@ -184,24 +183,24 @@ impl PingStats {
         Duration::from_micros(sum.checked_div(count).unwrap_or(0))
     }
 
-    /// Returns the remote clock minus the local one in milliseconds, by the fastest of the last five pings.
+    /// Returns the remote clock minus the local clock in milliseconds, by the fastest of the last five pings.
     fn difference(&self) -> Option<i64> {
         let fastest = self.filled().min_by_key(|(micros, _)| *micros);
         fastest.map(|(_, drift)| self.difference.wrapping_add(drift.into()))
     }
 }
 
-/// The result of the last pong. Without statistics only the clock difference is stored.
+/// The result of the last pong. Without the feature `statistics` only the clock difference is stored.
 #[cfg(not(feature = "statistics"))]
 #[derive(Clone, Copy, Debug, Default)]
 struct PingStats {
-    /// The remote clock minus the local one, in milliseconds.
+    /// The remote clock minus the local clock in milliseconds.
     difference: Option<i64>,
 }
 
 #[cfg(not(feature = "statistics"))]
 impl PingStats {
-    /// Adds a pong: the remote clock read `remote` milliseconds when the local one read `local`.
+    /// Adds a pong: the remote clock showed `remote` milliseconds when the local one showed `local`.
     const fn sample(&mut self, _: u32, local: u64, remote: u64) {
         self.difference = Some(remote.wrapping_sub(local) as i64);
     }
@@ -218,28 +217,28 @@ impl PingStats {
         Duration::ZERO
     }
 
-    /// Returns the remote clock minus the local one in milliseconds, by the last ping.
+    /// Returns the remote clock minus the local clock in milliseconds, by the last ping.
     const fn difference(&self) -> Option<i64> {
         self.difference
     }
 }
 
-/// The multiple of the received bytes that may be sent (RFC 9000 section 8.1).
+/// The factor of the anti-amplification limit (RFC 9000 section 8.1).
 const AMPLIFICATION: u16 = 3;
-/// The longest time between two pings: one may be lost, and little is sent until a pong arrives.
+/// The maximum ping interval before validation: a ping may be lost, and little is sent until a pong is received.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
-/// The greatest age, in milliseconds, at which the pong to a ping still counts.
+/// The maximum age in milliseconds of a ping that a pong may answer.
 ///
-/// The number in it has 52 bits, so a guess hits a time in this range with a probability below 2^-36.
+/// The secret number has 52 bits, so a guess yields a time in this range with a probability below 2^-36.
 const MAX_PING_AGE: u64 = 30_000;
 
-/// The bytes that may be sent to a client with a possibly forged address.
+/// The bytes that may be sent to a client with an unvalidated address.
 ///
-/// A client that sends more than this can account for has a valid address.
+/// A client that sends more than the counter can represent counts as validated.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     bytes: u16,
-    /// Set if something waits for more bytes.
+    /// Set if something is delayed until more bytes are received.
     is_blocked: bool,
 }
 
@@ -248,7 +247,7 @@ struct Budget {
 /// Without the feature `server` it stores nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AddressValidation {
-    /// None once the address is validated.
+    /// `None` once the address is validated.
     budget: [Option<Budget>; if SERVER { 1 } else { 0 }],
 }
 
@@ -288,7 +287,8 @@ impl AddressValidation {
 
     /// Returns true if a datagram with messages may have this many bytes.
     ///
-    /// If not, its contents wait until more bytes are received. Pings and acknowledgements are charged but do not wait.
+    /// If not, its messages are delayed until more bytes are received. Pings and acknowledgements are charged but not
+    /// delayed.
     pub(super) fn allows(&mut self, bytes: usize) -> bool {
         let Some(budget) = self.budget_mut() else { return true };
         let is_within = u16::try_from(bytes).is_ok_and(|bytes| bytes <= budget.bytes);
@@ -300,7 +300,7 @@ impl AddressValidation {
         self.budget().is_some_and(|budget| budget.is_blocked)
     }
 
-    /// Returns the ping interval, if pings are otherwise sent at `interval`.
+    /// Returns the ping interval; `interval` is the configured one.
     pub(super) fn ping_interval(&self, interval: Option<Duration>) -> Option<Duration> {
         if self.is_required() {
             return Some(interval.map_or(PING_INTERVAL, |interval| interval.min(PING_INTERVAL)));

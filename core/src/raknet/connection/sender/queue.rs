@@ -1,6 +1,6 @@
-//! Messages that wait to be sent: splitting, numbering and priorities (docs/raknet.md#sending).
+//! The send queue: splitting, numbering and priorities of messages (docs/raknet.md#sending).
 //!
-//! It also contains the records of split messages that have their delivery or progress reported.
+//! It also contains the records of split messages with a receipt or reported progress.
 
 use super::scheduling::{CLASSES, VirtualClock, class, is_earlier, place};
 use crate::cursor::Writer;
@@ -21,7 +21,7 @@ use crate::storage::{Block, BlockLink, List, NoRoom, Purpose, Queue, Share};
 const PING: usize = 9;
 /// The distance of a probe's message number behind the next number.
 ///
-/// It is further than any queued message, and less than half of the number space.
+/// It is greater than that of any queued message, and less than half of the number space.
 const BEFORE_ALL: u32 = 1 << 22;
 
 /// The next indices of a channel.
@@ -29,7 +29,8 @@ const BEFORE_ALL: u32 = 1 << 22;
 struct ChannelIndices {
     order: U24,
     sequence: U24,
-    /// The ordering index of the next message to send: those behind it would only wait for it at the receiver.
+    /// The ordering index of the next message to send. Sending later ones first would only make them wait at the
+    /// receiver.
     next_to_send: U24,
 }
 
@@ -46,20 +47,20 @@ impl Packed for ChannelIndices {
     }
 }
 
-/// Messages that wait to be sent, and the counters from which they are numbered.
+/// Queued messages, and the counters from which they are numbered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SendQueue {
     /// Lost messages, which precede new ones.
     pub(super) resend: Queue,
     /// New messages, by priority.
     new: [Queue; CLASSES.len()],
-    /// The amounts of messages and bytes in `resend` and, by priority, in `new`.
+    /// The numbers of messages and bytes in `resend` and, by priority, in `new`.
     amounts: WaitingAmounts<{ Priority::COUNT + 1 }>,
     clock: VirtualClock,
     channels: Channels<ChannelIndices>,
     next_reliable: U24,
     next_receipt: u32,
-    /// Blocks of messages that wait or are in flight, and of receipts until they are read.
+    /// The share of blocks held by messages, queued or in flight, and by unread receipts.
     pub(super) share: Share,
     pub(super) splits: SplitSends,
     /// Receipts for the application.
@@ -74,7 +75,7 @@ struct Head {
     virtual_time: u32,
 }
 
-/// The id of a queue of messages.
+/// Identifies a queue of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueId {
     Resend,
@@ -82,7 +83,7 @@ pub(super) enum QueueId {
 }
 
 impl QueueId {
-    /// Returns the index of the queue's amounts.
+    /// Returns the index of the queue in `amounts`.
     const fn index(self) -> usize {
         match self {
             Self::Resend => 0,
@@ -101,7 +102,7 @@ impl SendQueue {
         self.resend.is_empty() && self.new.iter().all(Queue::is_empty)
     }
 
-    /// Returns the amounts of messages that wait: new ones by priority, and lost ones.
+    /// Returns the sizes of the queues: of new messages by priority, and of lost ones.
     pub(super) fn waiting(&self) -> ([Waiting; Priority::COUNT], Waiting) {
         let [resends, new @ ..] = self.amounts.amounts();
         (new, resends)
@@ -119,7 +120,7 @@ impl SendQueue {
         !self.resend.is_empty()
     }
 
-    /// Copies a message into the pool, in parts if it does not fit into one capsule.
+    /// Copies a message into the pool, split if it does not fit into one capsule.
     ///
     /// A message in a vector is not copied.
     pub(super) fn push(
@@ -131,7 +132,7 @@ impl SendQueue {
         purpose: Purpose,
     ) -> Result<Option<Receipt>, SendError> {
         let MessageToSend { bytes: payload, owned } = message;
-        // Never zero, which the compiler cannot infer; so no division by it can panic.
+        // Never zero, which the compiler cannot infer, so no division by it can panic.
         let part_size = part_size(payload.len(), sizes);
         check_is_built_in(payload.len(), part_size, delivery)?;
         let priority = class(delivery.priority);
@@ -157,7 +158,7 @@ impl SendQueue {
         for part in payload.chunks(if SPLITTING { part_size } else { usize::MAX }) {
             let virtual_time = self.assign_virtual_time(cx, priority);
             let status = SendStatus::Queued { virtual_time, queued_at: cx.now };
-            // The blocks were charged for all parts at once.
+            // Cannot fail: the blocks were charged for all parts at once.
             let header = BlockHeader::Outgoing(message, status);
             let stored = match owned {
                 None => cx.pool.store(part, &header),
@@ -171,7 +172,7 @@ impl SendQueue {
         Ok((message.receipt != 0).then_some(Receipt(message.receipt)))
     }
 
-    /// Checks that a message of the application with this many bytes would be accepted now.
+    /// Checks whether a message of this many bytes would be accepted.
     pub(super) fn can_push(
         &self,
         cx: &Context<'_, '_>,
@@ -190,7 +191,7 @@ impl SendQueue {
         let is_recorded = SPLITTING && bytes > part_size && Self::is_followed(cx, delivery);
         let blocks = Self::blocks_for(cx, bytes, part_size) + usize::from(is_recorded);
         let missing = self.missing_blocks(cx, delivery);
-        // The charges here go to copies of the accounts.
+        // Copies of the accounts, so that nothing is charged.
         let (mut shares, mut share) = (cx.pool.shares, self.share);
         let mut charged = shares.charge(&mut share, blocks, Purpose::Send);
         if charged.is_ok() && missing > 0 && !shares.charge_table(&mut share, missing, Purpose::Send) {
@@ -199,10 +200,10 @@ impl SendQueue {
         charged.map_err(|no_room| self.refusal(cx, blocks, missing, Purpose::Send, no_room))
     }
 
-    /// Returns the length of the longest message that is accepted and that an equal peer can receive.
+    /// Returns the maximum message length, which a peer with the same configuration and memory can receive.
     ///
-    /// The receiver reserves blocks for the longest parts that any peer sends and one for the record, and only accepts
-    /// messages that need less than its whole share.
+    /// The receiver reserves blocks for the longest parts of any implementation and one for the record. It only
+    /// accepts messages that need less than its whole share.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>, sizes: Sizes) -> usize {
         let shares = &cx.pool.shares;
         let sent = shares.most(&self.share, Purpose::Send);
@@ -219,25 +220,25 @@ impl SendQueue {
         parts.saturating_mul(sizes.part()).min(limit).max(in_one)
     }
 
-    /// Checks that a message in parts is within the maximum length.
+    /// Checks that a split message is within the maximum length.
     #[cold]
     fn check_length(&self, cx: &Context<'_, '_>, sizes: Sizes, bytes: usize) -> Result<(), SendError> {
         if bytes > self.max_message_len(cx, sizes) { Err(SendError::NeverFits) } else { Ok(()) }
     }
 
-    /// Returns true if a message in parts needs a record for its receipt or its progress.
+    /// Returns true if a split message needs a record for its receipt or its progress.
     fn is_followed(cx: &Context<'_, '_>, delivery: Delivery) -> bool {
         delivery.reliability.has_receipt() || cx.config.progress_interval > 0
     }
 
-    /// Returns the blocks that the state of a message's channel takes before the message can be numbered.
+    /// Returns the number of blocks to allocate for the state of a message's channel.
     #[inline]
     fn missing_blocks(&self, cx: &Context<'_, '_>, delivery: Delivery) -> usize {
         let channel = delivery.channel.number();
         if delivery.reliability.has_channel() { self.channels.missing_blocks(cx.pool, channel) } else { 0 }
     }
 
-    /// Returns the reason why a message of `blocks` blocks, and `missing` blocks for its channel, is refused.
+    /// Returns the error for a message that needs `blocks` blocks, and `missing` blocks for its channel.
     #[cold]
     fn refusal(
         &self,
@@ -254,10 +255,10 @@ impl SendQueue {
         }
     }
 
-    /// Returns the blocks for the `count` parts of a message that is not copied.
+    /// Returns the number of blocks for the `count` parts of a message that is not copied.
     ///
-    /// The message must be one that could be copied into `of_copy` blocks: the remote peer may have no more blocks than
-    /// this one, and reserves that many.
+    /// A copy of the message must fit into `of_copy` blocks: the remote peer may have no more blocks than this one,
+    /// and reserves that many.
     #[cold]
     fn without_copies(
         &self,
@@ -270,7 +271,7 @@ impl SendQueue {
         if fits { Ok(count) } else { Err(SendError::NeverFits) }
     }
 
-    /// Returns the number of blocks that the parts of a message take.
+    /// Returns the number of blocks for the parts of a message.
     pub(super) fn blocks_for(cx: &Context<'_, '_>, bytes: usize, part: usize) -> usize {
         let part = part.max(1);
         if !SPLITTING || bytes <= part {
@@ -305,9 +306,9 @@ impl SendQueue {
         charged.map_err(|no_room| self.refusal(cx, blocks, missing, purpose, no_room))
     }
 
-    /// Assigns a message its position in its channel.
+    /// Assigns the ordering and sequencing index of a message.
     ///
-    /// Priorities may change the order of sending, but not this one.
+    /// Priorities may change the order of sending, but not this order.
     fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, is_split: bool) -> OutgoingMessage {
         let receipt = if delivery.reliability.has_receipt() { self.take_receipt() } else { 0 };
         let reliability = delivery.reliability.on_wire(is_split);
@@ -347,7 +348,7 @@ impl SendQueue {
 
     /// Returns the message with the earliest virtual time.
     ///
-    /// The candidates are the first ones of each priority for which `may` returns true.
+    /// Candidates are the first message of each priority, if `may` returns true for it.
     fn earliest(&self, cx: &Context<'_, '_>, may: impl Fn(&OutgoingMessage) -> bool) -> Option<Head> {
         let mut best: Option<Head> = None;
         for (&priority, queue) in CLASSES.iter().zip(&self.new) {
@@ -364,16 +365,16 @@ impl SendQueue {
         best
     }
 
-    /// Returns true if all earlier messages on the channel of a message have been sent.
+    /// Returns true if all earlier messages of the message's channel have been sent.
     ///
-    /// A message never overtakes those for which it would wait at the receiver, because it would only take memory that
-    /// they need. The message queued first may always be sent, so there is always a candidate.
+    /// A message never overtakes earlier ones of its channel: the receiver would have to buffer it, in memory that
+    /// the earlier ones need. The message queued first may always be sent, so there is always a candidate.
     fn may_be_sent(&self, cx: &Context<'_, '_>, message: &OutgoingMessage) -> bool {
         let next_to_send = || self.channels.get(cx.pool, message.channel).next_to_send;
         !message.reliability.has_channel() || !message.order.is_newer_than(next_to_send())
     }
 
-    /// Returns the next message from this source.
+    /// Returns the next message of a send source.
     pub(super) fn next(&self, cx: &Context<'_, '_>, source: SendSource) -> Option<(QueueId, Block)> {
         let resend = || self.resend.front().map(|message| (QueueId::Resend, message));
         match source {
@@ -415,14 +416,14 @@ impl SendQueue {
         self.channels.update(cx.pool, number, |channel, _| channel.next_to_send = next_to_send);
     }
 
-    /// Takes a reliable number. A message is numbered when it is first sent, so priorities leave no gaps.
+    /// Takes a reliable number. It is assigned when a message is first sent, so priorities leave no gaps.
     pub(super) const fn take_reliable_number(&mut self) -> U24 {
         let number = self.next_reliable;
         self.next_reliable = number.next();
         number
     }
 
-    /// Takes a receipt number. They count from 1, because zero means none.
+    /// Takes a receipt number. They start at 1, because 0 means none.
     const fn take_receipt(&mut self) -> u32 {
         self.next_receipt = self.next_receipt.wrapping_add(1);
         if self.next_receipt == 0 {
@@ -431,7 +432,7 @@ impl SendQueue {
         self.next_receipt
     }
 
-    /// Queues a lost message behind those lost before. An unreliable message stays lost.
+    /// Queues a lost message for retransmission. An unreliable message is not retransmitted.
     pub(super) fn push_resend(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let header = cx.pool.header(message).outgoing();
         if !header.is_some_and(|header| header.reliability.is_reliable()) {
@@ -442,10 +443,11 @@ impl SendQueue {
         self.count_in(QueueId::Resend, cx.pool.size(message));
     }
 
-    /// Stores an unreliable ping that is sent at once, until it is acknowledged or lost.
+    /// Stores the record of an unreliable ping until it is acknowledged or lost.
     pub(super) fn store_probe(&mut self, cx: &mut Context<'_, '_>, ping: &Control<'_>) -> BlockLink {
         cx.pool.shares.charge(&mut self.share, 1, Purpose::Control).ok()?;
-        // Lost datagrams are sorted by these numbers: preceding all retransmissions, a lost ping frees its block first.
+        // Lost datagrams are sorted by these numbers. A lost ping precedes all retransmissions, so its block is freed
+        // first.
         store_ping(cx, ping, Reliability::Unreliable, self.next_reliable.minus(BEFORE_ALL))
     }
 
@@ -481,12 +483,12 @@ impl SendQueue {
         self.receipts.push(cx.pool, message);
     }
 
-    /// Takes the receipts for the application, one block each, which remain charged.
+    /// Takes the receipts for the application. Each is one block and stays charged.
     pub(super) fn take_receipts(&mut self) -> Queue {
         core::mem::take(&mut self.receipts)
     }
 
-    /// Takes the progress of a message that is sent in parts.
+    /// Takes the progress of a split message that is being sent.
     pub(super) const fn take_progress(&mut self) -> Option<Progress> {
         if SPLITTING { self.splits.progress.take() } else { None }
     }
@@ -506,7 +508,7 @@ impl SendQueue {
         cx.pool.shares.release(&mut self.share, blocks);
     }
 
-    /// Returns the share of blocks held by messages that wait or are in flight, and by receipts.
+    /// Returns the share of blocks held by messages, queued or in flight, and by receipts.
     pub(super) const fn share(&self) -> &Share {
         &self.share
     }
@@ -516,7 +518,7 @@ impl SendQueue {
         cx.pool.shares.close(&mut self.share);
     }
 
-    /// Frees all messages that wait.
+    /// Frees all queued messages.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         let mut freed = self.resend.free_all(cx.pool) + self.receipts.free_all(cx.pool);
         self.channels.clear(cx.pool, &mut self.share);
@@ -531,7 +533,7 @@ impl SendQueue {
     }
 }
 
-/// Stores a ping with this number in a block, which must have been charged.
+/// Stores a ping with this number in a block. Precondition: the block is charged.
 pub(super) fn store_ping(
     cx: &mut Context<'_, '_>,
     ping: &Control<'_>,
@@ -546,11 +548,11 @@ pub(super) fn store_ping(
     cx.pool.store(writer.finish(), &BlockHeader::Outgoing(message, SendStatus::RESEND))
 }
 
-/// Returns the length of every part but the last one of a message; never zero.
+/// Returns the length of every part but the last of a message; never 0.
 ///
-/// For a message that is not split it is the length of the longest such message. There are as many parts as the path
-/// needs, of about equal length. So either all of a few parts are too large for a path that shrinks, or none is, and
-/// none arrives without the others (docs/raknet.md#path-mtu).
+/// For a message that is not split it is the maximum unsplit length. A message is split into the minimum number of
+/// parts, of about equal length. If the path MTU is reduced, either all parts are too large or none is, so that no
+/// part arrives without the others (docs/raknet.md#path-mtu).
 #[cfg_attr(target_pointer_width = "64", inline)]
 pub(super) fn part_size(bytes: usize, sizes: Sizes) -> usize {
     let most = sizes.part().max(1);
@@ -561,7 +563,7 @@ pub(super) fn part_size(bytes: usize, sizes: Sizes) -> usize {
     bytes.div_ceil(count).max(1)
 }
 
-/// Checks that a message of this many bytes needs no feature that was left out of the build.
+/// Checks that no feature required for the message is disabled.
 fn check_is_built_in(bytes: usize, part_size: usize, delivery: Delivery) -> Result<(), SendError> {
     let needs_splitting = !SPLITTING && bytes > part_size;
     let needs_sequencing = !SEQUENCING && delivery.reliability.is_sequenced();
@@ -583,19 +585,19 @@ pub(super) struct SplitSends {
 }
 
 impl SplitSends {
-    /// Takes an id for a message that is sent in parts.
+    /// Takes an id for a split message.
     pub(super) const fn take_id(&mut self) -> u16 {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);
         id
     }
 
-    /// Returns the age rank of an id among others that are in use: the later it was taken, the greater.
+    /// Returns the rank of an id by age among those in use; a later id has a greater rank.
     pub(super) const fn place(&self, id: u16) -> u16 {
         id.wrapping_sub(self.next_id)
     }
 
-    /// Stores a record of a message until all parts are acknowledged.
+    /// Creates the record of a message, which exists until all parts are acknowledged.
     pub(super) fn insert(&mut self, cx: &mut Context<'_, '_>, message: &OutgoingMessage) {
         let header = BlockHeader::SplitSend(SplitSend {
             owner: cx.slot,
@@ -611,7 +613,7 @@ impl SplitSends {
 
     /// Counts an acknowledged part.
     ///
-    /// If it was the last one, removes the record and returns it with its contents.
+    /// After the last part, it removes the record and returns it with its contents.
     fn on_part_acked(&mut self, cx: &mut Context<'_, '_>, split_id: u16) -> Option<(Block, SplitSend)> {
         let record = find(cx, split_id)?;
         let BlockHeader::SplitSend(send) = cx.pool.header_mut(record) else { return None };
@@ -633,7 +635,7 @@ impl SplitSends {
         self.records.remove(cx.pool, record);
     }
 
-    /// Frees all records and returns the number of their blocks.
+    /// Frees all records; returns the number of their blocks.
     fn clear(&mut self, cx: &mut Context<'_, '_>) -> usize {
         let mut freed = 0;
         while let Some(record) = self.records.oldest() {

@@ -1,9 +1,9 @@
-//! Splits sent messages again, into smaller parts for a path with a lower MTU (docs/raknet.md#path-mtu).
+//! Splits messages again into smaller parts, after the path MTU was reduced (docs/raknet.md#path-mtu).
 //!
-//! A receiver counts the parts of a message and may expect all but the last to have the same length, so a part cannot
-//! be split. But a message without an acknowledged part is still complete here: it is sent under another split id. The
-//! numbers of its parts were used, and receivers wait for each number. So each number is reused for a ping, which is
-//! dropped if the part has arrived after all.
+//! A receiver counts the parts of a message and may expect all but the last to have the same length, so a single part
+//! cannot be split. But a message without an acknowledged part is still complete at the sender, which sends it again
+//! under another split id. The numbers of the old parts were used, and receivers wait for each number. Each number is
+//! therefore reused for a ping, which the receiver drops if the part has arrived after all.
 
 use super::queue::{QueueId, SendQueue, part_size, renew, store_ping};
 use super::scheduling::CLASSES;
@@ -22,20 +22,20 @@ pub(super) struct Recut<'c> {
     pub(super) sizes: Sizes,
     /// The ping that reuses the number of a part that was sent.
     pub(super) ping: &'c Control<'c>,
-    /// The size of the longest datagram ever acknowledged, in bytes.
+    /// The size of the longest datagram acknowledged so far, in bytes.
     ///
-    /// All parts of a message that fit into it may have arrived, with only their acknowledgements lost. If split again,
-    /// a message without a position in an order could arrive twice.
+    /// All parts of a message that fit into it may have been received, with only their acknowledgements lost. If
+    /// split again, a message that is neither ordered nor sequenced could be delivered twice.
     pub(super) longest_arrived: usize,
 }
 
-/// The result of splitting messages again. For several messages it is the greatest result of any.
+/// The result of splitting messages again; for several messages, the greatest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     All,
     /// There is no memory for the new parts of a message.
     LacksMemory,
-    /// A message remains in parts that are too long and were already sent.
+    /// A message keeps its parts, which are too long and were already sent.
     Never,
 }
 
@@ -66,7 +66,7 @@ impl Parts {
     }
 }
 
-/// The parts that replace them.
+/// The parts that replace the old ones.
 struct NewParts {
     /// The header of the next part.
     message: OutgoingMessage,
@@ -77,19 +77,19 @@ struct NewParts {
 }
 
 impl Recut<'_> {
-    /// Returns true if a message or a part is too long for the path.
+    /// Returns true if a message or part exceeds the path MTU.
     fn is_too_long(&self, cx: &Context<'_, '_>, message: Block) -> bool {
         datagram_bytes(cx, message) > self.sizes.data_datagram()
     }
 
-    /// Returns true if a part of this length may have arrived.
+    /// Returns true if a part of this length may have been received.
     fn may_have_arrived(&self, cx: &Context<'_, '_>, part: Block) -> bool {
         datagram_bytes(cx, part) <= self.longest_arrived
     }
 }
 
 impl SendQueue {
-    /// Splits queued messages and resends again.
+    /// Splits queued and lost messages again.
     #[cold]
     #[inline(never)]
     pub(super) fn recut(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>) -> Fit {
@@ -105,7 +105,7 @@ impl SendQueue {
                 self.resend.push(cx.pool, block);
             }
         }
-        // Ordered by age. The order in which parts are lost is under the control of the remote peer.
+        // Ordered by age. The remote peer could control the order in which parts are lost.
         let place = |header: &BlockHeader| {
             header.outgoing().map(|message| (self.splits.place(message.split_id()), message.split_index()))
         };
@@ -178,7 +178,7 @@ impl SendQueue {
         Some(class)
     }
 
-    /// Splits messages again that have not been sent, not even in part.
+    /// Splits messages again of which no part was sent.
     fn recut_new(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, to: QueueId) {
         let QueueId::New(class) = to else { return };
         let mut waiting = core::mem::take(self.queue(class));
@@ -215,7 +215,7 @@ impl SendQueue {
         }
     }
 
-    /// Replaces all parts of a message by others at the end of a queue; does nothing if there is no room.
+    /// Replaces all parts of a message by new ones at the end of a queue; does nothing if there is no memory.
     fn replace(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, old: &Parts, to: QueueId) -> Fit {
         let (Some(first), Some(last)) = (old.queue.front(), old.queue.back()) else { return Fit::Never };
         let BlockHeader::Outgoing(mut message, status) = *cx.pool.header(first) else { return Fit::Never };
@@ -224,8 +224,8 @@ impl SendQueue {
         let of_parts = if owned.is_some() { count } else { Self::blocks_for(cx, old.bytes, size) };
         let is_recorded = !message.is_split() && (message.receipt != 0 || cx.config.progress_interval > 0);
         let used = of_parts + old.sent + usize::from(is_recorded);
-        // Copies reuse the blocks of the old parts, except for the part that is being copied and the one that begins. A
-        // vector is released with its last part.
+        // Copies reuse the blocks of the old parts, except for the part being copied and the part being started. A
+        // vector is freed with its last part.
         let two_parts = 2 * cx.pool.blocks_for(MAX_MTU.into());
         let extra = if owned.is_some() { used } else { (used + two_parts).saturating_sub(old.blocks) };
         if cx.pool.shares.charge(&mut self.share, extra, Purpose::Control).is_err() {
@@ -255,20 +255,20 @@ impl SendQueue {
         Fit::All
     }
 
-    /// Refers to the same vector by shorter parts.
+    /// Creates shorter parts that refer to the same vector.
     fn cut_owned(&mut self, cx: &mut Context<'_, '_>, new: &mut NewParts, id: OwnedId, bytes: usize) {
         let mut left = bytes;
         while left > 0 {
             let length = left.min(new.size);
             left -= length;
             let header = self.next_header(new);
-            // The blocks were charged for all parts at once.
+            // Cannot fail: the blocks were charged for all parts at once.
             let Some(block) = cx.pool.store_owned(id, length, &header) else { return };
             new.queue.push(cx.pool, block);
         }
     }
 
-    /// Copies the old parts into new ones, and puts a ping in place of each part that was sent.
+    /// Copies the old parts into new ones, and replaces each part that was sent by a ping.
     fn cut_copies(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -309,14 +309,14 @@ impl SendQueue {
 
     fn store_part(&mut self, cx: &mut Context<'_, '_>, new: &mut NewParts, buffer: &[u8], length: usize) {
         let header = self.next_header(new);
-        // The blocks were charged for all parts at once.
+        // Cannot fail: the blocks were charged for all parts at once.
         let stored = buffer.get(..length).and_then(|bytes| cx.pool.store(bytes, &header));
         if let Some(block) = stored {
             new.queue.push(cx.pool, block);
         }
     }
 
-    /// Returns the header of the next new part, with a number if others of its message were sent before.
+    /// Returns the header of the next new part, with a reliable number if parts of its message were sent before.
     fn next_header(&mut self, new: &mut NewParts) -> BlockHeader {
         let mut message = new.message;
         new.message.advance_part();
@@ -333,10 +333,10 @@ impl SendQueue {
         }
     }
 
-    /// Cuts the first lost message into parts for a smaller MTU.
+    /// Splits the first lost message for a smaller MTU.
     ///
-    /// Returns false if it is already a part, or there is no room. The first part has the reliable number of the
-    /// message, so the message does not arrive twice if that has arrived after all.
+    /// Returns false if it is already a part, or there is no memory. The first part has the reliable number of the
+    /// message, so the message is not delivered twice if it has been received after all.
     #[cold]
     #[inline(never)]
     pub(super) fn cut_lost(&mut self, cx: &mut Context<'_, '_>, sizes: Sizes) -> bool {
@@ -372,7 +372,7 @@ impl SendQueue {
             if message.split_index() > 0 {
                 message.reliable = self.take_reliable_number();
             }
-            // The blocks were charged for all parts at once.
+            // Cannot fail: the blocks were charged for all parts at once.
             let header = BlockHeader::Outgoing(message, SendStatus::RESEND);
             let Some(block) = cx.pool.store(part, &header) else { break };
             self.push_resend(cx, block);
@@ -391,7 +391,7 @@ fn is_of(cx: &Context<'_, '_>, part: Block, id: u16) -> bool {
     outgoing(cx, part).is_some_and(|part| part.is_split() && part.split_id() == id)
 }
 
-/// Returns the size of a datagram that only contains this message, in bytes.
+/// Returns the size in bytes of a datagram with only this message.
 fn datagram_bytes(cx: &Context<'_, '_>, message: Block) -> usize {
     let header = outgoing(cx, message).map_or(0, |message| message.header_size());
     DATA_HEADER + header + cx.pool.size(message)

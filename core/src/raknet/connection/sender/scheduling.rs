@@ -1,14 +1,14 @@
-//! The choice and the pacing of messages: weighted fair queueing and a token bucket (docs/raknet.md#priorities).
+//! Scheduling and pacing of messages: weighted fair queueing and a token bucket (docs/raknet.md#priorities).
 //!
-//! The bucket spreads a window over a round trip (RFC 9002 section 7.7). Each message is assigned a virtual time when
-//! it is queued, and the earliest one is sent first. The higher a priority, the smaller the steps between the virtual
-//! times of its messages.
+//! The bucket spreads a window over a round trip (RFC 9002 section 7.7). Each message gets a virtual time when it is
+//! queued, and the earliest is sent first. The higher a priority, the smaller the steps between the virtual times of
+//! its messages.
 
 use crate::raknet::config::PRIORITIES;
 use crate::raknet::delivery::Priority;
 use crate::time::{Instant, divide};
 
-/// The priorities that have a separate queue.
+/// The priorities that have a queue of their own.
 ///
 /// Without the feature `priorities` all messages share one queue.
 #[cfg(feature = "priorities")]
@@ -28,7 +28,7 @@ pub(super) const fn place(priority: Priority) -> usize {
 
 /// The virtual time of the first message of each priority in an empty queue.
 const FIRST: [u32; Priority::COUNT] = [0, 3, 10, 27];
-/// The step from one message of a priority to the next: under load the shares are about 35 : 7 : 2.5 : 1.
+/// The step between the virtual times of a priority's messages: under load the shares are about 35 : 7 : 2.5 : 1.
 const STEP: [u32; Priority::COUNT] = [1, 5, 14, 35];
 
 /// The virtual times of the next message of each priority.
@@ -48,7 +48,7 @@ impl Default for VirtualClock {
 }
 
 impl VirtualClock {
-    /// Returns the virtual time of a message that is queued now; `head` is the message that would be sent next.
+    /// Returns the virtual time for a new message; `head` is the message that would be sent next.
     pub(super) fn assign(&mut self, priority: Priority, head: Option<(Priority, u32)>) -> u32 {
         let first = FIRST.get(priority.index()).copied().unwrap_or(0);
         let step = STEP.get(priority.index()).copied().unwrap_or(0);
@@ -76,13 +76,13 @@ pub(super) const fn is_earlier(left: u32, right: u32) -> bool {
     left != right && right.wrapping_sub(left) <= u32::MAX / 2
 }
 
-/// Datagrams that may always be sent together.
+/// The minimum burst in datagrams.
 const BURST_DATAGRAMS: u32 = 4;
 /// The burst size at a high rate, as a duration in microseconds: twice the inaccuracy of a coarse timer.
 const BURST_MICROS: u32 = 2_000;
-/// The shortest sleep of a sender before the next burst, in microseconds.
+/// The minimum sleep before the next burst, in microseconds.
 ///
-/// A wake-up for each datagram would cost more.
+/// Waking up for each datagram would cost more.
 const MIN_SLEEP_MICROS: u32 = 1_000;
 
 /// A token bucket: tokens in bytes accumulate up to a burst, and each datagram takes some.
@@ -96,7 +96,7 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// Creates a pacer that lets the first window be sent at once.
+    /// Creates a pacer that allows an initial burst of `bytes`.
     pub(super) fn new(bytes: u32) -> Self {
         Self { tokens: i32::try_from(bytes).unwrap_or(i32::MAX), filled: Instant::ZERO }
     }
@@ -128,7 +128,7 @@ impl Pacer {
         self.tokens = self.tokens.saturating_sub(i32::try_from(bytes).unwrap_or(i32::MAX));
     }
 
-    /// Returns when the next datagrams may be sent; in the past while there are tokens.
+    /// Returns when the next datagrams may be sent; a time in the past means immediately.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(super) fn ready_at(&self, rate: u32) -> Instant {
         let Some(debt) = 0_i32.checked_sub(self.tokens).and_then(|debt| u32::try_from(debt).ok()) else {
