@@ -1,18 +1,18 @@
 //! The advertisement in a pong of a Minecraft Bedrock server (docs/raknet.md#advertisements).
 //!
-//! RakNet carries the data of a pong unchanged. Bedrock sends text there, in fields that end with a semicolon:
+//! RakNet transmits the data of a pong unchanged. Bedrock uses text with fields that end with a semicolon:
 //!
 //! ```text
 //! MCPE;motd;game protocol;version;players;max players;GUID;second line;game mode;mode number;IPv4 port;IPv6 port;
 //! ```
 //!
 //! The first six fields have always existed; older servers omit the later ones, newer servers append more. The text
-//! is preceded by its length as a `u16`, or by nothing ([`PongFraming`]). All of it must fit into a pong, which
-//! holds 399 bytes ([`MAX_PONG_DATA`]).
+//! may be preceded by its length as a `u16` ([`PongFraming`]). All of it must fit into the 399 bytes of a pong
+//! ([`MAX_PONG_DATA`]).
 //!
-//! **Semicolons in names.** The format has no rule for them. Servers write `\;`, and this module reads that back.
-//! `\;` is the only escape; any other backslash is literal. A text that ends with a backslash would escape the end
-//! of its field and cannot be written.
+//! **Semicolons in names.** The format does not define them. Servers write `\;`, which this module reads as a
+//! semicolon. `\;` is the only escape; any other backslash is literal. A text that ends with a backslash cannot be
+//! written, because it would escape the end of its field.
 
 use core::fmt::{self, Write};
 use core::str::FromStr;
@@ -34,14 +34,14 @@ pub use crate::raknet::wire::PongFraming;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Edition {
-    /// `MCPE`: the game on all systems except Java.
+    /// `MCPE`: Bedrock Edition, the game on all platforms except Java.
     #[default]
     Bedrock,
-    /// `MCEE`: the edition for schools.
+    /// `MCEE`: Education Edition.
     Education,
 }
 
-/// The advertisement of a server. An absent field is `None`, an absent text is empty.
+/// The advertisement of a server. A missing optional field is `None`, and a missing text is empty.
 ///
 /// ```
 /// use rakwire::codec::advertisement::{Advertisement, PongFraming};
@@ -64,31 +64,31 @@ pub enum Edition {
 pub struct Advertisement<'a> {
     /// The edition of the game.
     pub edition: Edition,
-    /// The first line of the list entry; colours are `§` and a letter.
+    /// The first line of the entry in the server list; `§` and a letter select a colour.
     pub motd: Text<'a>,
-    /// The version of the game's protocol, not of RakNet's.
+    /// The protocol version of the game, not of RakNet.
     pub protocol: u32,
     /// The version of the game, for display.
     pub version: Text<'a>,
-    /// The number of players in the game.
+    /// The number of players on the server.
     pub players: u32,
     /// The maximum number of players.
     pub max_players: u32,
-    /// The server's GUID; decimal in the text, and also read with a sign.
+    /// The server's GUID. It is written as an unsigned decimal number; signed ones are accepted too.
     pub server: Option<Guid>,
-    /// The second line of the list entry: often the name of the world.
+    /// The second line of the entry in the server list: often the name of the world.
     pub second_line: Text<'a>,
     /// The name of the game mode, such as `Survival`.
     pub game_mode: Text<'a>,
     /// The number of the game mode.
     pub game_mode_number: Option<u32>,
-    /// The port for clients over IPv4.
+    /// The server's IPv4 port.
     pub port_v4: Option<u16>,
-    /// The port for clients over IPv6.
+    /// The server's IPv6 port.
     pub port_v6: Option<u16>,
 }
 
-/// The fields that a server may omit.
+/// The number of optional fields.
 const OPTIONAL: usize = 6;
 
 impl<'a> Advertisement<'a> {
@@ -97,10 +97,10 @@ impl<'a> Advertisement<'a> {
     /// Fields after the twelfth are ignored.
     ///
     /// # Errors
-    /// - [`WireError::BadValue`] when it is not UTF-8, begins with an unknown edition, or has a field that should
-    ///   be a number but is not.
-    /// - [`WireError::Truncated`] when it has fewer than six fields.
-    /// - [`WireError::BadLength`] when it is longer than a pong may be.
+    /// - [`WireError::BadValue`] if the text is not UTF-8, begins with an unknown edition, or has a non-numeric value
+    ///   in a numeric field.
+    /// - [`WireError::Truncated`] if there are fewer than six fields.
+    /// - [`WireError::BadLength`] if the text is longer than 399 bytes.
     pub fn parse(text: &'a [u8]) -> Result<Self, WireError> {
         if text.len() > MAX_PONG_DATA {
             return Err(WireError::BadLength);
@@ -128,11 +128,11 @@ impl<'a> Advertisement<'a> {
         })
     }
 
-    /// Writes the data of a pong. Fields after the last present one are omitted.
+    /// Writes the data of a pong. Fields after the last one that is set are omitted.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when the buffer is too small, [`WireError::BadLength`] when it exceeds a pong,
-    /// [`WireError::BadValue`] when a text ends with a backslash.
+    /// [`WireError::NoRoom`] if the buffer is too small, [`WireError::BadLength`] if the result does not fit into a
+    /// pong, [`WireError::BadValue`] if a text ends with a backslash.
     pub fn write<'b>(&self, framing: PongFraming, buffer: &'b mut [u8]) -> Result<&'b [u8], WireError> {
         let texts = [self.motd, self.version, self.second_line, self.game_mode];
         if texts.iter().any(|text| text.chars().last() == Some('\\')) {
@@ -154,7 +154,7 @@ impl<'a> Advertisement<'a> {
         (0..self.optional()).try_for_each(|field| self.compose_optional(field, sink))
     }
 
-    /// Returns the number of optional fields that must be written.
+    /// Returns the number of optional fields to write.
     fn optional(&self) -> usize {
         let there: [bool; OPTIONAL] = [
             self.server.is_some(),
@@ -207,7 +207,7 @@ fn guid(field: Option<&str>) -> Result<Option<Guid>, WireError> {
     }
 }
 
-/// Adapts a [`Writer`] to text.
+/// Adapts a [`Writer`] to [`core::fmt::Write`].
 struct Sink<'w, 'b>(&'w mut Writer<'b>);
 
 impl Write for Sink<'_, '_> {
@@ -216,10 +216,10 @@ impl Write for Sink<'_, '_> {
     }
 }
 
-/// A text in an advertisement.
+/// A text field of an advertisement.
 ///
-/// It is created from a `&str`, or borrowed from the wire in its escaped form. It compares and displays without
-/// escapes.
+/// It is created from a `&str`, or borrowed from received data in its escaped form. Comparison and `Display` use the
+/// unescaped text.
 ///
 /// ```
 /// use rakwire::codec::advertisement::{Advertisement, Text};
@@ -240,7 +240,7 @@ pub struct Text<'a> {
 enum Form {
     #[default]
     Plain,
-    /// Borrowed from the wire, with `\;` for a semicolon.
+    /// Borrowed from received data, with `\;` for a semicolon.
     Escaped,
 }
 
@@ -249,7 +249,7 @@ impl<'a> Text<'a> {
         Self { text, form: Form::Escaped }
     }
 
-    /// Returns the borrowed text: the argument of [`From`], or the field as on the wire, with escapes.
+    /// Returns the borrowed text: the argument of [`From`], or the received field with its escapes.
     #[must_use]
     pub const fn as_written(&self) -> &'a str {
         self.text
@@ -271,7 +271,7 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// Appends the text, escaped, and the semicolon that ends it.
+    /// Appends the escaped text and the terminating semicolon.
     fn write_field(&self, sink: &mut impl Write) -> fmt::Result {
         for char in self.chars() {
             if char == ';' {
@@ -303,7 +303,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// An iterator over the fields of a text, in their escaped form.
+/// An iterator over the fields of an advertisement, in their escaped form.
 struct Fields<'a> {
     rest: &'a str,
 }
@@ -377,7 +377,7 @@ mod tests {
         let old = Advertisement::parse(six).expect("six fields");
         assert_eq!((old.players, old.max_players, old.server, old.port_v6), (1, 5, None, None));
         assert!(old.second_line.is_empty());
-        // With and without the last semicolon.
+        // With and without the final semicolon.
         assert_eq!(Advertisement::parse(b"MCPE;old;20;0.11;1;5;"), Ok(old));
         let enough = b"MCPE;Dedicated Server;594;1.20.13;0;1".len();
         for end in 0..FULL.len() {

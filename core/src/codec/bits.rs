@@ -1,15 +1,15 @@
-//! Numbers of any bit width, packed into bytes without gaps.
+//! Numbers of any bit width, packed without gaps.
 //!
-//! [`BitReader`] and [`BitWriter`] work on borrowed buffers and are independent of protocols. A type selects the
-//! end of a byte that is used first: [`Msb`] or [`Lsb`].
+//! [`BitReader`] and [`BitWriter`] work on borrowed buffers and are independent of protocols. A type parameter
+//! selects the bit of each byte that is used first: [`Msb`] or [`Lsb`].
 //!
 //! | order | first bit in a byte | a number of several bits |
 //! |---|---|---|
 //! | [`Msb`] | the most significant, mask 80 | its most significant bit first; whole bytes read as big endian |
 //! | [`Lsb`] | the least significant, mask 01 | its least significant bit first; whole bytes read as little endian |
 //!
-//! RakNet's bit stream is [`Msb`] (docs/raknet.md#bit-streams, [`codec::bitstream`](crate::codec::bitstream));
-//! encodings that push the least significant bit first are [`Lsb`].
+//! RakNet's bit stream is [`Msb`] (docs/raknet.md#bit-streams, [`codec::bitstream`](crate::codec::bitstream)). Rabbit
+//! is [`Lsb`] ([`codec::rabbit`](crate::codec::rabbit)).
 
 use core::marker::PhantomData;
 
@@ -53,9 +53,9 @@ pub enum Lsb {}
 impl Order for Msb {}
 impl Order for Lsb {}
 
-/// The maximum number of whole bytes that fit into an eight-byte number at any bit offset of the first.
+/// The number of whole bytes that fit into a 64-bit window at any bit offset.
 const CHUNK_BYTES: usize = 7;
-/// The bits of the first half of a number that does not fit into eight bytes at its offset.
+/// The number of bits in the first half of a number that does not fit into the window at its offset.
 const HALF: u32 = 32;
 
 mod sealed {
@@ -66,15 +66,15 @@ mod sealed {
     pub trait Sealed {
         fn load(bytes: [u8; 8]) -> u64;
         fn store(window: u64) -> [u8; 8];
-        /// Returns the number of `count` bits that begins `skip` bits into the window.
+        /// Returns the number in the `count` bits after the first `skip` bits of the window.
         fn extract(window: u64, skip: u32, count: u32) -> u64;
-        /// Returns a window that is zero except for `number`, which has `count` bits; bits that do not fit are
-        /// dropped.
+        /// Returns a window that contains `number` in `count` bits after the first `skip`, and zeros elsewhere. Bits
+        /// that do not fit are dropped.
         fn place(number: u64, skip: u32, count: u32) -> u64;
-        /// Joins the first 32 bits of a number and the `count` bits after them, at most 32.
+        /// Joins the first 32 bits of a number and its remaining `count` bits, at most 32.
         fn join(first: u64, second: u64, count: u32) -> u64;
         /// Returns the window that begins with the last `over` bits of a number of `count` bits; `over` is at least
-        /// one.
+        /// 1.
         fn rest(number: u64, count: u32, over: u32) -> u64;
     }
 }
@@ -149,18 +149,18 @@ const fn low(number: u64, count: u32) -> u64 {
     number & (u64::MAX >> (64 - count))
 }
 
-/// Returns the number of bits before position `at` in its byte.
+/// Returns the number of bits before position `at` within its byte.
 #[inline]
 const fn offset(at: usize) -> u32 {
     (at & 7) as u32
 }
 
-/// The longest buffer whose bit positions all fit into `usize`.
+/// The length of the longest buffer in which every bit position fits into `usize`.
 const MAX_BYTES: usize = usize::MAX / 8;
 
-/// Reads bits from the front of a byte slice.
+/// Reads bits from a byte slice, front to back.
 ///
-/// A failed read takes nothing.
+/// A failed read consumes nothing.
 ///
 /// ```
 /// use rakwire::codec::bits::{BitReader, Msb};
@@ -181,7 +181,7 @@ pub struct BitReader<'a, O: Order> {
 }
 
 impl<'a, O: Order> BitReader<'a, O> {
-    /// Creates a reader of all bits of `bytes`. Bytes beyond `usize::MAX / 8` are ignored.
+    /// Creates a reader of all bits in `bytes`. Bytes beyond `usize::MAX / 8` are ignored.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, end: bytes.len().min(MAX_BYTES) * 8, order: PhantomData }
@@ -190,7 +190,7 @@ impl<'a, O: Order> BitReader<'a, O> {
     /// Creates a reader of the first `count` bits of `bytes`.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when `bytes` has fewer.
+    /// [`WireError::Truncated`] if `bytes` has fewer than `count` bits.
     pub fn with_bits(bytes: &'a [u8], count: usize) -> Result<Self, WireError> {
         let all = Self::new(bytes);
         if count > all.end {
@@ -199,7 +199,7 @@ impl<'a, O: Order> BitReader<'a, O> {
         Ok(Self { end: count, ..all })
     }
 
-    /// Returns the number of bits taken.
+    /// Returns the number of bits consumed.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.at
@@ -214,16 +214,16 @@ impl<'a, O: Order> BitReader<'a, O> {
     /// Takes one bit.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when none remains.
+    /// [`WireError::Truncated`] if no bit remains.
     #[inline]
     pub fn bit(&mut self) -> Result<bool, WireError> {
         Ok(self.bits(1)? != 0)
     }
 
-    /// Takes a number of `count` bits, 0 to 64; zero bits are the number 0.
+    /// Takes a number of `count` bits, 0 to 64. With `count` 0 the number is 0.
     ///
     /// # Errors
-    /// [`WireError::BadLength`] when `count` is more than 64, [`WireError::Truncated`] when fewer bits remain.
+    /// [`WireError::BadLength`] if `count` exceeds 64, [`WireError::Truncated`] if fewer bits remain.
     #[inline(always)]
     pub fn bits(&mut self, count: u32) -> Result<u64, WireError> {
         if count > 64 {
@@ -241,10 +241,10 @@ impl<'a, O: Order> BitReader<'a, O> {
         })
     }
 
-    /// Fills `out`, from any bit position.
+    /// Fills `out` with bytes, from any bit position.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when fewer bytes remain; `out` is then unchanged.
+    /// [`WireError::Truncated`] if fewer bytes remain; `out` is then unchanged.
     pub fn bytes(&mut self, out: &mut [u8]) -> Result<(), WireError> {
         self.check(out.len().checked_mul(8).ok_or(WireError::Truncated)?)?;
         if offset(self.at) == 0 {
@@ -259,15 +259,15 @@ impl<'a, O: Order> BitReader<'a, O> {
         Ok(())
     }
 
-    /// Skips to the next byte boundary, or to the end if that comes first. At a boundary it does nothing.
+    /// Skips to the next byte boundary, or to the end if that comes first. It does nothing at a boundary.
     pub fn align(&mut self) {
         self.at = self.at.next_multiple_of(8).min(self.end);
     }
 
-    /// Aligns, then takes `count` bytes without copying them.
+    /// Skips to the next byte boundary and takes `count` bytes without copying them.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when fewer remain after the alignment; the position is then unchanged.
+    /// [`WireError::Truncated`] if fewer bytes remain after the boundary; the position is then unchanged.
     pub fn aligned_bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         let before = self.at;
         self.align();
@@ -288,7 +288,7 @@ impl<'a, O: Order> BitReader<'a, O> {
     /// Skips `count` bits.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when fewer remain.
+    /// [`WireError::Truncated`] if fewer bits remain.
     #[inline(always)]
     pub fn skip(&mut self, count: usize) -> Result<(), WireError> {
         self.check(count)?;
@@ -301,7 +301,7 @@ impl<'a, O: Order> BitReader<'a, O> {
         if count > self.remaining() { Err(WireError::Truncated) } else { Ok(()) }
     }
 
-    /// Takes 1 to 64 bits that the window holds. Precondition: that many bits remain.
+    /// Takes 1 to 64 bits that fit into the window. Precondition: that many bits remain.
     #[inline(always)]
     fn chunk(&mut self, count: u32) -> u64 {
         let number = O::extract(self.window(), offset(self.at), count);
@@ -309,7 +309,7 @@ impl<'a, O: Order> BitReader<'a, O> {
         number
     }
 
-    /// Returns eight bytes, beginning with the one of the next bit, with zeros after the end.
+    /// Returns eight bytes from the one of the next bit on, padded with zeros.
     #[inline(always)]
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or(&[]);
@@ -331,20 +331,20 @@ const fn bits_of(chunk: &[u8]) -> u32 {
     (chunk.len() as u32) * 8
 }
 
-/// Returns the first eight bytes, with zeros after the end.
+/// Returns the first eight bytes, padded with zeros.
 fn padded(bytes: &[u8]) -> [u8; 8] {
     let mut eight = [0; 8];
     eight.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     eight
 }
 
-/// The bits of a window.
+/// The number of bits in a window.
 const WINDOW: usize = u64::BITS as usize;
 
-/// Writes bits to the front of a byte slice.
+/// Writes bits into a byte slice, front to back.
 ///
-/// The previous contents of the buffer do not matter. A failed write writes nothing. [`finish`](Self::finish)
-/// stores the last bits.
+/// The previous contents of the buffer are ignored. A failed write writes nothing. Call [`finish`](Self::finish) to
+/// store the last bits.
 ///
 /// ```
 /// use rakwire::codec::bits::{BitWriter, Lsb, Msb};
@@ -366,13 +366,13 @@ pub struct BitWriter<'b, O: Order> {
     buffer: &'b mut [u8],
     at: usize,
     end: usize,
-    /// The bits written since the last multiple of 64 that are not stored yet; the rest of it is zero.
+    /// The bits since the last multiple of 64 that are not stored yet; the remaining bits are zero.
     window: u64,
     order: PhantomData<O>,
 }
 
 impl<'b, O: Order> BitWriter<'b, O> {
-    /// Creates a writer at the front of `buffer`. Bytes beyond `usize::MAX / 8` are not used.
+    /// Creates a writer at the start of `buffer`. Bytes beyond `usize::MAX / 8` are not used.
     #[must_use]
     pub fn new(buffer: &'b mut [u8]) -> Self {
         let end = buffer.len().min(MAX_BYTES) * 8;
@@ -385,7 +385,7 @@ impl<'b, O: Order> BitWriter<'b, O> {
         self.at
     }
 
-    /// Returns how many more bits fit.
+    /// Returns the number of bits left in the buffer.
     #[must_use]
     pub const fn room(&self) -> usize {
         self.end - self.at
@@ -401,16 +401,16 @@ impl<'b, O: Order> BitWriter<'b, O> {
     /// Appends one bit.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if the buffer is full.
     #[inline]
     pub fn bit(&mut self, bit: bool) -> Result<(), WireError> {
         self.bits(bit.into(), 1)
     }
 
-    /// Appends the low `count` bits of `number`, 0 to 64; the other bits are ignored.
+    /// Appends the low `count` bits of `number`; `count` is 0 to 64.
     ///
     /// # Errors
-    /// [`WireError::BadLength`] when `count` is more than 64, [`WireError::NoRoom`] when they do not fit.
+    /// [`WireError::BadLength`] if `count` exceeds 64, [`WireError::NoRoom`] if the bits do not fit.
     #[inline]
     pub fn bits(&mut self, number: u64, count: u32) -> Result<(), WireError> {
         if count > 64 {
@@ -426,7 +426,7 @@ impl<'b, O: Order> BitWriter<'b, O> {
     /// Appends whole bytes, at any bit position.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if the bytes do not fit.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let bits = bytes.len().checked_mul(8).ok_or(WireError::NoRoom)?;
         self.check(bits)?;
@@ -445,7 +445,7 @@ impl<'b, O: Order> BitWriter<'b, O> {
         Ok(())
     }
 
-    /// Fills the current byte with zeros. At a byte boundary it does nothing.
+    /// Fills the current byte with zeros. It does nothing at a byte boundary.
     pub fn align(&mut self) {
         let count = self.at.wrapping_neg() as u32 % 8;
         if count > 0 {
@@ -470,7 +470,7 @@ impl<'b, O: Order> BitWriter<'b, O> {
         self.at += count as usize;
     }
 
-    /// Returns the position of the window's first byte in the buffer.
+    /// Returns the index of the window's first byte in the buffer.
     #[inline]
     const fn begun(&self) -> usize {
         self.at / WINDOW * 8
@@ -522,7 +522,7 @@ mod tests {
         if count == 0 { 0 } else { low(number, count) }
     }
 
-    /// A reference implementation: a list of bits.
+    /// A reference implementation: a vector of bits.
     fn model(pieces: &[Piece], msb: bool) -> Vec<bool> {
         let mut bits = Vec::new();
         let push = |bits: &mut Vec<bool>, number: u64, count: u32| {

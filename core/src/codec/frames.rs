@@ -1,10 +1,10 @@
-//! Messages in a byte stream, each preceded by its length, as in RakNet's `PacketizedTCP`.
+//! Length-prefixed messages in a byte stream, as in RakNet's `PacketizedTCP`.
 //!
-//! A frame is a header of [`HEADER_LEN`] bytes and the message. The header is the length of the message, without
-//! the header itself, as an unsigned 32-bit number in network byte order. RakNet sets no limit, so a header may
-//! claim 4 GiB. A reader of this module has a limit and fails if a header exceeds it.
+//! A frame is a header of [`HEADER_LEN`] bytes and the message. The header is the length of the message as a
+//! big-endian `u32`, without the header itself. RakNet has no limit, so a header may declare 4 GiB. The reader of
+//! this module fails if a header exceeds its memory.
 
-/// The length of a frame's header.
+/// The length of a frame's header in bytes.
 pub const HEADER_LEN: usize = 4;
 
 /// Returns the header of a frame.
@@ -30,15 +30,15 @@ error_enum! {
     /// The reason why a stream of frames cannot be read any further.
     #[non_exhaustive]
     pub enum FrameError {
-        /// A header claims more bytes than fit into the reader's memory, so the next frame cannot be found.
+        /// A header declares more bytes than the reader's memory holds, so the next frame cannot be found.
         TooLong => "a message is longer than the reader's memory",
     }
 }
 
-/// Reads frames from a stream one by one into borrowed memory.
+/// Reads frames from a stream, one by one, into borrowed memory.
 ///
-/// The caller reads bytes into [`unfilled`](Self::unfilled) and passes their number to [`advance`](Self::advance).
-/// Cancelling between the two calls loses nothing.
+/// Read bytes into [`unfilled`](Self::unfilled) and pass their number to [`advance`](Self::advance). Cancellation
+/// between the two calls loses nothing.
 ///
 /// ```
 /// use rakwire::codec::frames::FrameReader;
@@ -65,12 +65,12 @@ error_enum! {
 pub struct FrameReader<'a> {
     memory: &'a mut [u8],
     header: [u8; HEADER_LEN],
-    /// The received bytes of header and message.
+    /// The number of received bytes of the current header and message.
     received: usize,
 }
 
 impl<'a> FrameReader<'a> {
-    /// Creates a reader at the beginning of a stream. A message may be at most as long as `memory`.
+    /// Creates a reader at the start of a stream. `memory` limits the length of a message.
     #[must_use]
     pub const fn new(memory: &'a mut [u8]) -> Self {
         Self { memory, header: [0; HEADER_LEN], received: 0 }
@@ -86,11 +86,11 @@ impl<'a> FrameReader<'a> {
         self.memory.get_mut(of_message..len).unwrap_or_default()
     }
 
-    /// Counts `n` bytes that were written to the beginning of [`unfilled`](Self::unfilled); a larger `n` counts as its
-    /// length.
+    /// Records that `n` bytes were written to the front of [`unfilled`](Self::unfilled); a larger `n` is clamped to
+    /// its length.
     ///
     /// # Errors
-    /// [`FrameError::TooLong`] if the header is complete and claims more than the memory holds.
+    /// [`FrameError::TooLong`] if the header is complete and declares more bytes than the memory holds.
     pub fn advance(&mut self, n: usize) -> Result<(), FrameError> {
         self.received += n.min(self.unfilled().len());
         if self.received == HEADER_LEN && self.len().is_none() {
@@ -99,7 +99,7 @@ impl<'a> FrameReader<'a> {
         Ok(())
     }
 
-    /// Returns the message, once all of it has been received.
+    /// Returns the message, once it is complete.
     #[must_use]
     pub fn message(&self) -> Option<&[u8]> {
         let of_message = self.received.checked_sub(HEADER_LEN)?;
@@ -107,18 +107,18 @@ impl<'a> FrameReader<'a> {
         self.memory.get(..len).filter(|_| of_message == len)
     }
 
-    /// Moves on to the next frame.
+    /// Discards the message, to read the next frame.
     pub const fn next(&mut self) {
         self.received = 0;
     }
 
-    /// Returns whether part of a frame has been received; a stream that ends then is truncated.
+    /// Returns true if part of a frame was received. If the stream ends then, it is truncated.
     #[must_use]
     pub fn is_within_frame(&self) -> bool {
         self.received > 0 && self.message().is_none()
     }
 
-    /// Returns the length that the header claims, if it fits.
+    /// Returns the length that the header declares, or `None` if it exceeds the memory.
     fn len(&self) -> Option<usize> {
         usize::try_from(message_len(self.header)).ok().filter(|len| *len <= self.memory.len())
     }
@@ -126,7 +126,7 @@ impl<'a> FrameReader<'a> {
 
 #[cfg(test)]
 mod tests {
-    //! Tests of frames from streams that are cut anywhere.
+    //! Tests of frames from streams that are split at any position.
 
     use alloc::vec::Vec;
 
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// The memory of the reader.
+    /// The size of the reader's memory in bytes.
     const ROOM: usize = 64;
 
     /// Feeds a stream in pieces of the given lengths, then byte by byte.

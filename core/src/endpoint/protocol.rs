@@ -56,7 +56,7 @@ pub trait Protocol: Internals {
     const MAX_DATAGRAM: usize;
     /// True if a client should use a new local UDP port for each connection to a server.
     ///
-    /// The reference implementation of the Game Protocol ignores a second connection from the same port.
+    /// The original implementation of the Game Protocol ignores a second connection from the same port.
     const FRESH_PORT: bool;
     /// True if a client sends messages directly after its last handshake request, without waiting for a response.
     ///

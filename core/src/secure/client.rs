@@ -15,77 +15,77 @@ use crate::cursor::Writer;
 use crate::raknet::wire::Guid;
 use crate::time::Instant;
 
-/// The maximum number of challenges of one connection attempt, so that forged replies cannot cause unlimited
-/// computation.
+/// The maximum number of challenges in a connection attempt, to limit the computation that forged replies cause.
 const MAX_CHALLENGES: u8 = 16;
 
-/// The maximum number of answers that one connection attempt tries to open, for the same reason.
+/// The maximum number of answers that a connection attempt tries to decrypt, to limit the computation that forged
+/// replies cause.
 const MAX_ANSWERS: u8 = 250;
 
-/// A client's identity, which it proves to the server.
+/// The identity that a client proves to the server.
 #[derive(Clone, Copy)]
 pub struct Identity<'k> {
     /// The client's static key.
     pub key: &'k StaticKey,
-    /// Up to [`MAX_IDENTITY_DATA`] bytes of application data, which the server receives with the key.
+    /// Up to [`MAX_IDENTITY_DATA`] bytes of application data for the server, authenticated with the key.
     pub data: &'k [u8],
 }
 
-/// A challenge that was sent, and the state that reads its answer.
+/// A challenge that was sent, and the handshake state to decrypt its answer.
 struct SentChallenge {
-    /// Hash of the prologue and the versions; a reply 1 with the same hash gets the same challenge.
+    /// A hash of the prologue and the versions; a reply 1 with the same hash gets the same challenge.
     request: [u8; 32],
     bytes: [u8; CHALLENGE],
     pattern: Pattern,
     state: SymmetricState,
     ephemeral: KeyPair,
     server: KnownServer,
-    /// The GUID in the reply 1 that it answers.
+    /// The GUID in the reply 1 that the challenge responds to.
     guid: Guid,
 }
 
-/// The handshake of one connection attempt.
+/// The handshake state of one connection attempt.
 ///
-/// It keeps the first challenge and the newest one. A late reply 1 requires another challenge, and a forged one
-/// must not displace the first.
+/// It keeps the first challenge and the newest one. A late reply 1 requires another challenge, and a forged one must
+/// not displace the first.
 #[derive(Default)]
 pub struct ClientHandshake {
     first: Option<SentChallenge>,
     newest: Option<SentChallenge>,
     /// The number of the next challenge.
     number: u8,
-    /// The number of answers that were tried.
+    /// The number of answers tried so far.
     answers: u8,
 }
 
-/// The client's result of a handshake, after reply 2.
+/// The result of a client's handshake, after reply 2.
 pub struct Established {
-    /// The protection of all further datagrams.
+    /// The packet protection of all further datagrams.
     pub protection: DatagramProtection,
     /// The proof for the connection request.
     pub proof: [u8; PROOF],
     /// The identity for the connection request, if the client has one.
     pub identity: Option<[u8; IDENTITY]>,
-    /// The server, authenticated by its key.
+    /// The authenticated server.
     pub server: KnownServer,
 }
 
 impl ClientHandshake {
-    /// Creates a handshake without challenges.
+    /// Creates a handshake without any challenge.
     #[must_use]
     pub const fn new() -> Self {
         Self { first: None, newest: None, number: 0, answers: 0 }
     }
 
-    /// Returns the challenge for request 2, which answers a reply 1 with this key. The same reply gets the same
+    /// Returns the challenge for request 2, in response to a reply 1 with this key. The same reply gets the same
     /// bytes.
     ///
-    /// `has_identity` announces whether [`accept`](Self::accept) will be given an identity.
+    /// `has_identity` announces whether an identity will be passed to [`accept`](Self::accept).
     ///
     /// # Errors
-    /// - [`HandshakeError::OtherSuite`] and [`HandshakeError::KeyMismatch`] end the attempt: the client does not
-    ///   trust this server.
-    /// - [`HandshakeError::Malformed`] for a field of a wrong length, or for an invalid public key.
+    /// - [`HandshakeError::OtherSuite`] or [`HandshakeError::KeyMismatch`] if the client does not trust this server:
+    ///   the attempt must end.
+    /// - [`HandshakeError::Malformed`] if a field has a wrong length, or the public key is invalid.
     /// - [`HandshakeError::TooMany`] after sixteen different replies.
     pub fn challenge(
         &mut self,
@@ -130,13 +130,13 @@ impl ClientHandshake {
         Ok(bytes)
     }
 
-    /// Accepts the answer of a reply 2 with this cleartext GUID, address and MTU.
+    /// Verifies the answer in a reply 2 with this cleartext GUID, address and MTU.
     ///
     /// # Errors
-    /// - [`HandshakeError`]: the answer is not the server's. It is dropped and counted, and the attempt continues.
-    /// - [`HandshakeError::Malformed`] also for an identity with too much data, or if its presence differs from the
+    /// - Most errors mean that the answer is not from the server: drop and count it, and continue the attempt.
+    /// - [`HandshakeError::Malformed`] also if the identity has too much data, or if its presence differs from
     ///   `has_identity` of [`challenge`](Self::challenge).
-    /// - [`HandshakeError::TooMany`] after 250 answers that do not open.
+    /// - [`HandshakeError::TooMany`] after 250 answers that could not be decrypted.
     pub fn accept(
         &mut self,
         answer: &[u8],
@@ -190,7 +190,7 @@ impl SentChallenge {
         identity: Option<Identity<'_>>,
         now: Instant,
     ) -> Result<Established, HandshakeError> {
-        // The state is kept, since another answer may follow if this one is forged.
+        // Works on a copy, because another answer may follow if this one is forged.
         let mut state = self.state.duplicate();
         let server_ephemeral =
             state.read_second(&self.ephemeral, &mut answer).ok_or(HandshakeError::DecryptionFailed)?;
@@ -214,7 +214,7 @@ impl SentChallenge {
     }
 }
 
-/// Checks that the payload agrees with the cleartext fields of reply 2.
+/// Checks that the authenticated payload matches the cleartext fields of reply 2.
 fn check_payload(answer: &[u8; ANSWER], client: &SocketAddr, mtu: u16) -> Result<(), HandshakeError> {
     const MEANINGFUL: usize = crate::raknet::wire::address::MAX_ADDRESS + 2;
     let expected: [u8; ANSWER_PAYLOAD] = answer_payload(client, mtu);

@@ -1,46 +1,46 @@
-//! Datagram protection: sealing, opening, epochs and the replay window (docs/secure.md#datagrams).
+//! Packet protection: sealing, opening, key epochs and the replay window (docs/secure.md#datagrams).
 
 use core::time::Duration;
 
 use super::primitives::{DatagramCipher, RustCrypto, Secret, TAG, nonce, rekey};
 use crate::time::{Instant, micros};
 
-/// Length of the clear header: the first bit, the low bits of the epoch and the low bits of the counter.
+/// The length of the clear header: the first bit, the low bits of the epoch and the low bits of the counter.
 pub(crate) const HEADER: usize = 3;
-/// The bytes that sealing adds to a datagram.
+/// The number of bytes that sealing adds to a datagram.
 pub const OVERHEAD: u16 = (HEADER + TAG) as u16;
 
 const FIRST_BIT: u32 = 1 << 23;
 const EPOCH_MASK: u32 = 3;
 
 error_enum! {
-    /// An error in opening a sealed datagram.
+    /// The reason why a sealed datagram was not opened.
     #[non_exhaustive]
     pub enum OpenError {
         /// The datagram is too short, or its first bit is not set.
         Malformed => "the datagram is not sealed",
-        /// The datagram was opened before, or is behind the replay window.
+        /// The datagram was opened before, or its counter is behind the replay window.
         Replayed => "the datagram was opened before, or is too old",
         /// The tag is wrong, or the key of the datagram's epoch is not available.
         Forged => "the datagram was not sealed by the peer, or was changed in transit",
     }
 }
 
-/// Limits of an epoch: reaching any of the first three begins the next epoch.
+/// The limits of a key epoch. When one of the first three is reached, the next epoch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RekeyLimits {
-    /// Datagrams sealed in an epoch.
+    /// The maximum number of datagrams sealed in an epoch.
     pub datagrams: u64,
-    /// Age of an epoch, at most 71 minutes.
+    /// The maximum age of an epoch, at most 71 minutes.
     pub age: Duration,
-    /// Datagrams of an epoch that failed to open.
+    /// The maximum number of datagrams that failed to open in an epoch.
     pub forged: u64,
-    /// The time during which the previous key still opens late datagrams.
+    /// How long the previous key can still open late datagrams.
     pub previous_key: Duration,
 }
 
 impl RekeyLimits {
-    /// The limits of the protocol: 2^20 datagrams, 120 s, 2^35 failed datagrams; the previous key stays for 5 s.
+    /// The limits of the protocol: 2^20 datagrams, 120 s, 2^35 failed datagrams; the previous key is kept for 5 s.
     pub const DEFAULT: Self = Self {
         datagrams: 1 << 20,
         age: Duration::from_secs(120),
@@ -74,7 +74,7 @@ impl Keys {
 struct Sending {
     key: Secret,
     epoch: u32,
-    /// The start of the epoch.
+    /// The start time of the epoch.
     since: Instant,
     /// The number of datagrams sealed in the epoch.
     sealed: u64,
@@ -94,19 +94,19 @@ struct Receiving {
     forged: u64,
 }
 
-/// The epoch of the key that opens a datagram, relative to the current one.
+/// Which epoch's key opens a datagram, relative to the current epoch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KeyOf {
     Previous,
     Current,
     Next,
-    /// The epoch after the next: the peer entered the next epoch, and everything that it sent there was lost.
+    /// The epoch after the next: everything that the peer sent in the next epoch was lost.
     AfterNext,
 }
 
 /// Seals and opens the datagrams of one connection, in both directions.
 ///
-/// It has no clock: the time comes with each datagram. Keys are erased when their epoch is over and on drop.
+/// It has no clock: the time is passed with each datagram. Keys are erased at the end of their epoch and on drop.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -126,28 +126,28 @@ enum KeyOf {
 pub struct DatagramProtection {
     sending: Sending,
     receiving: Receiving,
-    /// The key to send with in epoch 1, while epoch 0 is that of an unfinished XK handshake at the client.
+    /// The sending key of epoch 1, while epoch 0 is that of an unfinished XK handshake at the client.
     next_sending: Option<Secret>,
-    /// True if the handshake ends epoch 0, instead of the limits.
+    /// True if epoch 0 ends with the handshake instead of by a limit.
     is_early: bool,
     limits: RekeyLimits,
     cipher: &'static dyn DatagramCipher,
 }
 
 impl DatagramProtection {
-    /// Creates the protection with these keys, such as those of another implementation or a key log.
+    /// Creates packet protection from keys, for example of another implementation or a key log.
     #[must_use]
     pub fn with_keys(sending: [u8; 32], receiving: [u8; 32], now: Instant) -> Self {
         Self::new(Keys { sending: Secret::new(sending), receiving: Secret::new(receiving) }, now)
     }
 
-    /// Creates epoch 0 of NK; each later epoch is derived by rekeying.
+    /// Creates epoch 0 of NK; later epochs are derived by rekeying.
     pub(super) fn new(keys: Keys, now: Instant) -> Self {
         let next = Some(rekey(&keys.receiving));
         Self { is_early: false, ..Self::early(keys, next, None, now) }
     }
 
-    /// Creates epoch 0 of XK at the server, which does not know the keys of epoch 1 yet.
+    /// Creates epoch 0 of XK at the server, where the keys of epoch 1 are not known yet.
     pub(super) fn early_of_server(keys: Keys, now: Instant) -> Self {
         Self::early(keys, None, None, now)
     }
@@ -157,9 +157,9 @@ impl DatagramProtection {
         Self::early(keys, Some(next.receiving), Some(next.sending), now)
     }
 
-    /// Creates a protection that only opens the datagrams of one direction.
+    /// Creates packet protection that only opens the datagrams of one direction.
     ///
-    /// It takes the key of epoch 0 and, unless that follows by rekeying, of epoch 1.
+    /// It takes the key of epoch 0 and, unless epoch 1 follows by rekeying, that of epoch 1.
     #[cfg(feature = "key-log")]
     pub(super) fn opening(epoch_0: &[u8; 32], epoch_1: Option<&[u8; 32]>) -> Self {
         let secret = |bytes: &[u8; 32]| Secret::new(*bytes);
@@ -170,7 +170,7 @@ impl DatagramProtection {
 
     /// Returns the keys that the handshake has derived so far for epochs 0 and 1, the sending key first.
     ///
-    /// An epoch that is over has no keys, nor does one with keys that follow from the other's by rekeying.
+    /// The keys are `None` for a past epoch, and for an epoch that follows from the other by rekeying.
     #[cfg(feature = "key-log")]
     pub(super) fn keys_of_handshake(&self) -> [Option<[&Secret; 2]>; 2] {
         let Receiving { key, next, .. } = &self.receiving;
@@ -199,14 +199,14 @@ impl DatagramProtection {
         }
     }
 
-    /// Uses another implementation of the cipher, which must produce the same bytes.
+    /// Selects another implementation of the cipher, which must produce the same bytes.
     #[must_use]
     pub const fn with_cipher(mut self, cipher: &'static dyn DatagramCipher) -> Self {
         self.cipher = cipher;
         self
     }
 
-    /// Installs the keys of epoch 1 after the server has accepted the identity; it sends in epoch 1 from now on.
+    /// Installs the keys of epoch 1 after the server has accepted the identity; it seals in epoch 1 from then on.
     pub(super) fn install(&mut self, next: Keys, now: Instant) {
         self.receiving.next = Some(next.receiving);
         self.next_sending = Some(next.sending);
@@ -224,24 +224,23 @@ impl DatagramProtection {
         self.sending.epoch
     }
 
-    /// Returns whether a datagram of the peer was ever opened.
+    /// Returns true once a datagram of the peer was opened.
     #[must_use]
     pub const fn has_opened(&self) -> bool {
         self.receiving.window.next() > 0
     }
 
-    /// Seals the first `length` bytes of `datagram` in place and returns the new length, `length` plus
-    /// [`OVERHEAD`].
+    /// Seals the first `length` bytes of `datagram` in place, and returns `length` plus [`OVERHEAD`].
     ///
-    /// Returns `None` if there is no room or no further datagram may be sealed; in that case the datagram must not be
-    /// sent.
+    /// Returns `None` if `datagram` is too short for the overhead, or if no further datagram may be sealed. The
+    /// datagram must then not be sent.
     pub fn seal(&mut self, now: Instant, datagram: &mut [u8], length: usize) -> Option<usize> {
         let total = length.checked_add(usize::from(OVERHEAD))?;
         datagram.get_mut(..total)?.copy_within(..length, HEADER);
         self.seal_in_place(now, datagram, length)
     }
 
-    /// Works like [`seal`](Self::seal), with the `length` bytes already behind the space for the header.
+    /// Seals like [`seal`](Self::seal), but the `length` bytes are already after the space for the header.
     pub(crate) fn seal_in_place(
         &mut self,
         now: Instant,
@@ -270,7 +269,7 @@ impl DatagramProtection {
     /// Opens `datagram` in place and returns its plain bytes.
     ///
     /// # Errors
-    /// [`OpenError`]; the contents of `datagram` are then unspecified. Apart from a counter nothing else changes.
+    /// An [`OpenError`]; the contents of `datagram` are then unspecified. Only the count of failures changes.
     pub fn open<'d>(&mut self, now: Instant, datagram: &'d mut [u8]) -> Result<&'d mut [u8], OpenError> {
         let (header, rest) = datagram.split_first_chunk_mut::<HEADER>().ok_or(OpenError::Malformed)?;
         let (body, tag) = rest.split_last_chunk_mut::<TAG>().ok_or(OpenError::Malformed)?;
@@ -278,12 +277,12 @@ impl DatagramProtection {
         Ok(body)
     }
 
-    /// Opens a datagram that must not be changed: the plain bytes are written to the front of `buffer`.
+    /// Opens a datagram in shared memory: the plain bytes are written to `buffer`, and their number is returned.
     ///
-    /// `buffer` must have room for them. Returns their number. Otherwise it works like [`open`](Self::open).
+    /// `buffer` must be long enough for them. Otherwise it is like [`open`](Self::open).
     ///
     /// # Errors
-    /// [`OpenError`]; the contents of `buffer` are then unspecified.
+    /// An [`OpenError`]; the contents of `buffer` are then unspecified.
     pub fn open_copy(
         &mut self,
         now: Instant,
@@ -328,7 +327,7 @@ impl DatagramProtection {
         };
         for _ in 0..epochs {
             self.receiving.begin_epoch(now, self.limits.previous_key);
-            // Epoch 0 is over, so an early one is too.
+            // Epoch 0 has ended, and with it an early one.
             self.is_early = false;
         }
         while self.sending.epoch < self.receiving.epoch {
@@ -337,8 +336,8 @@ impl DatagramProtection {
         Ok(())
     }
 
-    /// Returns whether the next datagram begins an epoch: the peer has entered the current one, and a limit is
-    /// reached.
+    /// Returns true if the next datagram starts an epoch: a limit is reached, and the peer has entered the current
+    /// epoch.
     fn is_rekeying_due(&self, now: Instant) -> bool {
         let is_answered = self.has_opened() && self.receiving.epoch == self.sending.epoch;
         let is_over = self.sending.sealed >= self.limits.datagrams
@@ -362,7 +361,7 @@ impl DatagramProtection {
 }
 
 impl Receiving {
-    /// Returns which key opens a datagram with these low bits of its epoch.
+    /// Returns which key opens a datagram with these low bits of the epoch.
     fn open(&self, epoch: u32, is_opened_by: impl FnOnce(&Secret) -> bool) -> Option<KeyOf> {
         let key_of = match epoch.wrapping_sub(self.epoch) & EPOCH_MASK {
             0 => KeyOf::Current,
@@ -399,27 +398,27 @@ fn write_header(epoch: u32, counter: u64) -> [u8; HEADER] {
     header
 }
 
-/// Returns the low bits of the epoch and of the counter; `None` without the first bit.
+/// Returns the low bits of the epoch and of the counter; `None` if the first bit is clear.
 fn read_header([a, b, c]: [u8; HEADER]) -> Option<(u32, u64)> {
     let number = u32::from_be_bytes([0, a, b, c]);
     let epoch = (number >> COUNTER_BITS) & EPOCH_MASK;
     (number & FIRST_BIT != 0).then_some((epoch, u64::from(number) & COUNTER_MASK))
 }
 
-/// Counters behind the newest that are tracked: twice the reordering window of datagram numbers of a connection.
+/// The size of the replay window: twice the reordering window of a connection's datagram numbers.
 const WINDOW: u64 = 2048;
-/// The bits of a counter that are transmitted.
+/// The number of transmitted bits of the counter.
 const COUNTER_BITS: u32 = 21;
-/// The mask of these bits.
+/// The mask of the transmitted bits of the counter.
 const COUNTER_MASK: u64 = (1 << COUNTER_BITS) - 1;
-/// The end of the counters; no datagram has this counter or a higher one.
+/// The exclusive limit of the counter.
 const COUNTER_END: u64 = 1 << 62;
 
 const WORDS: usize = (WINDOW / 32) as usize;
 
-/// Returns the counter with these low bits that is closest to `expected` (RFC 9000, appendix A.3).
+/// Returns the counter with the low bits `low` that is closest to `expected` (RFC 9000, appendix A.3).
 ///
-/// `expected` is at most [`COUNTER_END`].
+/// Precondition: `expected` is at most [`COUNTER_END`].
 const fn reconstruct(expected: u64, low: u64) -> u64 {
     const SPAN: u64 = 1 << COUNTER_BITS;
     const HALF: u64 = SPAN / 2;
@@ -446,7 +445,7 @@ impl ReplayWindow {
         Self { next: 0, bits: [0; WORDS] }
     }
 
-    /// Returns the highest marked counter plus one; zero if none was marked.
+    /// Returns the highest marked counter plus one; 0 if none was marked.
     const fn next(&self) -> u64 {
         self.next
     }
@@ -456,7 +455,7 @@ impl ReplayWindow {
         ((bit / 32) as usize, 1 << (bit % 32))
     }
 
-    /// Returns whether the counter is within the window or ahead of it, and not marked.
+    /// Returns true if the counter is not behind the window and not marked.
     fn is_new(&self, counter: u64) -> bool {
         let (word, mask) = Self::place(counter);
         match self.next.checked_sub(counter) {
@@ -465,7 +464,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Marks a new counter.
+    /// Marks a counter that [`is_new`](Self::is_new).
     fn mark(&mut self, counter: u64) {
         if counter >= self.next {
             if counter - self.next >= WINDOW {

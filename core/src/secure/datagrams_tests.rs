@@ -1,4 +1,4 @@
-//! Tests of sealed datagrams and epochs, and of counters against slow reference definitions.
+//! Tests of sealed datagrams and key epochs, and of counters against slow reference definitions.
 
 use std::collections::BTreeSet;
 use std::vec::Vec;
@@ -234,7 +234,7 @@ fn keys_of_past_epochs_are_erased() {
     assert_eq!(client.sending.key.as_bytes(), server.receiving.key.as_bytes());
 }
 
-/// The server enters epoch 1, everything that it sends there is lost, and it enters epoch 2.
+/// The server enters epoch 1, everything that it sends in that epoch is lost, and it enters epoch 2.
 #[test]
 fn an_epoch_whose_datagrams_are_all_lost_is_skipped() {
     let [mut client, mut server] = rekeying(FEW);
@@ -291,7 +291,7 @@ fn a_server_opens_epoch_1_only_after_the_identity() {
 }
 
 proptest! {
-    /// Both peers open each sent datagram at most once and keep working, whatever the path does.
+    /// Both peers open each datagram at most once and stay usable, for any history of the path.
     ///
     /// The path loses, duplicates, forges, and reorders within the window.
     #[test]
@@ -371,7 +371,7 @@ fn all_low_bits_yield_the_closest_counter() {
     }
 }
 
-/// A reference window that never forgets.
+/// A reference window without a size limit.
 #[derive(Default)]
 struct Model {
     seen: BTreeSet<u64>,

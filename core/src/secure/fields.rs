@@ -1,4 +1,4 @@
-//! The fields of the handshake, the prologue, the proof and the errors, for both sides
+//! The fields, the prologue, the proof and the errors of the handshake, for both sides
 //! (docs/secure.md#the-handshake).
 
 use core::net::SocketAddr;
@@ -9,24 +9,24 @@ use super::primitives::{hash, hmac};
 use crate::cursor::{Reader, Source, WireError, Writer};
 use crate::raknet::wire::{Guid, address};
 
-/// Bytes of the server's key in reply 1.
+/// The size of the server's key in reply 1, in bytes.
 pub const PUBLIC_KEY_FIELD: usize = 64;
-/// Bytes of the client's challenge in request 2.
+/// The size of the client's challenge in request 2, in bytes.
 pub const CHALLENGE: usize = 64;
-/// Bytes of the server's answer in reply 2.
+/// The size of the server's answer in reply 2, in bytes.
 pub const ANSWER: usize = 128;
-/// Bytes of the client's proof in the connection request.
+/// The size of the client's proof in the connection request, in bytes.
 pub const PROOF: usize = 32;
-/// Bytes of the client's identity in the connection request.
+/// The size of the client's identity in the connection request, in bytes.
 pub const IDENTITY: usize = 160;
-/// The maximum number of bytes of application data in an identity.
+/// The maximum length of the application data in an identity, in bytes.
 pub const MAX_IDENTITY_DATA: usize = 95;
 
-/// The suite: Noise as in `noise.rs`, datagrams as in `datagrams.rs`.
+/// The name of the cipher suite: Noise as in `noise.rs`, datagrams as in `datagrams.rs`.
 const SUITE: [u8; 5] = *b"rws01";
 const PROLOGUE_LABEL: &[u8; 16] = b"rakwire secure 1";
 const MAX_PROLOGUE: usize = 16 + 8 + PUBLIC_KEY_FIELD + 4 + CHALLENGE_HEADER + address::MAX_ADDRESS + 2 + 8;
-/// Length of the clear bytes before the ephemeral key of a challenge.
+/// The length of the clear bytes before the ephemeral key of a challenge.
 pub(super) const CHALLENGE_HEADER: usize = 8;
 /// Length of the payload of an answer.
 pub(super) const ANSWER_PAYLOAD: usize = 80;
@@ -36,53 +36,54 @@ pub(super) const IDENTITY_PAYLOAD: usize = 96;
 const REQUIRES_SECURITY: u8 = 1;
 const REQUIRES_IDENTITY: u8 = 2;
 
-/// The cleartext that both peers exchanged before the handshake, which the handshake authenticates.
+/// The cleartext exchanged before the handshake, which the handshake authenticates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiated {
     /// The server's GUID in reply 1.
     pub server: Guid,
     /// The client's GUID in request 2.
     pub client: Guid,
-    /// The cookie.
+    /// The cookie of reply 1.
     pub cookie: u32,
     /// The server's address in request 2, which may be the unassigned one.
     pub server_address: SocketAddr,
-    /// The MTU of request 2.
+    /// The MTU in request 2.
     pub mtu: u16,
 }
 
-/// The versions of RakNet's protocol in one connection attempt.
+/// The RakNet protocol versions of one connection attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// The version in the request 1 that was answered.
+    /// The version in the request 1 that the server answered.
     pub announced: u8,
     /// The version in the first request 1 of the attempt.
     pub first: u8,
 }
 
 impl Versions {
-    /// Returns whether only a forged packet 19 can explain these versions, given those that the server accepts.
+    /// Returns true if only a forged "incompatible protocol version" can explain these versions, given those that the
+    /// server accepts.
     pub(super) fn are_downgraded(self, accepted: &[u8]) -> bool {
         !accepted.contains(&self.announced)
             || (self.first != self.announced && accepted.contains(&self.first))
     }
 }
 
-/// The fields of the server's key in reply 1.
+/// The fields in the server's key of reply 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerKeyField {
-    /// The MTU of the reply, at the position where peers without security read it.
+    /// The MTU of reply 1, at the position where clients without security read it.
     pub mtu: u16,
     /// True if the server refuses clients without security.
     pub requires_security: bool,
     /// True if the server refuses clients without an identity.
     pub requires_identity: bool,
-    /// The server's key and its announced next key.
+    /// The server's key, and its announced next key.
     pub server: KnownServer,
 }
 
 impl ServerKeyField {
-    /// Reads the key of reply 1; returns `None` if it belongs to another suite.
+    /// Parses the key in reply 1; returns `None` if it belongs to another cipher suite.
     #[must_use]
     pub fn read(field: &[u8; PUBLIC_KEY_FIELD]) -> Option<Self> {
         Self::read_from(&mut Reader::new(field)).ok().flatten()
@@ -122,7 +123,7 @@ impl ServerKeyField {
 /// Returns an array filled by `write`; bytes that it does not write are zero.
 pub(super) fn fill<const N: usize>(write: impl FnOnce(&mut Writer<'_>) -> Result<(), WireError>) -> [u8; N] {
     let mut bytes = [0; N];
-    // There is always room, as the tests of each field show.
+    // Cannot fail, as the tests of each field show.
     let _room = write(&mut Writer::new(&mut bytes));
     bytes
 }
@@ -139,7 +140,7 @@ pub(super) fn challenge_header(pattern: Pattern) -> [u8; CHALLENGE_HEADER] {
     })
 }
 
-/// Returns whether the clear bytes of a challenge are those of this suite, with any pattern.
+/// Returns true if the clear bytes of a challenge belong to this cipher suite, with any pattern.
 pub(super) fn is_of_suite(header: &[u8; CHALLENGE_HEADER]) -> bool {
     header.last_chunk() == Some(&SUITE)
 }
@@ -149,7 +150,8 @@ pub(super) const fn challenge_payload(versions: Versions, number: u8) -> [u8; 8]
     [versions.announced, versions.first, number, 0, 0, 0, 0, 0]
 }
 
-/// Returns an answer's payload: the client's address and the MTU, as in the cleartext of reply 2; the rest is zero.
+/// Returns the payload of an answer: the client's address and the MTU, as in the cleartext of reply 2, padded with
+/// zeros.
 pub(super) fn answer_payload(client: &SocketAddr, mtu: u16) -> [u8; ANSWER_PAYLOAD] {
     fill(|writer| {
         address::write(client, writer)?;
@@ -170,7 +172,7 @@ impl Prologue {
     pub(super) fn new(key_field: &[u8; PUBLIC_KEY_FIELD], negotiated: &Negotiated, pattern: Pattern) -> Self {
         let mut prologue = Self { bytes: [0; MAX_PROLOGUE], length: 0 };
         let mut writer = Writer::new(&mut prologue.bytes);
-        // There is always room: `MAX_PROLOGUE` is the sum of the fields with the longer kind of address.
+        // Cannot fail: `MAX_PROLOGUE` is the sum of the fields with the longer kind of address.
         let _room = Self::write(&mut writer, key_field, negotiated, pattern);
         prologue.length = writer.written();
         prologue
@@ -213,18 +215,18 @@ pub(super) fn proof(state: &SymmetricState) -> [u8; PROOF] {
 }
 
 error_enum! {
-    /// An error in a step of a handshake (docs/secure.md#the-handshake).
+    /// An error in a step of the handshake (docs/secure.md#the-handshake).
     #[non_exhaustive]
     pub enum HandshakeError {
-        /// The key or the challenge belongs to another suite, such as RakNet's own security.
+        /// The key or the challenge belongs to another cipher suite, such as RakNet's own security.
         OtherSuite => "the peer uses another kind of security",
         /// The server's key is not the one that the client trusts.
         KeyMismatch => "the server's key is not the trusted one",
-        /// A field has a wrong length or an undefined value.
+        /// A field has a wrong length or an invalid value.
         Malformed => "a field of the handshake is malformed",
-        /// The tag is wrong: the message was changed in transit, or the peer has another key.
+        /// The tag is wrong: the message was changed in transit, or encrypted with another key.
         DecryptionFailed => "a handshake message cannot be decrypted",
-        /// An attacker on the path made the client use another version of the protocol.
+        /// An attacker on the path made the client use another protocol version.
         Downgrade => "the protocol version was changed in transit",
         /// The attempt has reached its limit of challenges or answers.
         TooMany => "the connection attempt received too many different answers",
@@ -234,19 +236,19 @@ error_enum! {
 }
 
 error_enum! {
-    /// An error in the client's part of the connection request; the value is the type of packet 0A.
+    /// The reason why a server rejects a client's proof or identity; the discriminant is the type in message 0A.
     #[non_exhaustive]
     pub enum IdentityError {
-        /// The server requires an identity, and the request has none.
+        /// The server requires an identity, and the request contains none.
         Missing => "the client did not present an identity",
-        /// The identity does not open, or the proof is wrong.
+        /// The identity cannot be decrypted, or the proof is wrong.
         Invalid => "the client's identity or proof is invalid",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    //! Tests of the bytes of the fields.
+    //! Tests of the encoding of the fields.
 
     use std::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! Export of datagram keys, to decrypt captures of one's own connections (docs/secure.md#key-log).
+//! Export of datagram keys, to decrypt captures of your own connections (docs/secure.md#key-log).
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,10 +7,10 @@ use super::datagrams::DatagramProtection;
 use super::primitives::{KEY, Secret};
 
 error_enum! {
-    /// An error in parsing a line of a key log (docs/secure.md#key-log).
+    /// The reason why a line of a key log cannot be parsed (docs/secure.md#key-log).
     #[non_exhaustive]
     pub enum KeyLogError {
-        /// The line is not a label and two groups of digits.
+        /// The line does not consist of a label and two groups of digits.
         WrongParts => "the line must have a label, a connection name and a key, separated by single spaces",
         /// The label is unknown.
         UnknownLabel => "the label is not one of rakwire's key log",
@@ -36,7 +36,7 @@ const LABELS: [(&str, KeyDirection, u8); 4] = [
     ("RAKWIRE_TO_CLIENT_1", KeyDirection::ToClient, 1),
 ];
 
-/// A key of a connection, in the form of a key log line: `Display` writes the line and `FromStr` parses it.
+/// A key of a connection. `Display` writes it as a line of a key log, and `FromStr` parses one.
 ///
 /// The key is erased on drop.
 ///
@@ -57,13 +57,13 @@ pub struct LoggedKey {
 }
 
 impl LoggedKey {
-    /// Returns the direction of the datagrams that it opens.
+    /// Returns the direction of the datagrams that the key opens.
     #[must_use]
     pub const fn direction(&self) -> KeyDirection {
         self.direction
     }
 
-    /// Returns its epoch: 0, or 1 for a connection of a client with an identity.
+    /// Returns the epoch of the key: 0, or 1 for a connection of a client with an identity.
     ///
     /// The keys of all other epochs follow by rekeying.
     #[must_use]
@@ -78,17 +78,16 @@ impl LoggedKey {
     }
 }
 
-/// A receiver of the keys of a peer's connections.
+/// A sink for the keys of a peer's connections.
 ///
-/// The peer passes its keys only to this log. The log must not block for long.
+/// The peer passes its keys nowhere else. The sink must not block for long.
 pub trait KeyLog: Send + Sync {
-    /// Receives a key. The keys of both directions arrive as soon as the handshake of a connection has derived
-    /// them.
+    /// Called with each key, for both directions, as soon as the handshake of a connection has derived it.
     fn log(&self, key: &LoggedKey);
 }
 
 impl DatagramProtection {
-    /// Passes the keys that the handshake has derived to the log.
+    /// Passes the keys that the handshake has derived so far to the log.
     pub(crate) fn log_keys(&self, is_client: bool, answer: &[u8], log: &dyn KeyLog) {
         let Some(connection) = answer.first_chunk() else { return };
         let directions = match is_client {
@@ -107,10 +106,9 @@ impl DatagramProtection {
         }
     }
 
-    /// Creates a protection that opens the datagrams of one direction in all epochs.
+    /// Creates packet protection that opens the datagrams of one direction in all epochs.
     ///
-    /// It takes the key of epoch 0, and that of epoch 1 if the client has an identity. Datagrams sealed with it are
-    /// invalid.
+    /// It takes the key of epoch 0, and that of epoch 1 if the client has an identity. Do not seal with it.
     #[must_use]
     pub fn from_logged_keys(epoch_0: &LoggedKey, epoch_1: Option<&LoggedKey>) -> Self {
         Self::opening(epoch_0.key.as_bytes(), epoch_1.map(|logged| logged.key.as_bytes()))

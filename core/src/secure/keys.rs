@@ -1,4 +1,4 @@
-//! Long-lived keys, the trust in them, and their text: a prefix that names the kind, and base64url.
+//! Long-lived keys, trust in them, and their text form: a prefix for the kind, and base64url.
 //!
 //! See docs/secure.md#keys and docs/secure.md#trust-in-servers.
 
@@ -11,7 +11,7 @@ const PRIVATE_PREFIX: &str = "rakwire-private-key-1:";
 const PUBLIC_PREFIX: &str = "rakwire-public-key-1:";
 const HASH_PREFIX: &str = "rakwire-key-hash-1:";
 
-/// The static public key of a server or of a client.
+/// The static public key of a server or a client.
 ///
 /// ```
 /// use rakwire::secure::{PublicKey, StaticKey};
@@ -26,7 +26,7 @@ const HASH_PREFIX: &str = "rakwire-key-hash-1:";
 pub struct PublicKey(pub [u8; 32]);
 
 impl PublicKey {
-    /// Returns the key's hash, which fits a URL.
+    /// Returns the hash of the key, short enough for a URL.
     #[must_use]
     pub fn hash(&self) -> KeyHash {
         let hash = hash(&[b"rakwire key hash 1", &self.0]);
@@ -34,7 +34,7 @@ impl PublicKey {
     }
 }
 
-/// The hash of a public key, which pins it in 32 characters.
+/// The hash of a public key, 32 characters as text, for pinning the key.
 ///
 /// ```
 /// use rakwire::secure::{KeyHash, StaticKey};
@@ -87,7 +87,7 @@ impl FromStr for KeyHash {
     }
 }
 
-/// A static key pair of a server or of a client. The private key is erased on drop.
+/// The static key pair of a server or a client. The private key is erased on drop.
 ///
 /// ```
 /// use rakwire::secure::StaticKey;
@@ -101,24 +101,24 @@ impl FromStr for KeyHash {
 pub struct StaticKey(KeyPair);
 
 impl StaticKey {
-    /// Generates a key.
+    /// Generates a random key.
     #[must_use]
     pub fn generate(random: &mut impl SecureRandom) -> Self {
         Self(KeyPair::new(&secret(random)))
     }
 
-    /// Creates the key from its 32 private bytes.
+    /// Creates the key pair from its 32 private bytes.
     #[must_use]
     pub fn from_bytes(private: [u8; 32]) -> Self {
         Self(KeyPair::new(&Secret::new(private)))
     }
 
-    /// Reads the key from the text of a key file.
+    /// Parses the key from the contents of a key file.
     ///
-    /// The file has one line with the key; empty lines and lines that begin with `#` are ignored.
+    /// The file must contain one line with the key; empty lines and lines that begin with `#` are ignored.
     ///
     /// # Errors
-    /// [`KeyTextError`].
+    /// A [`KeyTextError`] if the file does not contain exactly one valid key.
     pub fn from_key_file(file: &str) -> Result<Self, KeyTextError> {
         let bytes = text::read::<KEY>(text::only_line(file)?, PRIVATE_PREFIX)?;
         Ok(Self(KeyPair::new(&Secret::new(*bytes))))
@@ -130,14 +130,13 @@ impl StaticKey {
         PublicKey(*self.0.public())
     }
 
-    /// Returns the line of a key file. Anyone who has it can impersonate the owner of the key.
+    /// Returns the line for a key file. It is secret: with it anyone can impersonate the owner of the key.
     #[must_use]
     pub const fn private_text(&self) -> PrivateText<'_> {
         PrivateText { prefix: PRIVATE_PREFIX, key: PrivateBytes::Pair(&self.0) }
     }
 
-    /// Returns a copy, for copies of a configuration. There is no `Clone`, so that every copy can be found by this
-    /// name.
+    /// Returns a copy. There is no `Clone`, so that all copies of a secret are easy to find in the code.
     #[must_use]
     pub fn duplicate(&self) -> Self {
         Self(KeyPair::new(&Secret::new(*self.0.private())))
@@ -148,7 +147,7 @@ impl StaticKey {
     }
 }
 
-/// Shows only the public key.
+/// Formats only the public key.
 impl fmt::Debug for StaticKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("StaticKey").field(&self.public()).finish()
@@ -193,7 +192,7 @@ impl fmt::Display for PrivateText<'_> {
     }
 }
 
-/// The facts that a client stores about a server after a connection, to trust it the next time.
+/// What a client stores about a server after a connection, to trust it the next time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownServer {
     /// The server's key.
@@ -202,7 +201,7 @@ pub struct KnownServer {
     pub next: Option<KeyHash>,
 }
 
-/// The trust of a client in a server's key.
+/// Which server keys a client trusts.
 ///
 /// ```
 /// use rakwire::secure::{KnownServer, ServerTrust, StaticKey};
@@ -216,19 +215,19 @@ pub struct KnownServer {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerTrust {
-    /// Trusts this key.
+    /// Trust this key.
     Key(PublicKey),
-    /// Trusts the key with this hash.
+    /// Trust the key with this hash.
     KeyHash(KeyHash),
-    /// Trusts the stored key, and the next one that the server had announced with it.
+    /// Trust the stored key, and the next key that the server announced with it.
     Known(KnownServer),
-    /// Trusts any key, which protects only against passive attackers. Store the [`KnownServer`] of the connection
-    /// and trust that the next time.
+    /// Trust any key, which protects only against passive attackers. Store the [`KnownServer`] of the connection and
+    /// trust only that from then on.
     Any,
 }
 
 impl ServerTrust {
-    /// Returns whether the key is trusted.
+    /// Returns true if the key is trusted.
     #[must_use]
     pub fn accepts(&self, key: &PublicKey) -> bool {
         let has_hash = |hash: &KeyHash| is_equal(&key.hash().0, &hash.0);
@@ -242,21 +241,21 @@ impl ServerTrust {
 }
 
 error_enum! {
-    /// An error in reading a key from text (docs/secure.md#keys).
+    /// The reason why a key cannot be parsed (docs/secure.md#keys).
     #[non_exhaustive]
     pub enum KeyTextError {
-        /// The text begins with the prefix of another kind of key, or with none.
+        /// The text has no prefix, or that of another kind of key.
         WrongPrefix => "this is not the expected kind of key: it begins with another prefix",
-        /// The text is too short, too long, or has a character outside base64url.
+        /// The text has a wrong length, or a character outside base64url.
         BadCharacters => "the text after the prefix is not base64url of the right length; was the key copied completely?",
-        /// The file has no key.
+        /// The file contains no key.
         NoKey => "the key file has no line with a key",
-        /// The file has several keys.
+        /// The file contains several keys.
         SeveralKeys => "the key file has more than one line with a key",
     }
 }
 
-/// Keys and tokens as text: a prefix that names the kind, and base64url.
+/// The text form of keys and tokens: a prefix for the kind, and base64url.
 pub(super) mod text {
     use core::fmt;
 
@@ -265,8 +264,7 @@ pub(super) mod text {
 
     use super::KeyTextError;
 
-    /// Bytes encoded at a time: a multiple of three, so that the encoded chunks concatenate to the encoding of the
-    /// whole.
+    /// The number of bytes encoded at a time: a multiple of three, so that encoded chunks can be concatenated.
     const CHUNK: usize = 30;
 
     /// Writes the prefix and the encoded bytes.
@@ -278,7 +276,7 @@ pub(super) mod text {
         })
     }
 
-    /// Returns the bytes after the prefix.
+    /// Decodes the bytes after the prefix.
     pub(in crate::secure) fn read<const N: usize>(
         text: &str,
         prefix: &str,
@@ -291,7 +289,7 @@ pub(super) mod text {
         }
     }
 
-    /// Returns the bytes after the prefix, decoded into a buffer that may be longer.
+    /// Decodes the bytes after the prefix into a buffer that may be longer.
     pub(in crate::secure) fn read_into<'b>(
         text: &str,
         prefix: &str,

@@ -1,7 +1,7 @@
-//! Secure connections: the handshake, datagram protection, keys and connect tokens (docs/secure.md).
+//! Secure connections: the handshake, packet protection, keys and connect tokens (docs/secure.md).
 //!
-//! These are the building blocks without a connection: bytes of fields and datagrams go in and out, and the caller
-//! provides random bytes and the time. No allocator is needed.
+//! The module contains building blocks without a connection: they convert the bytes of fields and datagrams. The
+//! caller provides random bytes and the time. No allocator is needed.
 //!
 //! ```
 //! use rakwire::Instant;
@@ -102,8 +102,8 @@ pub use token::{
 
 // Compile-time checks of the types that hold secrets.
 //
-// They can be neither copied nor printed by accident, and each has drop code itself or in its fields, where
-// secrets are erased. The compiler cannot check the erasure itself.
+// These types can be neither copied nor printed by accident, and each has drop glue, in which secrets are erased. The
+// erasure itself cannot be checked at compile time.
 
 /// Fails to compile if a type implements one of the traits, because `UNIT` is then ambiguous.
 macro_rules! assert_without {

@@ -1,7 +1,7 @@
-//! The parts of the Noise protocol framework (revision 34) that connections need.
+//! The parts of the Noise protocol framework (revision 34) that secure connections use.
 //!
-//! These are the patterns NK and XK with 25519, ChaChaPoly and BLAKE2s. Both have the pre-message `<- s` and the
-//! same first two messages; XK has a third one:
+//! These are the patterns NK and XK with 25519, ChaChaPoly and BLAKE2s. Both have the pre-message `<- s` and the same
+//! first two messages; XK has a third:
 //!
 //! ```text
 //! -> e, es
@@ -9,8 +9,8 @@
 //! -> s, se        (XK)
 //! ```
 //!
-//! Every message is read and written in place. All payloads are encrypted, since each follows a DH token. A state
-//! that has refused a message must not be used again, so a reader that may get another message works on a
+//! Every message is read and written in place. All payloads are encrypted, because each follows a DH token. A state
+//! that has rejected a message must not be used again, so a reader that may receive another message works on a
 //! [`duplicate`](SymmetricState::duplicate).
 
 use super::primitives::{KEY, KeyPair, Secret, TAG, hash, hkdf, open_message, seal_message};
@@ -33,9 +33,10 @@ impl Pattern {
     }
 }
 
-/// `SymmetricState` and its `CipherState`. Every key of Noise is used from nonce zero on.
+/// `SymmetricState` and its `CipherState`. Every Noise key is used with nonces from zero on.
 ///
-/// Its steps are never inlined: handshakes are rare, and their code should be small in web pages and on boards.
+/// Its steps are not inlined: handshakes are rare, and the code should be small in WebAssembly and on
+/// microcontrollers.
 pub(super) struct SymmetricState {
     chaining_key: Secret,
     hash: [u8; KEY],
@@ -64,7 +65,7 @@ impl SymmetricState {
         }
     }
 
-    /// Returns the handshake hash, which is equal at both peers if their messages were.
+    /// Returns the handshake hash, which is equal at both peers if they saw the same messages.
     pub(super) const fn handshake_hash(&self) -> &[u8; KEY] {
         &self.hash
     }
@@ -74,7 +75,7 @@ impl SymmetricState {
         self.derive(&[])
     }
 
-    /// Derives two keys for purposes outside Noise. The label must be neither empty nor as long as a point.
+    /// Derives two keys for purposes outside Noise. Precondition: the label is neither empty nor as long as a point.
     pub(super) fn derive(&self, label: &[u8]) -> [Secret; 2] {
         hkdf(self.chaining_key.as_bytes(), label)
     }
@@ -131,7 +132,7 @@ impl SymmetricState {
         self.encrypt_and_hash(payload)
     }
 
-    /// Reads a message of [`write_first`](Self::write_first) at the server and returns the client's ephemeral key.
+    /// Reads a message of [`write_first`](Self::write_first) at the server; returns the client's ephemeral key.
     ///
     /// The payload is decrypted in place.
     pub(super) fn read_first(&mut self, server: &KeyPair, message: &mut [u8]) -> Option<[u8; KEY]> {
@@ -153,8 +154,7 @@ impl SymmetricState {
         self.write_first(ephemeral, client, message)
     }
 
-    /// Reads a message of [`write_second`](Self::write_second) at the client and returns the server's ephemeral
-    /// key.
+    /// Reads a message of [`write_second`](Self::write_second) at the client; returns the server's ephemeral key.
     pub(super) fn read_second(&mut self, ephemeral: &KeyPair, message: &mut [u8]) -> Option<[u8; KEY]> {
         self.read_first(ephemeral, message)
     }
@@ -174,7 +174,7 @@ impl SymmetricState {
         self.encrypt_and_hash(payload)
     }
 
-    /// Reads a message of [`write_third`](Self::write_third) at the server and returns the client's static key.
+    /// Reads a message of [`write_third`](Self::write_third) at the server; returns the client's static key.
     pub(super) fn read_third(&mut self, ephemeral: &KeyPair, message: &mut [u8]) -> Option<[u8; KEY]> {
         let (s, payload) = message.split_first_chunk_mut::<{ KEY + TAG }>()?;
         self.decrypt_and_hash(s)?;
@@ -187,7 +187,7 @@ impl SymmetricState {
 
 #[cfg(test)]
 mod tests {
-    //! Tests of Noise against the vectors of two other implementations.
+    //! Tests of Noise against the test vectors of two other implementations.
 
     use std::format;
     use std::vec::Vec;
@@ -208,7 +208,7 @@ mod tests {
         KeyPair::new(&Secret::new(bytes(vector, name).try_into().expect("32 bytes")))
     }
 
-    /// Returns a message as the writers take it: space, the payload, space for the tag.
+    /// Returns a message in the layout that the writers expect: space, the payload, space for the tag.
     fn room(before: usize, payload: &[u8]) -> Vec<u8> {
         [&std::vec![0; before][..], payload, &[0; TAG]].concat()
     }
@@ -264,7 +264,7 @@ mod tests {
 
         assert_eq!(client.handshake_hash()[..], bytes(vector, "handshake_hash"));
         assert_eq!(client.handshake_hash(), server.handshake_hash());
-        // Transport messages use the keys of both directions in turn; after XK the server begins.
+        // Transport messages alternate between the directions; after XK the server begins.
         let keys = client.split();
         let mut from_client = pattern == Pattern::Nk;
         let mut nonces = [0, 0];

@@ -11,13 +11,13 @@ use chacha20poly1305::{ChaCha20Poly1305, Key, KeyInit, Nonce, Tag};
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Length of a key, of a hash and of a point.
+/// The length of a key, a hash and a point in bytes.
 pub(super) const KEY: usize = 32;
-/// Length of a tag.
+/// The length of a tag in bytes.
 pub(super) const TAG: usize = 16;
-/// Length of a BLAKE2s block.
+/// The length of a BLAKE2s block in bytes.
 const BLOCK: usize = 64;
-/// Length of a nonce.
+/// The length of a nonce in bytes.
 const NONCE: usize = 12;
 
 /// A secret of 32 bytes, erased on drop.
@@ -32,14 +32,14 @@ impl Secret {
         &self.0
     }
 
-    /// Returns a copy. There is no `Clone`, so that every copy can be found by this name.
+    /// Returns a copy. There is no `Clone`, so that all copies of a secret are easy to find in the code.
     pub(super) const fn duplicate(&self) -> Self {
         Self(self.0)
     }
 }
 
 impl Drop for Secret {
-    // Never inlined, since secrets are dropped in many places.
+    // Not inlined, because secrets are dropped in many places.
     #[inline(never)]
     fn drop(&mut self) {
         self.0.zeroize();
@@ -57,7 +57,7 @@ pub(super) fn hash(parts: &[&[u8]]) -> [u8; KEY] {
 }
 
 /// Returns the hash of `first` followed by the parts.
-// Never inlined, so that all kinds of hashes share one copy.
+// Not inlined, so that all kinds of hashes share one copy.
 #[inline(never)]
 fn hash_behind(first: &[u8], parts: &[&[u8]]) -> [u8; KEY] {
     let mut hasher = Blake2s256::new();
@@ -69,14 +69,14 @@ fn hash_behind(first: &[u8], parts: &[&[u8]]) -> [u8; KEY] {
 }
 
 /// Returns the HMAC with BLAKE2s-256 of the concatenated parts (RFC 2104).
-// Never inlined, so that there is one copy. The same holds for the next function.
+// Not inlined, so that there is one copy, like the next function.
 #[inline(never)]
 pub(super) fn hmac(key: &[u8; KEY], parts: &[&[u8]]) -> Secret {
     let inner = Secret(keyed_hash(key, 0x36, parts));
     Secret(keyed_hash(key, 0x5C, &[inner.as_bytes()]))
 }
 
-/// Returns the hash of a block and of the parts. Each byte of the block is that of the zero-padded key XOR `pad`.
+/// Returns the hash of a block and the parts. The block is the zero-padded key with each byte XOR `pad`.
 fn keyed_hash(key: &[u8; KEY], pad: u8, parts: &[&[u8]]) -> [u8; KEY] {
     let mut block = [pad; BLOCK];
     block.iter_mut().zip(key).for_each(|(to, from)| *to ^= from);
@@ -102,7 +102,7 @@ pub(super) fn nonce(counter: u64) -> [u8; NONCE] {
     nonce
 }
 
-/// Encrypts all of `message` except its last 16 bytes in place, and writes the tag there.
+/// Encrypts `message` in place, except for its last 16 bytes, where it writes the tag.
 pub(super) fn seal_message(key: &Secret, counter: u64, associated: &[u8], message: &mut [u8]) -> Option<()> {
     let (body, place) = message.split_last_chunk_mut::<TAG>()?;
     *place = RustCrypto.seal(key.as_bytes(), &nonce(counter), associated, body)?;
@@ -120,7 +120,7 @@ pub(super) fn open_message<'m>(
     RustCrypto.open(key.as_bytes(), &nonce(counter), associated, body, tag).then_some(body)
 }
 
-/// Performs `REKEY` of Noise (revision 34, section 4.2); the previous key cannot be computed from the result.
+/// Performs `REKEY` of Noise (revision 34, section 4.2). The previous key cannot be computed from the result.
 pub(super) fn rekey(key: &Secret) -> Secret {
     let mut next = Secret([0; KEY]);
     // Sealing fails only for a message that is too long.
@@ -153,33 +153,33 @@ impl KeyPair {
         self.private.as_bytes()
     }
 
-    /// Returns the shared secret, or `None` if it is all-zero because the other key has low order.
+    /// Returns the shared secret, or `None` if it is all zeros because the other key has low order.
     pub(super) fn diffie_hellman(&self, other: &[u8; KEY]) -> Option<Secret> {
         let shared = self.private.diffie_hellman(&x25519_dalek::PublicKey::from(*other));
         shared.was_contributory().then(|| Secret(*shared.as_bytes()))
     }
 }
 
-/// Computes the public key with the Montgomery ladder that computes shared secrets too.
+/// Computes the public key with the Montgomery ladder, which also computes shared secrets.
 ///
-/// The Edwards code would be faster only with vector instructions, and web pages and boards would have to carry it
-/// in addition.
+/// The Edwards code would be faster only with vector instructions, and would take additional space in WebAssembly and
+/// on microcontrollers.
 fn public_by_ladder(private: &x25519_dalek::StaticSecret) -> [u8; KEY] {
     x25519_dalek::x25519(*private.as_bytes(), x25519_dalek::X25519_BASEPOINT_BYTES)
 }
 
 /// An implementation of ChaCha20-Poly1305 (RFC 8439) for datagrams. All implementations produce the same bytes.
 ///
-/// [`RustCrypto`] runs everywhere and is the default. An implementation optimised for the processor is several
-/// times as fast; `rakwire-native` provides one with its feature `ring`.
+/// [`RustCrypto`] is portable and the default. An implementation optimised for the processor is several times as
+/// fast; `rakwire-native` provides one with its feature `ring`.
 pub trait DatagramCipher: fmt::Debug + Sync {
     /// Encrypts `body` in place and returns its tag; `None` if it is too long for the cipher.
     fn seal(&self, key: &[u8; 32], nonce: &[u8; 12], associated: &[u8], body: &mut [u8]) -> Option<[u8; 16]>;
 
-    /// Decrypts `body` in place and returns true if its tag is right. Otherwise the contents of `body` are
+    /// Decrypts `body` in place and returns true if the tag is correct. Otherwise the contents of `body` are
     /// unspecified.
     ///
-    /// Tags are compared in constant time.
+    /// Compare tags in constant time.
     fn open(
         &self,
         key: &[u8; 32],
@@ -195,7 +195,7 @@ pub trait DatagramCipher: fmt::Debug + Sync {
 pub struct RustCrypto;
 
 impl DatagramCipher for RustCrypto {
-    // Never inlined, so that handshake, datagrams and tokens share one copy.
+    // Not inlined, so that handshake, datagrams and tokens share one copy.
     #[inline(never)]
     fn seal(&self, key: &[u8; 32], nonce: &[u8; 12], associated: &[u8], body: &mut [u8]) -> Option<[u8; 16]> {
         let nonce = Nonce::cast_from_core(nonce);
@@ -223,7 +223,7 @@ fn cipher(key: &[u8; 32]) -> ChaCha20Poly1305 {
 /// A source of unpredictable bytes.
 ///
 /// Suitable sources are the operating system, `crypto.getRandomValues`, a hardware generator, or a [`SeededRandom`]
-/// seeded by one of them. Any function that fills a slice implements it.
+/// seeded from one of them. Any function that fills a slice implements the trait.
 ///
 /// ```
 /// use rakwire::secure::{SecureRandom, StaticKey};
@@ -243,9 +243,9 @@ impl<F: FnMut(&mut [u8])> SecureRandom for F {
     }
 }
 
-/// A generator that expands 32 random bytes to any number and erases its past state (fast key erasure).
+/// A generator that expands 32 random bytes to any length and erases its past state (fast key erasure).
 ///
-/// Equal seeds give equal bytes, and so equal keys: use a seed once.
+/// Equal seeds yield equal bytes, and so equal keys: never use a seed twice.
 ///
 /// ```
 /// use rakwire::secure::{SecureRandom, SeededRandom};
@@ -268,12 +268,12 @@ impl SeededRandom {
         Self { key }
     }
 
-    /// Creates a placeholder generator from which no bytes may be drawn.
+    /// Creates a placeholder generator that must not be used.
     pub(crate) const fn unseeded() -> Self {
         Self { key: Secret::new([0; 32]) }
     }
 
-    /// Creates another generator. Its bytes cannot be computed from the state that this one keeps.
+    /// Creates another generator. Its output cannot be computed from the remaining state of this one.
     pub(crate) fn split(&mut self) -> Self {
         Self { key: secret(self) }
     }
@@ -309,7 +309,7 @@ pub(super) fn secret(random: &mut impl SecureRandom) -> Secret {
 
 #[cfg(test)]
 mod tests {
-    //! Tests of the primitives against Wycheproof and the vectors of their standards.
+    //! Tests of the primitives against Wycheproof and the test vectors of their standards.
 
     use std::collections::BTreeSet;
     use std::vec::Vec;
@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(hash(&[b"a", b"", b"bc"])[..], expected);
     }
 
-    /// Known answers of unkeyed BLAKE2: the input of each length is 00, 01, 02 and so on. These lengths are around
+    /// Known answers of unkeyed BLAKE2: the input of each length is 00, 01, 02 and so on. The lengths are around
     /// block boundaries.
     #[test]
     fn blake2s_matches_its_known_answers() {
@@ -455,7 +455,7 @@ mod tests {
         }
     }
 
-    /// RFC 2104, written out.
+    /// Compares with RFC 2104 written out.
     #[test]
     fn hmac_matches_its_definition() {
         let key: [u8; KEY] = core::array::from_fn(|index| index as u8);

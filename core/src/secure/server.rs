@@ -15,7 +15,7 @@ use super::token::TokenVerifier;
 use crate::cursor::{Reader, Source, Writer};
 use crate::time::Instant;
 
-/// The key of a server and its requirements for clients.
+/// The key of a server and what it requires of its clients.
 ///
 /// ```
 /// use rakwire::secure::{ServerIdentity, StaticKey};
@@ -28,21 +28,21 @@ use crate::time::Instant;
 /// ```
 pub struct ServerIdentity {
     key: StaticKey,
-    /// Refuse clients without security. Default: false.
+    /// Whether to refuse clients without security. Default: false.
     pub requires_security: bool,
-    /// Refuse clients without an identity. Default: false.
+    /// Whether to refuse clients without an identity. Default: false.
     pub requires_identity: bool,
-    /// The hash of the server's next key, which clients remember. Default: none.
+    /// The hash of the server's next key, which clients store. Default: none.
     pub next: Option<KeyHash>,
-    /// Verifies the connect tokens that clients must send instead of a password. Default: none, and no token is
+    /// Verifies the connect tokens that clients must present instead of a password. Default: none, so no token is
     /// required.
     ///
-    /// With it, clients without security or without an identity are refused, whatever the other fields are.
+    /// If set, clients without security or without an identity are refused, regardless of the other fields.
     pub tokens: Option<TokenVerifier>,
 }
 
 impl ServerIdentity {
-    /// Creates an identity with this key and without requirements.
+    /// Creates a server identity with this key and no requirements.
     #[must_use]
     pub const fn new(key: StaticKey) -> Self {
         Self { key, requires_security: false, requires_identity: false, next: None, tokens: None }
@@ -66,12 +66,12 @@ impl ServerIdentity {
         self.parts(mtu).write()
     }
 
-    /// Returns whether clients without security are refused.
+    /// Returns true if clients without security are refused.
     pub(crate) const fn refuses_plain(&self) -> bool {
         self.requires_security || self.tokens.is_some()
     }
 
-    /// Returns whether clients without an identity are refused.
+    /// Returns true if clients without an identity are refused.
     const fn refuses_unidentified(&self) -> bool {
         self.requires_identity || self.tokens.is_some()
     }
@@ -86,17 +86,17 @@ impl ServerIdentity {
     }
 }
 
-/// A request 2 as it arrived, and the cleartext of its reply 2.
+/// A received request 2, and the cleartext exchanged before it.
 #[derive(Clone, Copy, Debug)]
 pub struct SecureRequest<'r> {
-    /// The cleartext exchanged before.
+    /// The cleartext exchanged before the handshake.
     pub negotiated: &'r Negotiated,
-    /// The challenge, as it arrived.
+    /// The challenge, as received.
     pub challenge: &'r [u8],
 }
 
 impl SecureRequest<'_> {
-    /// Checks the length and the clear bytes before a handshake is computed. This costs no cryptography.
+    /// Checks the length and the clear bytes of the challenge, without any cryptography.
     pub(crate) fn check(&self) -> Result<(), HandshakeError> {
         self.read().map(|_| ())
     }
@@ -116,9 +116,9 @@ impl SecureRequest<'_> {
 /// The cleartext fields of a reply 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyFields {
-    /// The client's address.
+    /// The client's address, as in the cleartext of reply 2.
     pub client: SocketAddr,
-    /// The MTU.
+    /// The MTU, as in the cleartext of reply 2.
     pub mtu: u16,
 }
 
@@ -139,7 +139,7 @@ impl ClientIdentity {
     }
 }
 
-/// A handshake that the server has answered, before its connection request.
+/// A handshake that the server has answered, before it has received the connection request.
 pub struct ServerHandshake {
     answer: [u8; ANSWER],
     request: [u8; 32],
@@ -151,15 +151,15 @@ pub struct ServerHandshake {
 }
 
 impl ServerHandshake {
-    /// Answers a challenge.
+    /// Computes the answer to a challenge.
     ///
-    /// This costs a new key pair and two DH operations, so call it only for a client with a verified cookie and
-    /// within its rate limit. `accepted_versions` are the versions of RakNet's protocol that the server accepts in
-    /// request 1.
+    /// It costs a new key pair and two DH operations, so call it only for a client with a verified cookie and within
+    /// its rate limit. `accepted_versions` are the RakNet protocol versions that the server accepts in request 1.
     ///
     /// # Errors
     /// [`HandshakeError`]: the request is dropped and counted. [`HandshakeError::OtherSuite`] is returned before
-    /// any curve operation, and may be reported to the sender.
+    /// A [`HandshakeError`]: drop and count the request. [`HandshakeError::OtherSuite`] is returned before any curve
+    /// operation, and may be reported to the sender.
     pub fn respond(
         identity: &ServerIdentity,
         request: SecureRequest<'_>,
@@ -205,15 +205,15 @@ impl ServerHandshake {
 
     /// Returns the number of the challenge.
     ///
-    /// Another request of the same client replaces the handshake if its number is higher and no datagram was opened
+    /// Another request of the same client replaces this handshake if its number is higher and no datagram was opened
     /// yet.
     #[must_use]
     pub const fn number(&self) -> u8 {
         self.number
     }
 
-    /// Returns whether this request was answered before; it gets the same [`answer`](Self::answer). This costs a
-    /// few hashes.
+    /// Returns true if this is the request that was answered; send the same [`answer`](Self::answer) again. It costs
+    /// a few hashes.
     #[must_use]
     pub fn is_repeated(&self, identity: &ServerIdentity, request: SecureRequest<'_>) -> bool {
         request.read().is_ok_and(|(pattern, challenge)| {
@@ -222,11 +222,11 @@ impl ServerHandshake {
         })
     }
 
-    /// Verifies the proof and the identity of the connection request and installs the keys of the finished
+    /// Verifies the proof and the identity in the connection request, and installs the keys of the finished
     /// handshake.
     ///
     /// # Errors
-    /// [`IdentityError`], which packet 0A reports to the client; then the connection ends.
+    /// An [`IdentityError`], which message 0A reports to the client; then close the connection.
     pub fn finish(
         &mut self,
         protection: &mut DatagramProtection,
@@ -265,7 +265,7 @@ impl ServerHandshake {
     }
 }
 
-/// Returns the client's ephemeral key, its versions, and the number of the challenge.
+/// Decrypts a challenge; returns the client's ephemeral key, its versions, and the number of the challenge.
 fn open_challenge(
     state: &mut SymmetricState,
     server: &KeyPair,

@@ -1,4 +1,4 @@
-//! Aggregates as deflate streams.
+//! Aggregates compressed by deflate.
 
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
@@ -7,7 +7,7 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use super::{Aggregate, Compression, Messages, read_length};
 use crate::cursor::{Reader, Source, WireError};
 
-/// The state for inflating, about 11 kB. It can be reused for any number of aggregates.
+/// The state of a decompressor, about 11 kB. It can be reused for any number of aggregates.
 ///
 /// ```
 /// use rakwire::codec::aggregate::{Aggregate, AggregateId, Inflater};
@@ -27,22 +27,22 @@ pub struct Inflater {
 }
 
 impl Inflater {
-    /// Creates a state that is ready to inflate.
+    /// Creates a decompressor.
     #[must_use]
     pub fn new() -> Self {
         Self { state: DecompressorOxide::new() }
     }
 
-    /// Returns the messages of any aggregate: in place if it is plain, otherwise inflated into `buffer`.
+    /// Returns the messages of an aggregate: in place if it is plain, or decompressed into `buffer`.
     ///
-    /// The length of `buffer` is the most that an aggregate may hold. It bounds the time as well, since no accepted
-    /// stream is longer than its contents.
+    /// The length of `buffer` limits the size of the contents. It also limits the run time, because a stream longer
+    /// than its contents is refused.
     ///
     /// # Errors
-    /// - Those of [`Aggregate::messages`].
-    /// - [`WireError::BadLength`] before inflating, when the declared length exceeds `buffer` or is not above the
-    ///   compressed length; and afterwards, when the stream yields another length or is followed by more bytes.
-    /// - [`WireError::BadValue`] when it is not a deflate stream, [`WireError::Truncated`] when it ends too early.
+    /// - The errors of [`Aggregate::messages`].
+    /// - [`WireError::BadLength`] if the declared length exceeds `buffer` or is not above the compressed length, or
+    ///   if the stream yields another length or is followed by more bytes.
+    /// - [`WireError::BadValue`] if it is not a deflate stream, [`WireError::Truncated`] if it ends too early.
     pub fn unpack<'m>(
         &mut self,
         aggregate: &Aggregate<'m>,
@@ -121,13 +121,12 @@ mod compress {
             NotSmaller => "the compressed form would not be smaller",
             /// The buffer is too small for the result, which might have been smaller than the plain form.
             NoRoom => "the buffer is too small",
-            /// The aggregate is compressed already, or holds 2^28 bytes or more.
+            /// The aggregate is already compressed, or has 2^28 bytes or more.
             Unsuitable => "it is compressed already or too large",
         }
     }
 
-    /// The state for compressing, several hundred kB from the allocator. It can be reused for any number of
-    /// aggregates.
+    /// The state of a compressor, several hundred kB on the heap. It can be reused for any number of aggregates.
     ///
     /// ```
     /// use rakwire::codec::aggregate::{Aggregate, AggregateId, Deflater, Inflater, Packer};
@@ -153,23 +152,23 @@ mod compress {
         state: Box<CompressorOxide>,
     }
 
-    /// The middle of 0 to 10, and the default of most programs.
+    /// The compression level: 6 of 0 to 10, the default of most programs.
     const LEVEL: i32 = 6;
-    /// A raw stream without header and checksum, since RakNet has its own.
+    /// The window bits of a raw deflate stream, without the zlib header and checksum.
     const RAW: i32 = -15;
 
     impl Deflater {
-        /// Creates a state that is ready to compress.
+        /// Creates a compressor.
         #[must_use]
         pub fn new() -> Self {
             let flags = create_comp_flags_from_zip_params(LEVEL, RAW, 0);
             Self { state: Box::new(CompressorOxide::new(flags)) }
         }
 
-        /// Writes the compressed form of a plain aggregate.
+        /// Compresses a plain aggregate into `out`.
         ///
         /// # Errors
-        /// See [`CompressError`].
+        /// A [`CompressError`] if compression is not possible or not worthwhile.
         pub fn compress<'o>(
             &mut self,
             plain: &Aggregate<'_>,

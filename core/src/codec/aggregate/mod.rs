@@ -1,7 +1,7 @@
-//! Several small messages in one: the `PacketAggregator` of the RakNet documentation.
+//! Several small messages packed into one: the `PacketAggregator` of the RakNet documentation.
 //!
-//! That documentation specifies only the first two bytes; this module defines the rest. It is not part of RakNet,
-//! so both peers must support it.
+//! The RakNet documentation specifies only the first two bytes; this module defines the rest. It is not part of
+//! RakNet, so both peers must support it.
 //!
 //! | field | bytes | |
 //! |---|---|---|
@@ -11,18 +11,18 @@
 //! | deflate: length | 1 to 4 | of the messages before compression |
 //! | deflate: stream | to the end | raw deflate (RFC 1951) of all messages with their lengths |
 //!
-//! A length is below 2^28 and written in groups of seven bits, the low ones first, with bit 7 set in all bytes
-//! except the last, in the fewest possible bytes. No message is empty, and none has the id of its aggregate, so
-//! aggregates do not nest.
+//! A length is below 2^28 and encoded in groups of seven bits, the lowest first, with bit 7 set in all bytes except
+//! the last. The shortest encoding is mandatory. No message is empty, and none begins with the id of its aggregate,
+//! so aggregates do not nest.
 //!
-//! **Bounds.** Reading a plain aggregate copies nothing. A compressed one declares its length before anything is
-//! inflated. It is refused if the provided buffer is smaller, if the plain form would not have been longer, and if the
-//! stream yields more or less than declared. So a few bytes that inflate to megabytes cost nothing, and neither do
-//! megabytes of stream without contents.
+//! **Bounds.** Reading a plain aggregate copies nothing. A compressed one declares the length of its contents. It is
+//! refused if the provided buffer is shorter, if the plain form would not be longer, or if the stream yields more or
+//! less than declared. Neither a few bytes that decompress to megabytes nor megabytes without contents therefore take
+//! much time or memory.
 //!
-//! Compression needs the feature `deflate`: reading then works without an allocator, writing needs `alloc` too. Do
-//! not compress secrets together with data that others choose, since the length of the result reveals information
-//! about the content.
+//! Compression needs the feature `deflate`: reading then works without an allocator, and writing also needs `alloc`.
+//! Do not compress secrets together with data that others choose, because the compressed length reveals information
+//! about the contents.
 
 #[cfg(feature = "deflate")]
 mod deflate;
@@ -35,7 +35,7 @@ pub use deflate::Inflater;
 #[cfg(all(feature = "deflate", feature = "alloc"))]
 pub use deflate::{CompressError, Deflater};
 
-/// The id of an application's aggregates, 86 to FF.
+/// The id of an application's aggregates, 86 to FF (hexadecimal).
 ///
 /// ```
 /// use rakwire::codec::aggregate::AggregateId;
@@ -47,7 +47,7 @@ pub use deflate::{CompressError, Deflater};
 pub struct AggregateId(u8);
 
 impl AggregateId {
-    /// Returns the id 86 + `n`, or `None` if that is more than FF.
+    /// Returns the id 86 + `n` (hexadecimal), or `None` if that exceeds FF.
     #[must_use]
     pub const fn nth(n: u8) -> Option<Self> {
         match id::USER.checked_add(n) {
@@ -56,7 +56,7 @@ impl AggregateId {
         }
     }
 
-    /// Returns the first byte of messages with this id.
+    /// Returns the first byte of aggregates with this id.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
@@ -80,9 +80,9 @@ pub enum Compression {
     Deflate,
 }
 
-/// Length of the bytes before the messages.
+/// The length of the bytes before the messages.
 const HEAD: usize = 2;
-/// The limit of lengths: they fit into four groups of seven bits.
+/// The exclusive limit of lengths, which fit into four groups of seven bits.
 const LENGTH_END: usize = 1 << 28;
 
 /// Collects messages in a borrowed buffer.
@@ -109,24 +109,24 @@ pub struct Packer<'b> {
 }
 
 impl<'b> Packer<'b> {
-    /// Creates an aggregate without messages.
+    /// Starts an empty aggregate.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when the buffer has fewer than two bytes.
+    /// [`WireError::NoRoom`] if the buffer has fewer than two bytes.
     pub fn new(id: AggregateId, buffer: &'b mut [u8]) -> Result<Self, WireError> {
         let mut writer = Writer::new(buffer);
         writer.bytes(&[id.0, 0])?;
         Ok(Self { id, writer })
     }
 
-    /// Adds a message, with 1 to 4 bytes of length.
+    /// Adds a message, preceded by 1 to 4 bytes of length.
     ///
     /// # Errors
     /// Nothing is added on an error.
     ///
-    /// - [`WireError::NoRoom`] when it does not fit; send this aggregate and add the message to the next one.
-    /// - [`WireError::BadLength`] when it is empty or has 2^28 bytes or more.
-    /// - [`WireError::BadValue`] when it begins with the id of this aggregate.
+    /// - [`WireError::NoRoom`] if it does not fit; send this aggregate and add the message to the next one.
+    /// - [`WireError::BadLength`] if it is empty or has 2^28 bytes or more.
+    /// - [`WireError::BadValue`] if it begins with the id of this aggregate.
     pub fn push(&mut self, message: &[u8]) -> Result<(), WireError> {
         check(self.id, message)?;
         if message.len() >= LENGTH_END {
@@ -139,26 +139,26 @@ impl<'b> Packer<'b> {
         self.writer.bytes(message)
     }
 
-    /// Returns whether no message was added yet.
+    /// Returns true if no message was added yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.writer.written() == HEAD
     }
 
-    /// Returns the length of the aggregate so far.
+    /// Returns the length of the aggregate so far in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.writer.written()
     }
 
-    /// Returns the aggregate, to be sent as a message.
+    /// Returns the aggregate, ready to be sent as a message.
     #[must_use]
     pub fn finish(self) -> &'b [u8] {
         self.writer.finish()
     }
 }
 
-/// A received aggregate, with its messages still packed.
+/// A received aggregate, before its messages are unpacked.
 ///
 /// ```
 /// use rakwire::codec::aggregate::{Aggregate, AggregateId};
@@ -181,11 +181,11 @@ pub struct Aggregate<'a> {
 }
 
 impl<'a> Aggregate<'a> {
-    /// Reads the header of a message that begins with `id`.
+    /// Parses the header of an aggregate with this id.
     ///
     /// # Errors
-    /// [`WireError::UnknownId`] when it begins differently, [`WireError::BadValue`] when the compression is
-    /// unknown, [`WireError::Truncated`].
+    /// [`WireError::UnknownId`] if `message` begins with another id, [`WireError::BadValue`] if the compression is
+    /// unknown, [`WireError::Truncated`] if it has fewer than two bytes.
     pub fn read(id: AggregateId, message: &'a [u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(message);
         if reader.u8("id")? != id.0 {
@@ -205,11 +205,12 @@ impl<'a> Aggregate<'a> {
         self.compression
     }
 
-    /// Returns the messages of a plain aggregate. All lengths are checked before the first message is returned.
+    /// Returns the messages of a plain aggregate. All lengths are validated before the first message is returned.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when the aggregate is compressed or a message begins with the id of the aggregate,
-    /// [`WireError::BadLength`] when a length is zero or not in its shortest form, [`WireError::Truncated`].
+    /// [`WireError::BadValue`] if the aggregate is compressed or a message begins with the aggregate's id,
+    /// [`WireError::BadLength`] if a length is zero or not in its shortest form, [`WireError::Truncated`] if a
+    /// message is incomplete.
     pub fn messages(&self) -> Result<Messages<'a>, WireError> {
         match self.compression {
             Compression::None => Messages::check(self.id, self.body),
@@ -218,7 +219,7 @@ impl<'a> Aggregate<'a> {
     }
 }
 
-/// The messages of an aggregate, in the order in which they were added; none is empty.
+/// The messages of an aggregate, in the order in which they were added. None is empty.
 ///
 /// ```
 /// use rakwire::codec::aggregate::{Aggregate, AggregateId, Messages};
@@ -456,7 +457,7 @@ mod tests {
             let honest = with_stream(megabytes.len(), &megabytes);
             assert!(honest.len() < 11_000);
             assert_eq!(unpack(&honest, 65_536), Err(WireError::BadLength));
-            // An aggregate that declares too small a length is inflated no further than that.
+            // An aggregate that declares too small a length is decompressed only up to that length.
             let lying = with_stream(100, &megabytes);
             let mut buffer = vec![0xEE; 65_536];
             let aggregate = Aggregate::read(id(), &lying).expect("an aggregate");
@@ -468,7 +469,7 @@ mod tests {
 
         #[test]
         fn inflated_messages_are_checked_too() {
-            // After forty messages of one byte, which compress well.
+            // Preceded by forty messages of one byte, which compress well.
             let with_end = |end: &[u8]| {
                 let body = [&[1; 80], end].concat();
                 unpack(&with_stream(body.len(), &body), 100)
@@ -483,7 +484,7 @@ mod tests {
         #[test]
         fn a_stream_longer_than_its_contents_is_refused() {
             assert_eq!(unpack(&with_stream(2, &[1, 7]), 100), Err(WireError::BadLength));
-            // A long series of empty blocks: five bytes of stream each, without output.
+            // A long series of empty deflate blocks: five bytes each, without output.
             let blocks = [0, 0, 0, 0xFF, 0xFF].repeat(10_000);
             assert_eq!(unpack(&[&[0x9C, 1, 5], &blocks[..]].concat(), 100), Err(WireError::BadLength));
         }

@@ -1,7 +1,6 @@
-//! The values of a bit stream.
+//! The types of values in a bit stream.
 //!
-//! These are the types of the core, plain and compressed integers, numbers within a range known to both sides,
-//! vectors and rotations.
+//! They are integers (plain, compressed, or within a range known to both sides), floats, vectors and rotations.
 
 use core::net::SocketAddr;
 use core::ops::RangeInclusive;
@@ -12,7 +11,7 @@ use crate::raknet::{Guid, NetworkId};
 use crate::serial::U24;
 use crate::wire::address;
 
-/// One bit. Its delta is the bit itself, since a flag would be as long.
+/// One bit. Its delta is the bit itself, because a flag would be just as long.
 impl Item for bool {
     const HAS_DELTA_FLAG: Self = false;
 
@@ -25,13 +24,13 @@ impl Item for bool {
     }
 }
 
-/// Half the number of steps of a compressed `f32`, which spans -1 to 1.
+/// Half of the number of steps of a compressed `f32`, which covers -1 to 1.
 const F32_STEPS: f32 = 32_767.5;
-/// Half the number of steps of a compressed `f64`.
+/// Half of the number of steps of a compressed `f64`.
 const F64_STEPS: f64 = 2_147_483_648.0;
 
-/// Compressed: a fraction of -1..=1 in 16 bits, rounded down to a step. Values outside are clamped, and NaN is
-/// written as -1.
+/// Compressed: a value of -1..=1 in 16 bits, rounded down to a step. Values outside are clamped, and NaN is written
+/// as -1.
 impl Item for f32 {
     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
         reader.read().map(Self::from_bits)
@@ -51,8 +50,8 @@ impl Item for f32 {
     }
 }
 
-/// Compressed: a fraction of -1..=1 in 32 bits, rounded down to a step. The end 1, which overflows in C++ RakNet,
-/// is written as the last step; otherwise as for `f32`.
+/// Compressed: a value of -1..=1 in 32 bits, rounded down to a step. 1, which overflows in C++ RakNet, is written as
+/// the last step. Otherwise like `f32`.
 impl Item for f64 {
     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
         reader.read().map(Self::from_bits)
@@ -71,7 +70,7 @@ impl Item for f64 {
     }
 }
 
-/// Aligns, then three bytes in little endian.
+/// Aligns, then three bytes in little-endian order.
 impl Item for U24 {
     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
         let bytes = reader.aligned_bytes(3)?;
@@ -104,7 +103,7 @@ impl Item for NetworkId {
     }
 }
 
-/// The longest address, which is of IPv6.
+/// The size of the longest address, that of IPv6, in bytes.
 const ADDRESS: usize = 29;
 
 impl Item for SocketAddr {
@@ -143,9 +142,9 @@ pub(super) mod sealed {
     #[expect(unnameable_types, reason = "without a path to its name no other crate can implement it")]
     pub trait Sealed: Sized {
         const BITS: u32;
-        /// Returns the distance of the value above `base`, which is not greater.
+        /// Returns `self - base`. Precondition: `base` is not greater than `self`.
         fn above(self, base: Self) -> u64;
-        /// Returns the value `distance` above `self`; wraps.
+        /// Returns `self + distance`, wrapping.
         fn plus(self, distance: u64) -> Self;
     }
 }
@@ -190,10 +189,10 @@ macro_rules! integers {
 
 integers!(u8, u8; u16, u16; u32, u32; u64, u64; i8, u8; i16, u16; i32, u32; i64, u64);
 
-/// Appends a big-endian number without its trailing zero bytes (docs/raknet.md#compressed-integers).
+/// Appends a big-endian number without its high zero bytes (docs/raknet.md#compressed-integers).
 ///
-/// A set bit stands for each dropped byte, then a clear bit and the other bytes follow. If one byte is left, a zero
-/// high nibble is dropped in the same way.
+/// A set bit is written for each omitted byte, then a clear bit and the other bytes. If only one byte is left, its
+/// high nibble is omitted in the same way if it is zero.
 fn write_compressed(writer: &mut BitStreamWriter<'_>, number: &[u8]) -> Result<(), WireError> {
     let mut rest = number;
     while let [before @ .., last] = rest
@@ -212,7 +211,7 @@ fn write_compressed(writer: &mut BitStreamWriter<'_>, number: &[u8]) -> Result<(
     writer.bits.bits(byte.into(), if small { 4 } else { 8 })
 }
 
-/// Reads a number that [`write_compressed`] wrote into `number`, which is all zero.
+/// Reads a number written by [`write_compressed`]. Precondition: `number` is all zeros.
 fn read_compressed(reader: &mut BitStreamReader<'_>, number: &mut [u8]) -> Result<(), WireError> {
     for length in (2..=number.len()).rev() {
         if !reader.bits.bit()? {
@@ -227,7 +226,7 @@ fn read_compressed(reader: &mut BitStreamReader<'_>, number: &mut [u8]) -> Resul
     Ok(())
 }
 
-/// The treatment of integers outside of their range; both sides must agree.
+/// How to treat integers outside the range; both sides must use the same.
 ///
 /// ```
 /// use rakwire::codec::bitstream::{BitStreamWriter, OutOfRange};
@@ -242,20 +241,21 @@ fn read_compressed(reader: &mut BitStreamReader<'_>, number: &mut [u8]) -> Resul
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfRange {
-    /// Refuses to write them; the encoding has no flag bit.
+    /// Writing them is an error; the encoding has no flag bit.
     Reject,
-    /// Writes a set bit and the whole value; a clear bit precedes values inside.
+    /// Writes a set bit and the full-width value; a clear bit precedes values inside the range.
     Flag,
 }
 
-/// Steps of a 16-bit fraction.
+/// The number of steps of a 16-bit fraction.
 const STEPS: f32 = 65_535.0;
 
 impl BitStreamReader<'_> {
-    /// Takes an integer that was written with the same range.
+    /// Takes an integer written with the same range.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when the range is empty or the value outside of it, [`WireError::Truncated`].
+    /// [`WireError::BadValue`] if the range is empty or the value outside of it, [`WireError::Truncated`] if bits are
+    /// missing.
     pub fn ranged<T: Integer>(
         &mut self,
         range: RangeInclusive<T>,
@@ -274,10 +274,10 @@ impl BitStreamReader<'_> {
         Ok(range.start().plus(distance))
     }
 
-    /// Takes a number within a range, in 16 bits.
+    /// Takes a number within `range`, in 16 bits.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when the range is empty or not finite, [`WireError::Truncated`].
+    /// [`WireError::BadValue`] if the range is empty or not finite, [`WireError::Truncated`] if bits are missing.
     pub fn float16(&mut self, range: RangeInclusive<f32>) -> Result<f32, WireError> {
         let width = float_width(&range)?;
         let steps = f32::from(self.read::<u16>()?);
@@ -286,11 +286,11 @@ impl BitStreamReader<'_> {
 }
 
 impl BitStreamWriter<'_> {
-    /// Appends an integer in as many bits as the width of its range needs: none for a range of one value.
+    /// Appends an integer in the minimum number of bits for its range: none for a range of one value.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when the range is empty, or with [`OutOfRange::Reject`] when the value is outside;
-    /// [`WireError::NoRoom`].
+    /// [`WireError::BadValue`] if the range is empty, or with [`OutOfRange::Reject`] if the value is outside;
+    /// [`WireError::NoRoom`] if the buffer is full.
     pub fn ranged<T: Integer>(
         &mut self,
         value: T,
@@ -311,10 +311,10 @@ impl BitStreamWriter<'_> {
         self.write_bits(&distance.to_le_bytes(), count, Alignment::Right)
     }
 
-    /// Appends a number within a range, in 16 bits, rounded down to a step; values outside are clamped.
+    /// Appends a number within `range` in 16 bits, rounded down to a step; values outside are clamped.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when the range is empty or not finite, [`WireError::NoRoom`].
+    /// [`WireError::BadValue`] if the range is empty or not finite, [`WireError::NoRoom`] if the buffer is full.
     pub fn float16(&mut self, value: f32, range: RangeInclusive<f32>) -> Result<(), WireError> {
         let width = float_width(&range)?;
         // The cast saturates at the ends of the range and turns NaN into 0.
@@ -322,7 +322,7 @@ impl BitStreamWriter<'_> {
     }
 }
 
-/// Returns the width of the range and the number of bits that hold it.
+/// Returns the width of the range, and the number of bits to encode it.
 fn width<T: Integer>(range: &RangeInclusive<T>) -> Result<(u64, usize), WireError> {
     if range.is_empty() {
         return Err(WireError::BadValue);
@@ -347,7 +347,7 @@ fn float_width(range: &RangeInclusive<f32>) -> Result<f32, WireError> {
 /// ```
 pub type Vector = [f32; 3];
 
-/// A rotation as a matrix: three rows.
+/// A rotation matrix: three rows.
 ///
 /// ```
 /// use rakwire::codec::bitstream::{BitStreamWriter, Matrix};
@@ -358,7 +358,7 @@ pub type Vector = [f32; 3];
 /// ```
 pub type Matrix = [[f32; 3]; 3];
 
-/// A rotation as a quaternion of length 1.
+/// A rotation as a unit quaternion.
 ///
 /// ```
 /// use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter, Quaternion};
@@ -378,22 +378,22 @@ pub struct Quaternion {
     pub w: f32,
     /// The x component of the axis, times the sine of half the angle.
     pub x: f32,
-    /// The y component, likewise.
+    /// The y component of the axis, times the sine of half the angle.
     pub y: f32,
-    /// The z component, likewise.
+    /// The z component of the axis, times the sine of half the angle.
     pub z: f32,
 }
 
-/// The length below which a vector has no direction.
+/// The length below which a vector is treated as zero.
 const NO_DIRECTION: f32 = 0.000_01;
-/// Steps of a quaternion's component with a magnitude of 0 to 1.
+/// The number of steps for the magnitude of a quaternion's component, 0 to 1.
 const UNIT_STEPS: f64 = 65_535.0;
 
 impl BitStreamReader<'_> {
     /// Takes a vector of any length.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when its length is infinite or NaN, [`WireError::Truncated`].
+    /// [`WireError::BadValue`] if its length is infinite or NaN, [`WireError::Truncated`] if bits are missing.
     pub fn vector(&mut self) -> Result<Vector, WireError> {
         let length = self.read::<f32>()?;
         if !length.is_finite() {
@@ -405,18 +405,18 @@ impl BitStreamReader<'_> {
         each(|| Ok(self.read_compressed::<f32>()? * length))
     }
 
-    /// Takes a vector of length 1.
+    /// Takes a unit vector.
     ///
     /// # Errors
-    /// [`WireError::Truncated`].
+    /// [`WireError::Truncated`] if bits are missing.
     pub fn unit_vector(&mut self) -> Result<Vector, WireError> {
         each(|| self.float16(-1.0..=1.0))
     }
 
-    /// Takes a rotation. Only the sign of w is on the wire; its magnitude follows from the other three components.
+    /// Takes a rotation. Only the sign of w is on the wire; its magnitude follows from the other components.
     ///
     /// # Errors
-    /// [`WireError::Truncated`].
+    /// [`WireError::Truncated`] if bits are missing.
     pub fn unit_quaternion(&mut self) -> Result<Quaternion, WireError> {
         let w_sign = self.sign()?;
         let signs = each(|| self.sign())?;
@@ -429,7 +429,7 @@ impl BitStreamReader<'_> {
     /// Takes a rotation as a matrix.
     ///
     /// # Errors
-    /// [`WireError::Truncated`].
+    /// [`WireError::Truncated`] if bits are missing.
     pub fn rotation_matrix(&mut self) -> Result<Matrix, WireError> {
         self.unit_quaternion().map(matrix)
     }
@@ -443,7 +443,7 @@ impl BitStreamWriter<'_> {
     /// Appends a vector of any length: 80 bits, or 32 if it is shorter than 0.00001.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when its length is infinite or NaN, [`WireError::NoRoom`].
+    /// [`WireError::BadValue`] if its length is infinite or NaN, [`WireError::NoRoom`] if the buffer is full.
     pub fn vector(&mut self, vector: Vector) -> Result<(), WireError> {
         let [x, y, z] = vector;
         let length = libm::sqrtf(x * x + y * y + z * z);
@@ -457,10 +457,10 @@ impl BitStreamWriter<'_> {
         vector.into_iter().try_for_each(|part| self.write_compressed(part / length))
     }
 
-    /// Appends a vector of length 1: 48 bits. Components outside of -1..=1 are clamped.
+    /// Appends a unit vector: 48 bits. Components outside -1..=1 are clamped.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if the buffer is full.
     pub fn unit_vector(&mut self, vector: Vector) -> Result<(), WireError> {
         vector.into_iter().try_for_each(|part| self.float16(part, -1.0..=1.0))
     }
@@ -468,7 +468,7 @@ impl BitStreamWriter<'_> {
     /// Appends a rotation: 52 bits.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if the buffer is full.
     pub fn unit_quaternion(&mut self, rotation: Quaternion) -> Result<(), WireError> {
         let Quaternion { w, x, y, z } = rotation;
         [w, x, y, z].into_iter().try_for_each(|part| self.bits.bit(part < 0.0))?;
@@ -479,7 +479,7 @@ impl BitStreamWriter<'_> {
     /// rotation.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if the buffer is full.
     pub fn rotation_matrix(&mut self, matrix: Matrix) -> Result<(), WireError> {
         self.unit_quaternion(quaternion(matrix))
     }

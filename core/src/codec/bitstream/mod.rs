@@ -1,7 +1,7 @@
-//! RakNet's bit stream, in which games based on RakNet write their messages (docs/raknet.md#bit-streams).
+//! RakNet's bit stream, the format of messages in games based on RakNet (docs/raknet.md#bit-streams).
 //!
-//! [`BitStreamReader`] and [`BitStreamWriter`] add RakNet's rules to [`BitReader`] and [`BitWriter`]: bits fill
-//! each byte from the most significant one, and only the entries of this table that say so are aligned.
+//! [`BitStreamReader`] and [`BitStreamWriter`] add RakNet's rules to [`BitReader`] and [`BitWriter`]. Bits fill each
+//! byte from the most significant one, and values are not byte-aligned unless this table says so.
 //!
 //! | value | bits |
 //! |---|---|
@@ -26,7 +26,7 @@
 //!
 //! Strings are bytes: RakNet specifies no character encoding.
 //!
-//! If a read or write of several fields fails, the position is after the last completed field.
+//! If reading or writing several fields fails, the position is after the last complete field.
 
 mod items;
 mod strings;
@@ -63,16 +63,15 @@ impl<'a> BitStreamReader<'a> {
         Self { bits: BitReader::new(bytes) }
     }
 
-    /// Creates a reader of the first `count` bits of `bytes`, for message lengths that are not multiples of eight
-    /// bits.
+    /// Creates a reader of the first `count` bits of `bytes`, for messages that are not a whole number of bytes.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when `bytes` has fewer.
+    /// [`WireError::Truncated`] if `bytes` has fewer than `count` bits.
     pub fn with_bits(bytes: &'a [u8], count: usize) -> Result<Self, WireError> {
         Ok(Self { bits: BitReader::with_bits(bytes, count)? })
     }
 
-    /// Returns the underlying bit reader, for formats outside of RakNet.
+    /// Returns the underlying bit reader, for formats that RakNet does not define.
     pub const fn bits(&mut self) -> &mut BitReader<'a, Msb> {
         &mut self.bits
     }
@@ -86,7 +85,7 @@ impl<'a> BitStreamReader<'a> {
     /// Takes a value.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], or an error of the type's [`Item::read`].
+    /// [`WireError::Truncated`] if bits are missing, or another error of the type's [`Item::read`].
     pub fn read<T: Item>(&mut self) -> Result<T, WireError> {
         T::read(self)
     }
@@ -94,7 +93,7 @@ impl<'a> BitStreamReader<'a> {
     /// Takes a compressed value (docs/raknet.md#compressed-integers).
     ///
     /// # Errors
-    /// [`WireError::Truncated`], or an error of the type's [`Item::read_compressed`].
+    /// [`WireError::Truncated`] if bits are missing, or another error of the type's [`Item::read_compressed`].
     pub fn read_compressed<T: Item>(&mut self) -> Result<T, WireError> {
         T::read_compressed(self)
     }
@@ -102,7 +101,7 @@ impl<'a> BitStreamReader<'a> {
     /// Takes a value that was written as a delta to `last`.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn read_delta<T: Item>(&mut self, last: T) -> Result<T, WireError> {
         if T::HAS_DELTA_FLAG && !self.bits.bit()? { Ok(last) } else { self.read() }
     }
@@ -110,13 +109,13 @@ impl<'a> BitStreamReader<'a> {
     /// Takes a value that was written as a compressed delta to `last`.
     ///
     /// # Errors
-    /// As [`read_compressed`](Self::read_compressed).
+    /// The errors of [`read_compressed`](Self::read_compressed).
     pub fn read_compressed_delta<T: Item>(&mut self, last: T) -> Result<T, WireError> {
         if T::HAS_DELTA_FLAG && !self.bits.bit()? { Ok(last) } else { self.read_compressed() }
     }
 }
 
-/// Writes a RakNet bit stream into a borrowed buffer. [`finish`](Self::finish) stores the last bits.
+/// Writes a RakNet bit stream into a borrowed buffer. Call [`finish`](Self::finish) to store the last bits.
 ///
 /// ```
 /// use rakwire::codec::bitstream::BitStreamWriter;
@@ -134,13 +133,13 @@ pub struct BitStreamWriter<'b> {
 }
 
 impl<'b> BitStreamWriter<'b> {
-    /// Creates a writer at the front of `buffer`.
+    /// Creates a writer at the start of `buffer`.
     #[must_use]
     pub fn new(buffer: &'b mut [u8]) -> Self {
         Self { bits: BitWriter::new(buffer) }
     }
 
-    /// Returns the underlying bit writer, for formats outside of RakNet.
+    /// Returns the underlying bit writer, for formats that RakNet does not define.
     pub const fn bits(&mut self) -> &mut BitWriter<'b, Msb> {
         &mut self.bits
     }
@@ -160,8 +159,7 @@ impl<'b> BitStreamWriter<'b> {
     /// Appends a value.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`], or an error of the type's [`Item::write`]. This holds for the three methods below as
-    /// well.
+    /// [`WireError::NoRoom`] if the buffer is full, or another error of the type's [`Item::write`].
     pub fn write<T: Item>(&mut self, value: T) -> Result<(), WireError> {
         value.write(self)
     }
@@ -169,28 +167,28 @@ impl<'b> BitStreamWriter<'b> {
     /// Appends a compressed value (docs/raknet.md#compressed-integers).
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn write_compressed<T: Item>(&mut self, value: T) -> Result<(), WireError> {
         value.write_compressed(self)
     }
 
-    /// Appends a value as a delta: one bit if it equals `last`, which the reader must have too.
+    /// Appends a value as a delta: a single bit if it equals `last`. The reader must know `last`.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn write_delta<T: Item>(&mut self, value: T, last: T) -> Result<(), WireError> {
         if self.delta_flag(value, last)? { self.write(value) } else { Ok(()) }
     }
 
-    /// Appends a value as a compressed delta: one bit if it equals `last`, which the reader must have too.
+    /// Appends a value as a compressed delta: a single bit if it equals `last`. The reader must know `last`.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn write_compressed_delta<T: Item>(&mut self, value: T, last: T) -> Result<(), WireError> {
         if self.delta_flag(value, last)? { self.write_compressed(value) } else { Ok(()) }
     }
 
-    /// Appends the flag bit of a delta; returns false if the value does not follow.
+    /// Appends the flag bit of a delta; returns false if the value need not follow.
     fn delta_flag<T: Item>(&mut self, value: T, last: T) -> Result<bool, WireError> {
         let follows = !T::HAS_DELTA_FLAG || value != last;
         if T::HAS_DELTA_FLAG {
@@ -200,7 +198,7 @@ impl<'b> BitStreamWriter<'b> {
     }
 }
 
-/// A value of a bit stream.
+/// A type of values in a bit stream.
 ///
 /// Implemented for integers, `bool`, `f32`, `f64`, [`U24`](crate::U24), [`Guid`](crate::raknet::Guid),
 /// [`NetworkId`](crate::raknet::NetworkId) and `SocketAddr`; applications may add types. Only [`read`](Self::read)
@@ -230,25 +228,25 @@ impl<'b> BitStreamWriter<'b> {
 /// # Ok::<(), WireError>(())
 /// ```
 pub trait Item: Copy + PartialEq {
-    /// True if a delta begins with a bit that says whether the value follows. Otherwise the value always follows.
+    /// True if a delta begins with a flag bit for whether the value follows. Otherwise the value always follows.
     const HAS_DELTA_FLAG: bool = true;
 
-    /// Takes the value.
+    /// Takes a value.
     ///
     /// # Errors
-    /// [`WireError::Truncated`]; an implementation may return other errors for values that it refuses.
+    /// [`WireError::Truncated`] if bits are missing; an implementation may return other errors for invalid values.
     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError>;
 
-    /// Appends the value.
+    /// Appends a value.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if the buffer is full.
     fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError>;
 
     /// Takes the value in its compressed form.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     fn read_compressed(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
         Self::read(reader)
     }
@@ -256,13 +254,13 @@ pub trait Item: Copy + PartialEq {
     /// Appends the value in its compressed form.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     fn write_compressed(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
         self.write(writer)
     }
 }
 
-/// The bits of the last byte that count if a number of bits is not a multiple of eight.
+/// Which bits of a partial last byte are used.
 ///
 /// ```
 /// use rakwire::codec::bitstream::{Alignment, BitStreamWriter};
@@ -288,10 +286,10 @@ pub enum Alignment {
 impl<'a> BitStreamReader<'a> {
     /// Fills the first bytes of `out` with `count` bits.
     ///
-    /// In a last partial byte, `alignment` selects the bits that are filled; its other bits are zero.
+    /// In a partial last byte, `alignment` selects the bits that are filled; the others are zero.
     ///
     /// # Errors
-    /// [`WireError::BadLength`] when `out` has fewer bits, [`WireError::Truncated`] when fewer remain.
+    /// [`WireError::BadLength`] if `out` has fewer than `count` bits, [`WireError::Truncated`] if fewer remain.
     pub fn read_bits(&mut self, out: &mut [u8], count: usize, alignment: Alignment) -> Result<(), WireError> {
         let (whole, partial) = (count / 8, (count % 8) as u32);
         let out = out.get_mut(..count.div_ceil(8)).ok_or(WireError::BadLength)?;
@@ -310,19 +308,19 @@ impl<'a> BitStreamReader<'a> {
         Ok(())
     }
 
-    /// Aligns, then takes `count` bytes without copying them.
+    /// Skips to the next byte boundary and takes `count` bytes without copying them.
     ///
     /// # Errors
-    /// [`WireError::Truncated`].
+    /// [`WireError::Truncated`] if fewer bytes remain.
     pub fn aligned_bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         self.bits.aligned_bytes(count)
     }
 
-    /// Takes bytes that are preceded by their number, which may be at most `max`.
+    /// Takes bytes preceded by their number, which may be at most `max`.
     ///
     /// # Errors
-    /// [`WireError::BadLength`] when there are more than `max` (C++ RakNet truncates them and loses its position in
-    /// the stream), [`WireError::Truncated`].
+    /// [`WireError::BadLength`] if there are more than `max` (C++ RakNet truncates them and then misreads the rest),
+    /// [`WireError::Truncated`] if bytes are missing.
     pub fn aligned_bytes_safe(&mut self, max: usize) -> Result<&'a [u8], WireError> {
         match usize::try_from(self.read_compressed::<u32>()?) {
             Ok(0) => Ok(&[]),
@@ -333,11 +331,10 @@ impl<'a> BitStreamReader<'a> {
 }
 
 impl BitStreamWriter<'_> {
-    /// Appends `count` bits of `bytes`: whole bytes, then the bits of the last partial one that `alignment`
-    /// selects.
+    /// Appends `count` bits of `bytes`: whole bytes, then the bits of a partial last byte that `alignment` selects.
     ///
     /// # Errors
-    /// [`WireError::BadLength`] when `bytes` has fewer, [`WireError::NoRoom`].
+    /// [`WireError::BadLength`] if `bytes` has fewer than `count` bits, [`WireError::NoRoom`] if the buffer is full.
     pub fn write_bits(&mut self, bytes: &[u8], count: usize, alignment: Alignment) -> Result<(), WireError> {
         let (whole, partial) = (count / 8, (count % 8) as u32);
         let bytes = bytes.get(..count.div_ceil(8)).ok_or(WireError::BadLength)?;
@@ -354,10 +351,10 @@ impl BitStreamWriter<'_> {
         self.bits.bits(bits.into(), partial)
     }
 
-    /// Aligns, then appends the bytes.
+    /// Aligns to a byte boundary, then appends the bytes.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`].
+    /// [`WireError::NoRoom`] if the buffer is full.
     pub fn aligned_bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         self.bits.align();
         self.bits.bytes(bytes)
@@ -366,7 +363,7 @@ impl BitStreamWriter<'_> {
     /// Appends the bytes, preceded by their number.
     ///
     /// # Errors
-    /// [`WireError::BadLength`] when there are 2^32 or more, [`WireError::NoRoom`].
+    /// [`WireError::BadLength`] if there are 2^32 or more, [`WireError::NoRoom`] if the buffer is full.
     pub fn aligned_bytes_safe(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let count = u32::try_from(bytes.len()).map_err(|_| WireError::BadLength)?;
         self.write_compressed(count)?;

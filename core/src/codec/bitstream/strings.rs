@@ -1,8 +1,9 @@
 //! Strings, plain and compressed with RakNet's Huffman code for English text.
 //!
 //! Both sides must build the same tree, so the frequencies and the order of ties matter. Bytes that do not occur in
-//! the sample text weigh 1. The two lightest trees are joined until one is left, the lighter one on the side of bit
-//! 0. Of trees with equal weights, the one inserted last is taken first. The tree is built at compile time.
+//! the sample text have the weight 1. The two lightest trees are joined until one is left, with the lighter one as
+//! the branch for a 0 bit. Of trees with equal weights, the one inserted last is taken first. The tree is built at
+//! compile time.
 
 use super::{BitStreamReader, BitStreamWriter};
 use crate::codec::bits::{BitReader, Msb};
@@ -12,19 +13,19 @@ impl<'a> BitStreamReader<'a> {
     /// Takes a string of at most 65,535 bytes, without copying it.
     ///
     /// # Errors
-    /// [`WireError::Truncated`].
+    /// [`WireError::Truncated`] if bytes are missing.
     pub fn string(&mut self) -> Result<&'a [u8], WireError> {
         let count = self.read::<u16>()?;
         self.aligned_bytes(count.into())
     }
 
-    /// Takes a compressed string into the front of `out` and returns it.
+    /// Decodes a compressed string into `out` and returns it.
     ///
-    /// Bits after the last whole code are padding and ignored.
+    /// Bits after the last whole code are padding and are ignored.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], [`WireError::BadLength`] when the string is longer than `out` (C++ RakNet
-    /// truncates it).
+    /// [`WireError::Truncated`] if bits are missing, [`WireError::BadLength`] if the string is longer than `out` (C++
+    /// RakNet truncates it).
     pub fn compressed_string<'o>(&mut self, out: &'o mut [u8]) -> Result<&'o [u8], WireError> {
         let count = usize::try_from(self.read_compressed::<u32>()?).map_err(|_| WireError::Truncated)?;
         if count > self.bits.remaining() {
@@ -40,7 +41,7 @@ impl<'a> BitStreamReader<'a> {
     }
 }
 
-/// Returns the next byte of a compressed string after which `end` bits remain, or `None` if only padding is left.
+/// Returns the next byte of a compressed string, which ends with `end` bits remaining, or `None` at the padding.
 fn next_byte(bits: &mut BitReader<'_, Msb>, end: usize) -> Result<Option<u8>, WireError> {
     let mut walk = Walk::START;
     while bits.remaining() > end {
@@ -56,24 +57,23 @@ impl BitStreamWriter<'_> {
     /// Appends a string.
     ///
     /// # Errors
-    /// [`WireError::BadLength`] when it has more than 65,535 bytes, [`WireError::NoRoom`].
+    /// [`WireError::BadLength`] if it has more than 65,535 bytes, [`WireError::NoRoom`] if the buffer is full.
     pub fn string(&mut self, string: &[u8]) -> Result<(), WireError> {
         let count = u16::try_from(string.len()).map_err(|_| WireError::BadLength)?;
         self.write(count)?;
         self.aligned_bytes(string)
     }
 
-    /// Appends a compressed string: from 3 bits for a space to 16 bits for bytes that English does not use.
+    /// Appends a compressed string: 3 bits for a space, up to 16 bits for bytes that are rare in English text.
     ///
     /// # Errors
-    /// [`WireError::BadLength`] when it has 2^28 bytes or more, [`WireError::NoRoom`].
+    /// [`WireError::BadLength`] if it has 2^28 bytes or more, [`WireError::NoRoom`] if the buffer is full.
     pub fn compressed_string(&mut self, string: &[u8]) -> Result<(), WireError> {
         if string.len() >= 1 << 28 {
             return Err(WireError::BadLength);
         }
         let plain: u32 = string.iter().map(|byte| u32::from(code(*byte).length)).sum();
-        // The codes are padded to whole bytes with the prefix of a longer code, so that no reader takes the padding
-        // for a byte.
+        // Pads to whole bytes with the prefix of a longer code, so that no reader decodes a byte from the padding.
         let padding = plain.next_multiple_of(8) - plain;
         self.write_compressed(plain + padding)?;
         for byte in string {
@@ -91,11 +91,11 @@ struct Code {
     length: u8,
 }
 
-/// An inner node of the tree.
+/// A position in the tree: an inner node.
 #[derive(Clone, Copy, Debug)]
 struct Walk(u16);
 
-/// The node that the next bit leads to.
+/// The node reached by the next bit.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Byte(u8),
@@ -118,19 +118,18 @@ fn code(byte: u8) -> Code {
     CODES.get(usize::from(byte)).copied().unwrap_or(Code { bits: 0, length: 0 })
 }
 
-/// Returns `count` bits, at most 7, that complete no code: the beginning of the first code that is longer.
+/// Returns `count` bits, at most 7, that contain no complete code: the prefix of the first longer code.
 fn padding(count: u32) -> u64 {
     let longer = CODES.iter().find(|code| u32::from(code.length) > count);
     longer.map_or(0, |code| u64::from(code.bits) >> (u32::from(code.length) - count))
 }
 
 const BYTES: usize = 256;
-/// The number of nodes. Nodes below 256 are leaves, one per byte; inner nodes are numbered in the order of
-/// creation.
+/// The number of nodes. Nodes below 256 are leaves, one per byte; inner nodes are numbered in the order of creation.
 const NODES: usize = 2 * BYTES - 1;
 const ROOT: u16 = (NODES - 1) as u16;
 
-/// Frequencies of the printable characters, from the space on, in the sample text of RakNet's code.
+/// The frequencies of the printable characters from the space on in RakNet's sample text.
 const PRINTABLE: [u32; 94] = [
     11084, 58, 63, 1, 0, 31, 0, 317, 64, 64, 44, 0, 695, 62, 980, 266, // space to /
     69, 67, 56, 7, 73, 3, 14, 2, 69, 1, 167, 9, 1, 2, 25, 94, // 0 to ?
@@ -140,7 +139,7 @@ const PRINTABLE: [u32; 94] = [
     848, 47, 2586, 2919, 4771, 1707, 535, 1106, 152, 1243, 100, 0, 2, 0, // p to }
 ];
 
-/// Returns the frequency of a byte. `~` is listed with the line ends, since the table ends before it.
+/// Returns the frequency of a byte. `~` is listed with the line ends, because the table ends before it.
 const fn frequency(byte: usize) -> u32 {
     match byte {
         0x0A => 722,
@@ -151,7 +150,7 @@ const fn frequency(byte: usize) -> u32 {
     }
 }
 
-/// Returns the frequency from which the reference model of the tests builds its own tree.
+/// Returns the frequency of a byte, for the reference implementation in the tests.
 #[cfg(test)]
 pub(super) const fn counted(byte: u8) -> u32 {
     frequency(byte as usize)
@@ -161,10 +160,10 @@ static TREE: [[u16; 2]; BYTES - 1] = BUILT;
 static CODES: [Code; BYTES] = codes(&BUILT);
 const BUILT: [[u16; 2]; BYTES - 1] = build();
 
-/// A tree that waits to be joined: its root and its weight.
+/// A tree to be joined: its root and its weight.
 type Tree = (u16, u32);
 
-/// Trees that wait to be joined, the heaviest first.
+/// The trees to be joined, heaviest first.
 struct Waiting {
     trees: [Tree; BYTES],
     count: usize,
@@ -208,7 +207,7 @@ const fn build() -> [[u16; 2]; BYTES - 1] {
     tree
 }
 
-/// Returns the codes of all leaves, computed from the root down.
+/// Returns the codes of all leaves, computed from the root.
 const fn codes(tree: &[[u16; 2]; BYTES - 1]) -> [Code; BYTES] {
     let none = Code { bits: 0, length: 0 };
     let mut all = [none; NODES];
@@ -257,7 +256,7 @@ mod tests {
         assert_eq!(bits(b'e'), (0b000, 3));
         assert_eq!(bits(b'l'), (0b10010, 5));
         assert_eq!(bits(b'o'), (0b1000, 4));
-        // The order of ties alone decides this code.
+        // This code depends only on the order of ties.
         assert_eq!(bits(0), (0b0101_0111_1000_1101, 16));
         assert_eq!(CODES.iter().map(|code| code.length).max(), Some(16));
     }

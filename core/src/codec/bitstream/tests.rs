@@ -1,6 +1,6 @@
-//! Properties of all values and of the ends of ranges, and a comparison with a reference implementation.
+//! Property tests of all values and of the ends of ranges, against a reference implementation.
 //!
-//! The reference is a list of bits, written only from docs/raknet.md#bit-stream-rules. Both must write the same
+//! The reference is a vector of bits, written only from docs/raknet.md#bit-stream-rules. Both must write the same
 //! bits for every value.
 
 use core::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::cursor::WireError;
 use crate::raknet::{Guid, NetworkId};
 use crate::serial::U24;
 
-/// Checks that a value written after `lead` bits is read back, and that one bit less is not enough.
+/// Checks that a value written after `lead` bits reads back, and that one bit less is an error.
 fn law<T>(
     lead: u32,
     write: impl Fn(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
@@ -77,7 +77,7 @@ proptest! {
 
     #[test]
     fn integers_are_read_back(lead in 0..9_u32, value: u64, last: u64, shift in 0..64_u32) {
-        // Shifted in both directions, so that either end has zero bytes.
+        // Shifted in both directions, so that there are zero bytes at either end.
         for value in [value, value >> shift, value << shift] {
             integer(lead, value as u8, last as u8);
             integer(lead, value as u16, last as u16);
@@ -148,8 +148,7 @@ proptest! {
         let length = libm::sqrtf(parts.iter().map(|part| part * part).sum());
         prop_assume!(length > 0.1);
         let [w, x, y, z] = parts.map(|part| part / length);
-        // A rotation and its negative are equal; near 0, w is determined by the rounding errors of the other
-        // components.
+        // A rotation and its negative are equal; near 0, w depends on the rounding errors of the other components.
         let rotation = Quaternion { w, x, y, z };
         let read = law(3, |writer| writer.unit_quaternion(rotation), |r| r.unit_quaternion());
         let same = |read: Quaternion| (read.w * w + read.x * x + read.y * y + read.z * z).abs();
@@ -212,7 +211,7 @@ fn forbidden_values_are_refused() {
 
 #[test]
 fn counts_from_the_network_are_not_trusted() {
-    // Claims four billion bytes, and as many bits, without any of them.
+    // Declares four billion bytes and contains none.
     let huge = [0x7F, 0xFF, 0xFF, 0xFF, 0x80];
     assert_eq!(BitStreamReader::new(&huge).aligned_bytes_safe(100), Err(WireError::BadLength));
     assert_eq!(BitStreamReader::new(&huge).aligned_bytes_safe(usize::MAX), Err(WireError::Truncated));
@@ -248,7 +247,7 @@ fn the_delta_of_a_bit_is_the_bit() {
     }
 }
 
-/// The bits so far, one per entry.
+/// The bits so far.
 #[derive(Debug, Default, PartialEq)]
 struct Slow(Vec<bool>);
 
@@ -268,7 +267,7 @@ impl Slow {
         }
     }
 
-    /// Appends a number without trailing zero bytes; of the first byte a zero nibble is dropped too.
+    /// Appends a number without its high zero bytes and, if one byte is left, without its high zero nibble.
     fn compressed(&mut self, value: u128, bytes: usize) {
         let mut left = bytes;
         while left > 1 && (value >> (8 * (bytes - left))).is_multiple_of(256) {
@@ -285,7 +284,7 @@ impl Slow {
         }
     }
 
-    /// Appends the distance from the start, its low byte first; of the last, partial byte the low bits.
+    /// Appends the distance from the start of the range, its low byte first; of a partial last byte the low bits.
     fn ranged(&mut self, distance: u64, width: u64) {
         let mut count = 0;
         while count < 64 && width >> count != 0 {
@@ -348,12 +347,12 @@ impl Slow {
     }
 }
 
-/// A tree of the Huffman code: its weight and its leaves with their paths.
+/// A tree of the Huffman code: its weight, and its leaves with their paths.
 type Tree = (u64, Vec<(u8, Vec<bool>)>);
 
 /// Returns the codes of all bytes by the rule of docs/raknet.md.
 ///
-/// The two lightest trees are joined, of equal ones the youngest first.
+/// The two lightest trees are joined; of equal ones, the youngest first.
 fn codes() -> Vec<Vec<bool>> {
     let mut waiting: Vec<Tree> = Vec::new();
     let insert = |waiting: &mut Vec<Tree>, tree: Tree| {
@@ -376,7 +375,7 @@ fn codes() -> Vec<Vec<bool>> {
     codes
 }
 
-/// Compares the bits of the writer after `lead` set bits with those of the reference.
+/// Compares the output of writer and reference, each after `lead` set bits.
 fn same(
     lead: usize,
     real: impl FnOnce(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
@@ -456,7 +455,7 @@ proptest! {
     }
 }
 
-/// Returns the matrix of a rotation by turning the axes one by one.
+/// Returns the matrix of a rotation, computed by rotating the axes one by one.
 fn rotation([w, x, y, z]: [f32; 4]) -> Matrix {
     let cross = |a: Vector, b: Vector| {
         [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
@@ -467,6 +466,6 @@ fn rotation([w, x, y, z]: [f32; 4]) -> Matrix {
         let twice = cross(axis, once);
         [0, 1, 2].map(|place| unit[place] + 2.0 * (w * once[place] + twice[place]))
     });
-    // The turned axes are the columns.
+    // The rotated axes are the columns.
     [0, 1, 2].map(|row| [0, 1, 2].map(|column: usize| turned[column][row]))
 }

@@ -1,7 +1,7 @@
 //! The vectors of docs/raknet.md#bit-stream-vectors and the captured output of C++ RakNet, each written and read
 //! back.
 //!
-//! The captures have rows for every type, with the ends of its range, and after one bit where alignment matters.
+//! The captures cover every type, with the ends of its range, and after one bit where alignment matters.
 
 use core::fmt::Debug;
 use std::format;
@@ -14,7 +14,7 @@ use crate::serial::U24;
 
 type Written = Result<(), WireError>;
 
-/// Writes a vector, compares its bit count and bytes, and returns the bytes to read.
+/// Writes a vector and compares its bit count and bytes.
 fn written(count: usize, hex: &str, write: impl FnOnce(&mut BitStreamWriter<'_>) -> Written) {
     let mut buffer = [0xEE; 512];
     let mut writer = BitStreamWriter::new(&mut buffer);
@@ -29,7 +29,7 @@ fn bytes(hex: &str) -> std::vec::Vec<u8> {
     hex.as_bytes().chunks(2).map(|pair| digit(&pair[0]) << 4 | digit(&pair[1])).collect()
 }
 
-/// Reads all of a vector, and checks that one bit less is not enough.
+/// Reads a whole vector, and checks that one bit less is an error.
 fn read<T>(count: usize, hex: &str, read: impl Fn(&mut BitStreamReader<'_>) -> Result<T, WireError>) -> T {
     let bytes = bytes(hex);
     for short in 0..count {
@@ -153,7 +153,7 @@ fn strings_match_the_vectors() {
     assert_eq!(string, b"hello");
 }
 
-/// Checks a value alone and after one set bit, which shows whether it aligns.
+/// Checks a value alone and after one set bit, which shows whether it is aligned.
 fn plain<T: Item + Debug>(value: T, (count, alone): (usize, &str), (after, behind): (usize, &str)) {
     written(count, alone, |writer| writer.write(value));
     assert_eq!(read(count, alone, |reader| reader.read::<T>()), value);
@@ -410,7 +410,7 @@ fn compressed_strings_match_the_captures() {
     });
 }
 
-/// Every byte in order except 0, which ends a string in C++ RakNet; this covers all its codes.
+/// Every byte in order except 0, which terminates a string in C++ RakNet; this covers all its codes.
 #[test]
 fn the_code_of_every_byte_matches_the_capture() {
     let bytes: std::vec::Vec<u8> = (1..=u8::MAX).collect();

@@ -10,7 +10,7 @@ pub const MAX_DEPTH: u8 = 16;
 
 /// Reads packed values from bytes in one piece or several.
 ///
-/// A clone reads the same bits again. A failed read of one number takes nothing.
+/// A clone reads the same bits again. A failed read of a number consumes nothing.
 ///
 /// ```
 /// use rakwire::codec::rabbit::Reader;
@@ -27,15 +27,15 @@ pub struct Reader<'a> {
     piece: BitReader<'a, Lsb>,
     source: Option<&'a dyn Chunks>,
     next: Option<Piece>,
-    /// The bits of the pieces that were read.
+    /// The number of bits in the pieces already read.
     before: usize,
-    /// The bits of the pieces that were not begun.
+    /// The number of bits in the pieces not begun.
     after: usize,
     depth: u8,
 }
 
 impl<'a> Reader<'a> {
-    /// Creates a reader of bytes in one piece.
+    /// Creates a reader of a byte slice.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { piece: BitReader::new(bytes), source: None, next: None, before: 0, after: 0, depth: 0 }
@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
         Self { piece, source: Some(source), next, before: 0, after, depth: 0 }
     }
 
-    /// Returns the number of bits taken.
+    /// Returns the number of bits consumed.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.before + self.piece.position()
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
     /// Takes a number of `count` bits, 0 to 64.
     ///
     /// # Errors
-    /// [`ErrorKind::BadWidth`] when `count` is more than 64, [`ErrorKind::EndOfInput`] when fewer bits remain.
+    /// [`ErrorKind::BadWidth`] if `count` exceeds 64, [`ErrorKind::EndOfInput`] if fewer bits remain.
     #[inline(always)]
     pub fn bits(&mut self, count: u32) -> Result<u64, Error> {
         match self.piece.bits(count) {
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a number of one to four bytes, preceded by the number of bytes minus one in `prefix` bits.
+    /// Takes a number of one to four bytes, preceded by that byte count minus one in `prefix` bits.
     #[inline(always)]
     pub(super) fn prefixed(&mut self, prefix: u32) -> Result<u64, Error> {
         let window = self.piece.peek();
@@ -94,16 +94,16 @@ impl<'a> Reader<'a> {
     /// Takes one bit.
     ///
     /// # Errors
-    /// [`ErrorKind::EndOfInput`] when none remains.
+    /// [`ErrorKind::EndOfInput`] if no bit remains.
     #[inline]
     pub fn bit(&mut self) -> Result<bool, Error> {
         Ok(self.bits(1)? != 0)
     }
 
-    /// Fills `out`, from any bit position.
+    /// Fills `out` with bytes, from any bit position.
     ///
     /// # Errors
-    /// [`ErrorKind::EndOfInput`] when fewer bytes remain; the position is then unchanged.
+    /// [`ErrorKind::EndOfInput`] if fewer bytes remain; the position is then unchanged.
     pub fn bytes(&mut self, out: &mut [u8]) -> Result<(), Error> {
         if self.piece.bytes(out).is_ok() {
             return Ok(());
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         Error { kind, bit: self.position() }
     }
 
-    /// Reads the contents of a sequence. The nesting of sequences is limited to protect the stack.
+    /// Reads the contents of a sequence. The nesting depth is limited to protect the stack.
     pub(super) fn within<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         if self.depth >= MAX_DEPTH {
             return Err(self.error(ErrorKind::TooDeep));
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// Takes a number with a piece boundary inside or before it.
+    /// Takes a number that begins or continues in the next piece.
     #[cold]
     fn bits_across(&mut self, count: u32) -> Result<u64, Error> {
         if count > 64 {
@@ -181,9 +181,9 @@ impl fmt::Debug for Reader<'_> {
     }
 }
 
-/// Packs values to the front of a borrowed buffer.
+/// Packs values into a borrowed buffer, front to back.
 ///
-/// A failed write of one number writes nothing.
+/// A failed write of a number writes nothing.
 ///
 /// ```
 /// use rakwire::codec::rabbit::Writer;
@@ -202,8 +202,7 @@ pub struct Writer<'b> {
 }
 
 impl<'b> Writer<'b> {
-    /// Creates a writer at the front of `buffer`. The contents of the buffer after the packed bytes are
-    /// overwritten.
+    /// Creates a writer at the start of `buffer`. The contents of the buffer after the packed bytes are overwritten.
     #[must_use]
     pub fn new(buffer: &'b mut [u8]) -> Self {
         Self { bits: BitWriter::new(buffer) }
@@ -221,10 +220,10 @@ impl<'b> Writer<'b> {
         self.bits.finish()
     }
 
-    /// Appends the low `count` bits of `number`, 0 to 64; the other bits are ignored (docs/rabbit.md#raw-numbers).
+    /// Appends the low `count` bits of `number`; `count` is 0 to 64 (docs/rabbit.md#raw-numbers).
     ///
     /// # Errors
-    /// [`ErrorKind::BadWidth`] when `count` is more than 64, [`ErrorKind::NoRoom`] when they do not fit.
+    /// [`ErrorKind::BadWidth`] if `count` exceeds 64, [`ErrorKind::NoRoom`] if the bits do not fit.
     #[inline]
     pub fn bits(&mut self, number: u64, count: u32) -> Result<(), Error> {
         match self.bits.bits(number, count) {
@@ -236,7 +235,7 @@ impl<'b> Writer<'b> {
     /// Appends one bit.
     ///
     /// # Errors
-    /// [`ErrorKind::NoRoom`].
+    /// [`ErrorKind::NoRoom`] if the buffer is full.
     #[inline]
     pub fn bit(&mut self, bit: bool) -> Result<(), Error> {
         self.bits(bit.into(), 1)
@@ -245,7 +244,7 @@ impl<'b> Writer<'b> {
     /// Appends whole bytes, at any bit position.
     ///
     /// # Errors
-    /// [`ErrorKind::NoRoom`].
+    /// [`ErrorKind::NoRoom`] if the bytes do not fit.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.bits.bytes(bytes).map_err(|_| self.error(ErrorKind::NoRoom))
     }
@@ -276,11 +275,11 @@ impl<'b> Writer<'b> {
 pub struct Error {
     /// The kind of error.
     pub kind: ErrorKind,
-    /// The position of the error in bits.
+    /// The position of the error in the packed bits.
     pub bit: usize,
 }
 
-/// The kind of an error in a packed value, or in packing one.
+/// The kind of error in packing or unpacking a value.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{ErrorKind, pack, unpack};
@@ -291,34 +290,34 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The input ends before the value does.
+    /// The input ends within a value.
     EndOfInput,
-    /// The buffer to pack into is too small.
+    /// The output buffer is too small.
     NoRoom,
-    /// An index that no variant of an enum has.
+    /// The input contains an index that no variant of the enum has.
     UnknownVariant {
         /// The name of the enum.
         of: &'static str,
         /// The index that was read.
         index: u32,
     },
-    /// Text that is not UTF-8.
+    /// The input contains text that is not UTF-8.
     BadUtf8,
-    /// More elements or bytes than allowed, or than the rest of the input can hold.
+    /// There are more elements or bytes than allowed, or than the rest of the input can hold.
     TooMany {
         /// The number of elements or bytes.
         count: u32,
         /// The limit.
         limit: u32,
     },
-    /// A number with more bits than the width of its field.
+    /// A number needs more bits than the width of its field.
     TooWide {
         /// The width of the field.
         width: u32,
     },
-    /// A number cannot be wider than 64 bits.
+    /// The width of a number exceeds 64 bits.
     BadWidth,
-    /// Sequences nested deeper than [`MAX_DEPTH`].
+    /// Sequences are nested deeper than [`MAX_DEPTH`].
     TooDeep,
 }
 

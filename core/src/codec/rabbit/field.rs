@@ -1,4 +1,4 @@
-//! Functions that the code of `#[derive(Pack, Unpack)]` calls for fields with attributes. Handwritten code may use
+//! Functions called by the code of `#[derive(Pack, Unpack)]` for fields with attributes. Handwritten code may use
 //! them too.
 //!
 //! ```
@@ -14,7 +14,7 @@
 
 use super::{Counted, Error, ErrorKind, Pack, Reader, UnpackBounded, Writer};
 
-/// An unsigned number with a bit width that a field may set.
+/// An unsigned number for which a field may set the width in bits.
 ///
 /// ```
 /// use rakwire::codec::rabbit::field::Raw;
@@ -26,13 +26,13 @@ use super::{Counted, Error, ErrorKind, Pack, Reader, UnpackBounded, Writer};
     note = "only u8, u16, u32 and u64 can"
 )]
 pub trait Raw: Copy {
-    /// The bits of the type.
+    /// The width of the type in bits.
     const WIDTH: u32;
 
     /// Returns the number.
     fn to_raw(self) -> u64;
 
-    /// Returns the type's value of a number; `None` when it has more than [`WIDTH`](Self::WIDTH) bits.
+    /// Converts a number to the type; `None` if it has more than [`WIDTH`](Self::WIDTH) bits.
     fn from_raw(number: u64) -> Option<Self>;
 }
 
@@ -59,7 +59,7 @@ raw!(u8 u16 u32 u64);
 /// Appends a number in `width` bits, 1 to 64.
 ///
 /// # Errors
-/// [`ErrorKind::TooWide`] when it has more bits, and those of [`Writer::bits`].
+/// [`ErrorKind::TooWide`] if the number has more bits, and the errors of [`Writer::bits`].
 #[inline]
 pub fn pack_raw<T: Raw>(value: &T, width: u32, writer: &mut Writer<'_>) -> Result<(), Error> {
     let number = value.to_raw();
@@ -72,7 +72,7 @@ pub fn pack_raw<T: Raw>(value: &T, width: u32, writer: &mut Writer<'_>) -> Resul
 /// Takes a number of `width` bits, 1 to 64.
 ///
 /// # Errors
-/// [`ErrorKind::TooWide`] when the type cannot hold it, and those of [`Reader::bits`].
+/// [`ErrorKind::TooWide`] if the type cannot represent the number, and the errors of [`Reader::bits`].
 #[inline]
 pub fn unpack_raw<T: Raw>(width: u32, reader: &mut Reader<'_>) -> Result<T, Error> {
     let before = reader.position();
@@ -83,7 +83,7 @@ pub fn unpack_raw<T: Raw>(width: u32, reader: &mut Reader<'_>) -> Result<T, Erro
 /// Appends a sequence or a text of at most `max` elements or bytes.
 ///
 /// # Errors
-/// [`ErrorKind::TooMany`], and those of packing it.
+/// [`ErrorKind::TooMany`] if there are more than `max`, and the errors of packing the value.
 pub fn pack_bounded<T: Pack + Counted>(value: &T, max: usize, writer: &mut Writer<'_>) -> Result<(), Error> {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     if value.count() > max {
@@ -96,7 +96,7 @@ pub fn pack_bounded<T: Pack + Counted>(value: &T, max: usize, writer: &mut Write
 /// Takes a sequence or a text of at most `max` elements or bytes.
 ///
 /// # Errors
-/// [`ErrorKind::TooMany`], and those of unpacking it.
+/// [`ErrorKind::TooMany`] if there are more than `max`, and the errors of unpacking the value.
 pub fn unpack_bounded<'a, T: UnpackBounded<'a>>(max: usize, reader: &mut Reader<'a>) -> Result<T, Error> {
     T::unpack_bounded(reader, max)
 }

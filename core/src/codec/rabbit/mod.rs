@@ -1,4 +1,4 @@
-//! Rabbit, the bit encoding of the Game Protocol (docs/rabbit.md).
+//! Rabbit, the bit-packed encoding of the Game Protocol (docs/rabbit.md).
 //!
 //! Numbers are written least significant bit first, and bits fill bytes from the least significant one. Nothing is
 //! aligned or self-describing; zeros pad the last byte.
@@ -17,8 +17,8 @@
 //! | tuples, structs | the values in order |
 //! | enums | the index in the bits that the last index needs, then the fields |
 //!
-//! A number of more than four bytes has its most significant four first, and an `f64` its high half. docs/rabbit.md
-//! is the complete specification. `usize`, `i8` and `char` have no encoding.
+//! A number of more than four bytes begins with its most significant four, and an `f64` with its high half.
+//! docs/rabbit.md is the complete specification. `usize`, `i8` and `char` have no encoding.
 //!
 //! # Use
 //!
@@ -52,10 +52,10 @@
 //!
 //! # Hostile input
 //!
-//! A count is compared with what the rest of the input can hold before memory is allocated for it. Sequences may be
-//! nested at most [`MAX_DEPTH`] deep. Unpacking reads lists and texts completely, so later accesses cannot fail.
-//! Over-long numbers, padding bits that are not zero, and additional bytes are accepted, as in the original
-//! implementation.
+//! Before memory is allocated, a count is compared with the number of elements that the rest of the input can hold.
+//! Sequences may be nested at most [`MAX_DEPTH`] deep. Unpacking validates lists and texts completely, so later
+//! accesses cannot fail. As in the original implementation, over-long numbers, non-zero padding bits and trailing
+//! bytes are accepted.
 
 mod cursors;
 pub mod field;
@@ -71,15 +71,15 @@ pub use pack::{Counted, Pack, Unpack, UnpackBounded, pack, unpack};
 pub use rakwire_derive::{Pack, Unpack};
 pub use sequence::{Chars, List, ListIter, Text};
 
-/// The maximum number of levels of nested types. Deeper ones, and therefore recursive ones, have no fingerprint.
+/// The maximum nesting depth of types. Deeper types, including recursive ones, have no fingerprint.
 const MAX_NESTING: u8 = 32;
 /// The constants of 64-bit FNV-1a (draft-eastlake-fnv).
 const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01B3;
 
-/// The fingerprint of an encoding: 64-bit FNV-1a over a description of the types (docs/rabbit.md#fingerprints).
+/// A hash of an encoding: 64-bit FNV-1a over a description of the types (docs/rabbit.md#fingerprints).
 ///
-/// [`Pack::describe`] describes a type:
+/// Peers can compare it to detect different versions of their messages. [`Pack::describe`] describes a type:
 ///
 /// ```
 /// use rakwire::codec::rabbit::Fingerprint;
@@ -110,7 +110,7 @@ impl Fingerprint {
         }
     }
 
-    /// Appends a nested description, unless the nesting is too deep.
+    /// Appends a nested description, unless it is nested too deep.
     fn part(&mut self, describe: impl FnOnce(&mut Self)) {
         if !self.is_known || self.nesting >= MAX_NESTING {
             self.is_known = false;
@@ -121,18 +121,18 @@ impl Fingerprint {
         self.nesting -= 1;
     }
 
-    /// Appends a number of this many bits.
+    /// Appends the description of a number of `width` bits.
     pub fn raw(&mut self, width: u32) {
         let [width, ..] = width.to_le_bytes();
         self.bytes(&[b'r', width]);
     }
 
-    /// Records a type without a description: a type that contains it has no fingerprint.
+    /// Records a type without a description. The fingerprint of any type that contains it is `None`.
     pub const fn opaque(&mut self) {
         self.is_known = false;
     }
 
-    /// Returns the fingerprint of everything appended; `None` if a part of it has no description.
+    /// Returns the fingerprint of everything appended, or `None` if part of it has no description.
     #[must_use]
     pub const fn finish(&self) -> Option<u64> {
         if self.is_known { Some(self.hash) } else { None }
@@ -165,7 +165,7 @@ mod tests {
         bytes
     }
 
-    /// Returns the bytes cut into pieces of these lengths, cyclically.
+    /// Splits the bytes into pieces of these lengths, cyclically.
     fn cut<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
         let mut pieces = Vec::new();
         let mut lengths = lengths.iter().cycle();
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// A count causes no allocation: this many elements would take 32 gigabytes.
+    /// The declared number of elements would take 32 gigabytes.
     #[test]
     fn a_count_alone_causes_no_allocation() {
         let mut bytes = to_vec(&u32::MAX).unwrap();
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(pack(&300_u32, &mut [0; 2]).unwrap_err(), Error { kind: ErrorKind::NoRoom, bit: 0 });
     }
 
-    /// A recursive tree, which a few bytes could nest deeper than any stack.
+    /// A recursive type, which a few bytes could nest deeper than any stack allows.
     #[derive(Debug, PartialEq)]
     struct Nested(Vec<Self>);
 

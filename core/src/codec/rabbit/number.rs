@@ -2,18 +2,18 @@
 
 use super::{Error, Fingerprint, Pack, Reader, Unpack, Writer};
 
-/// The bytes that are written at a time; longer numbers are written four bytes at a time.
+/// The number of bytes written at a time; longer numbers are written four bytes at a time.
 const WORD_BYTES: u32 = 4;
 const WORD_BITS: u32 = 32;
 
-/// Returns the number of bytes that a number needs; zero needs one.
+/// Returns the number of bytes that a number needs; at least 1.
 #[inline]
 const fn bytes_of(number: u128) -> u32 {
     let bits = u128::BITS - number.leading_zeros();
     if bits == 0 { 1 } else { bits.div_ceil(8) }
 }
 
-/// Writes a number of at most 32 bits together with its length, which is at most 34 bits in total.
+/// Writes a number of at most 32 bits together with its length, at most 34 bits in total.
 #[inline]
 fn pack_short(number: u32, prefix: u32, writer: &mut Writer<'_>) -> Result<(), Error> {
     let bytes = (u32::BITS - (number | 1).leading_zeros()).div_ceil(8);
@@ -152,7 +152,7 @@ impl Unpack<'_> for u8 {
     }
 }
 
-/// 32 bits; the payload of a NaN is kept.
+/// 32 bits; the payload of a NaN is preserved.
 impl Pack for f32 {
     #[inline]
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
@@ -230,7 +230,7 @@ impl<T: Pack + ?Sized> Pack for &T {
 
 macro_rules! tuples {
     ($($($name:ident)*;)*) => {$(
-        /// The values in order.
+        /// The elements in order.
         impl<$($name: Pack),*> Pack for ($($name,)*) {
             #[expect(clippy::allow_attributes, reason = "an empty tuple uses none of them")]
             #[allow(non_snake_case, unused_variables, reason = "each value is named as its type is")]

@@ -1,11 +1,11 @@
-//! The traits of values that can be packed and unpacked.
+//! The traits for packing and unpacking values.
 
 use super::Fingerprint;
 #[cfg(any(doc, feature = "alloc"))]
 use super::cursors::ErrorKind;
 use super::cursors::{Error, Reader, Writer};
 
-/// A value that can be packed. `#[derive(Pack)]` (feature `derive`) implements it.
+/// A type of values that can be packed. `#[derive(Pack)]` (feature `derive`) implements it.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{Error, Pack, Writer};
@@ -28,17 +28,18 @@ pub trait Pack {
     /// Appends the value.
     ///
     /// # Errors
-    /// [`ErrorKind::NoRoom`], or that the value breaks a bound of its type.
+    /// [`ErrorKind::NoRoom`] if the buffer is full, or another error if the value exceeds a bound of its type.
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error>;
 
-    /// Describes the encoding for a [`Fingerprint`]. A handwritten implementation without it has no fingerprint.
+    /// Describes the encoding for a [`Fingerprint`]. A handwritten implementation without this method has no
+    /// fingerprint.
     fn describe(fingerprint: &mut Fingerprint) {
         fingerprint.opaque();
     }
 }
 
 impl Fingerprint {
-    /// Returns the fingerprint of a type; `None` if a part of it has no description or it contains itself.
+    /// Returns the fingerprint of a type, or `None` if part of it has no description or it contains itself.
     #[must_use]
     pub fn of<T: Pack + ?Sized>() -> Option<u64> {
         let mut fingerprint = Self::new();
@@ -52,7 +53,7 @@ impl Fingerprint {
     }
 }
 
-/// A value that can be unpacked from bytes with the lifetime `'a`.
+/// A type of values that can be unpacked from bytes with the lifetime `'a`.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{Error, Reader, Unpack};
@@ -74,17 +75,17 @@ impl Fingerprint {
     note = "`#[derive(Unpack)]` makes a struct or an enum unpackable; `usize`, `i8` and `char` have no encoding"
 )]
 pub trait Unpack<'a>: Sized {
-    /// The minimum number of bits of a value, which bounds how many values an input can hold.
+    /// The minimum number of bits of a value, which limits how many values an input can contain.
     const MIN_BITS: usize;
 
     /// Takes a value.
     ///
     /// # Errors
-    /// The error in the input and its position.
+    /// An error at the position of the invalid input.
     fn unpack(reader: &mut Reader<'a>) -> Result<Self, Error>;
 }
 
-/// A sequence or a text with a known number of elements or bytes.
+/// A sequence or text with a known number of elements or bytes.
 ///
 /// ```
 /// assert_eq!(rakwire::codec::rabbit::Counted::count("☃"), 3);
@@ -97,7 +98,7 @@ pub trait Counted {
     fn count(&self) -> usize;
 }
 
-/// A sequence or a text that can be unpacked with a limit.
+/// A sequence or text that can be unpacked with a length limit.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{ErrorKind, Reader, Text, UnpackBounded};
@@ -112,11 +113,11 @@ pub trait UnpackBounded<'a>: Unpack<'a> {
     /// Takes the value if it has at most `max` elements, or bytes of text.
     ///
     /// # Errors
-    /// [`ErrorKind::TooMany`], or another error in the input.
+    /// [`ErrorKind::TooMany`] if there are more, or another error in the input.
     fn unpack_bounded(reader: &mut Reader<'a>, max: usize) -> Result<Self, Error>;
 }
 
-/// Packs a value to the front of `buffer` and returns the packed bytes.
+/// Packs a value into `buffer` and returns the packed bytes.
 ///
 /// ```
 /// // 1 in 5 bits: what remains of the byte is zero.
@@ -124,33 +125,33 @@ pub trait UnpackBounded<'a>: Unpack<'a> {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::NoRoom`], or that the value breaks a bound of its type.
+/// [`ErrorKind::NoRoom`] if the buffer is too small, or another error if the value exceeds a bound of its type.
 pub fn pack<'b, T: Pack + ?Sized>(value: &T, buffer: &'b mut [u8]) -> Result<&'b [u8], Error> {
     let mut writer = Writer::new(buffer);
     value.pack(&mut writer)?;
     Ok(writer.finish())
 }
 
-/// Unpacks a value from the front of `bytes`; the bytes after it are ignored.
+/// Unpacks a value from the start of `bytes`; trailing bytes are ignored.
 ///
 /// ```
 /// assert_eq!(rakwire::codec::rabbit::unpack(&[0x63, 0x09, 0x00]), Ok((true, 300_u32)));
 /// ```
 ///
 /// # Errors
-/// The error in the input and its position.
+/// An error at the position of the invalid input.
 pub fn unpack<'a, T: Unpack<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
     T::unpack(&mut Reader::new(bytes))
 }
 
-/// Packs a value into a vector of exactly its length.
+/// Packs a value into a vector of the packed length.
 ///
 /// ```
 /// assert_eq!(rakwire::codec::rabbit::to_vec(&[true; 20][..]), Ok(vec![0x50, 0xFC, 0xFF, 0x3F]));
 /// ```
 ///
 /// # Errors
-/// The value breaks a bound of its type.
+/// An error if the value exceeds a bound of its type.
 #[cfg(feature = "alloc")]
 pub fn to_vec<T: Pack + ?Sized>(value: &T) -> Result<alloc::vec::Vec<u8>, Error> {
     let mut buffer = alloc::vec![0; 64];

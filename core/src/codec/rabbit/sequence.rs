@@ -1,4 +1,4 @@
-//! Sequences and text: owned ones of `heapless` and, with the feature `alloc`, of the standard library; and
+//! Sequences and text: owned ones from `heapless` and, with the feature `alloc`, from the standard library; and
 //! borrowed ones.
 
 use core::fmt::{self, Write as _};
@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 
 use super::{Counted, Error, ErrorKind, Fingerprint, Pack, Reader, Unpack, UnpackBounded, Writer};
 
-/// Takes a count that is at most `max` and at most what the rest of the input can hold.
+/// Takes a count that is at most `max` and at most the number of elements that the rest of the input can hold.
 fn count<'a, T: Unpack<'a>>(reader: &mut Reader<'a>, max: usize) -> Result<u32, Error> {
     const { assert!(T::MIN_BITS > 0, "elements without bits could be any number of them") };
     let before = reader.position();
@@ -23,7 +23,7 @@ impl Writer<'_> {
     /// Appends the number of elements or bytes that follow.
     ///
     /// # Errors
-    /// [`ErrorKind::TooMany`] when it exceeds a `u32`, [`ErrorKind::NoRoom`].
+    /// [`ErrorKind::TooMany`] if it exceeds a `u32`, [`ErrorKind::NoRoom`] if the buffer is full.
     pub fn count(&mut self, count: usize) -> Result<(), Error> {
         let Ok(number) = u32::try_from(count) else {
             return Err(self.error(ErrorKind::TooMany { count: u32::MAX, limit: u32::MAX }));
@@ -32,7 +32,7 @@ impl Writer<'_> {
     }
 }
 
-/// A count, then the elements.
+/// The number of elements, then the elements.
 impl<T: Pack> Pack for [T] {
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         writer.count(self.len())?;
@@ -46,7 +46,7 @@ impl<T: Pack> Pack for [T] {
     }
 }
 
-/// The number of bytes, then UTF-8.
+/// The length in bytes, then UTF-8.
 impl Pack for str {
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         writer.count(self.len())?;
@@ -76,9 +76,10 @@ impl<T: Counted + ?Sized> Counted for &T {
     }
 }
 
-/// Implements the traits of `$type`, with room for `$max` elements or bytes, by those of the slice or text in it.
+/// Implements the traits for `$type`, with a capacity of `$max` elements or bytes, by those of the slice or text in
+/// it.
 ///
-/// Only [`UnpackBounded::unpack_bounded`] is left to the type.
+/// The type itself only implements [`UnpackBounded::unpack_bounded`].
 macro_rules! sequence {
     ($type:ty, $slice:ty, $max:expr, <$($element:ident)? $(; const $n:ident: usize)?>) => {
         impl<$($element,)? $(const $n: usize)?> Counted for $type {
@@ -165,9 +166,9 @@ impl UnpackBounded<'_> for alloc::string::String {
     }
 }
 
-/// A borrowed sequence: a slice of values, or packed ones that are unpacked on each access.
+/// A borrowed sequence: a slice of values, or packed values that are unpacked on each access.
 ///
-/// Unpacking a list reads all elements once and stores none, so accesses to an unpacked list cannot fail.
+/// Unpacking a list validates all elements but stores none, so later accesses cannot fail.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{List, Reader, Unpack, pack};
@@ -191,7 +192,7 @@ enum Elements<'a, T> {
 }
 
 impl<'a, T> List<'a, T> {
-    /// Creates a list of these values.
+    /// Creates a list from a slice.
     #[must_use]
     pub const fn new(values: &'a [T]) -> Self {
         Self { elements: Elements::Values(values) }
@@ -214,7 +215,7 @@ impl<'a, T> List<'a, T> {
 }
 
 impl<'a, T: Unpack<'a> + Clone> List<'a, T> {
-    /// Returns the elements in order: copies of the values, or values unpacked by the iterator.
+    /// Returns the elements in order, as copies.
     #[must_use]
     pub fn iter(&self) -> ListIter<'a, T> {
         ListIter { rest: self.elements.clone() }
@@ -249,7 +250,7 @@ impl<'a, T: Unpack<'a> + Clone> Iterator for ListIter<'a, T> {
             }
             Elements::Packed { first, count, .. } => {
                 *count = count.checked_sub(1)?;
-                // It was read before without an error.
+                // Cannot fail: it was validated when the list was unpacked.
                 T::unpack(first).ok()
             }
         }
@@ -356,7 +357,7 @@ impl<'a> Text<'a> {
         Self { characters: Characters::String(text) }
     }
 
-    /// Returns the length of its UTF-8 in bytes.
+    /// Returns the length of the UTF-8 encoding in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         match &self.characters {
@@ -399,13 +400,13 @@ impl Iterator for Chars<'_> {
                 *text = chars.as_str();
                 first
             }
-            // It was read before without an error.
+            // Cannot fail: it was validated when the text was unpacked.
             Characters::Packed { first, bytes } => character(first, bytes).ok().flatten(),
         }
     }
 }
 
-/// Takes a character of a text that has `left` more bytes.
+/// Takes a character of a text with `left` remaining bytes.
 fn character(reader: &mut Reader<'_>, left: &mut u32) -> Result<Option<char>, Error> {
     if *left == 0 {
         return Ok(None);

@@ -1,8 +1,8 @@
-//! Connect tokens, which a web backend issues to its players and game servers accept
-//! (docs/secure.md#connect-tokens).
+//! Connect tokens, which a web backend issues to players and game servers accept (docs/secure.md#connect-tokens).
 //!
-//! - [`sealed`]: the part that only backend and game servers can read. A client sends it in the password's place.
-//! - [`ConnectToken`]: the token of a client: the servers and the sealed part.
+//! - [`sealed`]: the part that only the backend and its game servers can decrypt. A client sends it in place of a
+//!   password.
+//! - [`ConnectToken`]: the whole token, for the client: the servers and the sealed part.
 //! - [`TokenVerifier`]: verification at a server.
 //! - [`UsedTokens`]: the record of used tokens.
 
@@ -21,14 +21,14 @@ pub use sealed::{
     AcceptedToken, MAX_SEALED_TOKEN, MAX_TOKEN_SERVERS, MAX_USER_DATA, TokenClaims, TokenError, TokenKey,
 };
 
-/// The maximum length of a connect token.
+/// The maximum size of a connect token in bytes.
 pub const MAX_CONNECT_TOKEN: usize = 4 + 8 + 1 + MAX_TOKEN_SERVERS * (32 + 1 + 255) + 1 + MAX_SEALED_TOKEN;
 
 const PREFIX: &[u8; 4] = b"rwc1";
 const TEXT_PREFIX: &str = "rakwire-connect-token-1:";
 
 error_enum! {
-    /// An error in reading or writing a connect token.
+    /// The reason why a connect token cannot be parsed or written.
     #[non_exhaustive]
     pub enum ConnectTokenError {
         /// The bytes are not a connect token, or are truncated.
@@ -50,7 +50,7 @@ pub struct TokenServer<'t> {
 /// The servers of a connect token, in the order in which a client should try them.
 pub type TokenServers<'t> = Vec<TokenServer<'t>, MAX_TOKEN_SERVERS>;
 
-/// The token that a client gets from a backend: the servers, their trusted keys, and the sealed part.
+/// The token that a client gets from a backend: the servers, their keys, and the sealed part.
 ///
 /// ```
 /// use rakwire::secure::{ConnectToken, ConnectTokenError, MAX_CONNECT_TOKEN, StaticKey, TokenServer};
@@ -71,29 +71,29 @@ pub type TokenServers<'t> = Vec<TokenServer<'t>, MAX_TOKEN_SERVERS>;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectToken<'t> {
-    /// The expiry, in seconds since 1970.
+    /// The expiry in Unix time, in seconds.
     pub expires: u64,
     /// The servers.
     pub servers: TokenServers<'t>,
-    /// The sealed part, which the client sends instead of a password.
+    /// The sealed part, which the client sends in place of a password.
     pub sealed: &'t [u8],
 }
 
 impl<'t> ConnectToken<'t> {
-    /// Reads the bytes of a backend's token.
+    /// Parses a token in its binary form.
     ///
     /// # Errors
-    /// [`ConnectTokenError::Malformed`].
+    /// [`ConnectTokenError::Malformed`] if the bytes are not a connect token.
     pub fn read(bytes: &'t [u8]) -> Result<Self, ConnectTokenError> {
         Self::read_from(&mut Reader::new(bytes)).map_err(|_| ConnectTokenError::Malformed)
     }
 
-    /// Reads the text of a backend's token.
+    /// Parses a token in its text form.
     ///
-    /// Its bytes are decoded into `buffer`, for which [`MAX_CONNECT_TOKEN`] is always enough.
+    /// It is decoded into `buffer`, for which [`MAX_CONNECT_TOKEN`] bytes always suffice.
     ///
     /// # Errors
-    /// [`ConnectTokenError::Malformed`].
+    /// [`ConnectTokenError::Malformed`] if the text is not a connect token.
     pub fn from_text(text: &str, buffer: &'t mut [u8]) -> Result<Self, ConnectTokenError> {
         Self::read(text::read_into(text, TEXT_PREFIX, buffer).map_err(|_| ConnectTokenError::Malformed)?)
     }
@@ -118,10 +118,10 @@ impl<'t> ConnectToken<'t> {
         Ok(Self { expires, servers, sealed })
     }
 
-    /// Writes the bytes to a buffer, for which [`MAX_CONNECT_TOKEN`] is always enough.
+    /// Writes the binary form into `buffer`, for which [`MAX_CONNECT_TOKEN`] bytes always suffice.
     ///
     /// # Errors
-    /// [`ConnectTokenError::TooLong`].
+    /// [`ConnectTokenError::TooLong`] if a field exceeds its limit or the buffer is too small.
     pub fn write<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b [u8], ConnectTokenError> {
         let mut writer = Writer::new(buffer);
         self.write_to(&mut writer).map_err(|_| ConnectTokenError::TooLong)?;
@@ -143,7 +143,7 @@ impl<'t> ConnectToken<'t> {
     }
 }
 
-/// Writes the text that [`ConnectToken::from_text`] reads.
+/// Writes the text form, which [`ConnectToken::from_text`] parses.
 impl fmt::Display for ConnectToken<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut buffer = [0; MAX_CONNECT_TOKEN];
@@ -151,28 +151,29 @@ impl fmt::Display for ConnectToken<'_> {
     }
 }
 
-/// Writes a length of one byte and the bytes.
+/// Writes a length of one byte, then the bytes.
 fn write_short(bytes: &[u8], writer: &mut Writer<'_>) -> Result<(), WireError> {
     writer.u8(u8::try_from(bytes.len()).map_err(|_| WireError::BadLength)?)?;
     writer.bytes(bytes)
 }
 
-/// The maximum number of token keys of a server. During a key change, tokens of the previous key are still in use.
+/// The maximum number of token keys of a server. More than one is needed while keys are rotated.
 pub const MAX_TOKEN_KEYS: usize = 4;
 
 /// The token keys of a server.
 pub type TokenKeys = Vec<TokenKey, MAX_TOKEN_KEYS>;
 
-/// A record of used tokens. All peers of one server share one, so that a token can be used only once.
+/// A record of used tokens. All peers of one server must share one, so that a token can be used only once.
 pub trait UsedTokenStore: fmt::Debug + Send + Sync {
-    /// Marks a token as used at `now` seconds since 1970, atomically, like [`UsedTokens::mark_used`]. It must not block.
+    /// Marks a token as used at Unix time `now` in seconds, atomically, like [`UsedTokens::mark_used`]. It must not
+    /// block.
     ///
     /// # Errors
-    /// [`TokenError::Used`], [`TokenError::NoRoom`] and [`TokenError::Expired`]; the client is refused.
+    /// [`TokenError::Used`], [`TokenError::NoRoom`] or [`TokenError::Expired`]; the client is then refused.
     fn mark_used(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError>;
 }
 
-/// Verifies connect tokens at a server: its token keys and the record of used tokens.
+/// Verifies connect tokens at a server, with its token keys and a record of used tokens.
 ///
 /// ```
 /// use std::sync::{Mutex, PoisonError};
@@ -219,13 +220,14 @@ impl Used {
 }
 
 impl TokenVerifier {
-    /// Creates a verifier for tokens of these keys. Without a key no token is accepted.
+    /// Creates a verifier for tokens sealed with these keys. Without a key no token is accepted.
     #[must_use]
     pub fn new(keys: TokenKeys, used: &'static dyn UsedTokenStore) -> Self {
         Self { keys, used: Used::Borrowed(used) }
     }
 
-    /// Works like [`new`](Self::new), with a store that is dropped with the last configuration that uses it.
+    /// Creates a verifier like [`new`](Self::new), with a store that is dropped with the last configuration that uses
+    /// it.
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     #[must_use]
     pub fn shared(keys: TokenKeys, used: alloc::sync::Arc<dyn UsedTokenStore>) -> Self {
@@ -239,11 +241,11 @@ impl TokenVerifier {
 
     /// Verifies a token and marks it as used.
     ///
-    /// `server` and `client` are the keys of the server and of the authenticated client; `now` is in seconds since
-    /// 1970.
+    /// `server` is the server's key hash, `client` the key of the authenticated client, and `now` the Unix time in
+    /// seconds.
     ///
     /// # Errors
-    /// [`TokenError`].
+    /// A [`TokenError`]; the client must be refused.
     pub fn accept(
         &self,
         token: &[u8],
@@ -259,10 +261,10 @@ impl TokenVerifier {
     }
 }
 
-/// Up to `N` tokens that were used and have not expired (docs/secure.md#connect-tokens).
+/// A record of up to `N` tokens that were used and have not expired (docs/secure.md#connect-tokens).
 ///
-/// Only decrypted tokens of authenticated clients are recorded, so outsiders cannot fill it. A server that accepts `n`
-/// connections per second with tokens of `t` seconds needs room for `n * t`.
+/// Only decrypted tokens of authenticated clients are recorded, so others cannot fill it. A server that accepts `n`
+/// connections per second with tokens valid for `t` seconds needs `N = n * t`.
 ///
 /// ```
 /// use rakwire::secure::UsedTokens;
@@ -273,7 +275,7 @@ impl TokenVerifier {
 #[derive(Debug)]
 pub struct UsedTokens<const N: usize> {
     used: Vec<([u8; SALT], u64), N>,
-    /// The latest expiry of a token that was removed. A clock that steps back must not make it valid again.
+    /// The latest expiry of a token that was removed. A clock that is set back must not make that token valid again.
     forgotten: u64,
 }
 
@@ -290,7 +292,7 @@ impl<const N: usize> UsedTokens<N> {
         Self { used: Vec::new(), forgotten: 0 }
     }
 
-    /// Returns whether the record is empty.
+    /// Returns true if the record is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.used.is_empty()
@@ -302,11 +304,11 @@ impl<const N: usize> UsedTokens<N> {
         self.used.len()
     }
 
-    /// Marks a token as used at `now` seconds since 1970.
+    /// Marks a token as used at Unix time `now` in seconds.
     ///
     /// # Errors
-    /// [`TokenError::Used`] and [`TokenError::NoRoom`]: the client must be refused. [`TokenError::Expired`] also
-    /// for a token that might have been used and forgotten while the clock was ahead.
+    /// [`TokenError::Used`] or [`TokenError::NoRoom`]: the client must be refused. [`TokenError::Expired`] also for a
+    /// token that may have been used and removed while the clock was ahead.
     pub fn mark_used(&mut self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
         if token.expires <= self.forgotten {
             return Err(TokenError::Expired);
@@ -413,7 +415,7 @@ mod tests {
         assert_eq!(used.len(), 1);
     }
 
-    /// A clock that was ahead for a while makes no used token valid again and does not affect other tokens.
+    /// A clock that was temporarily ahead makes no used token valid again and does not affect other tokens.
     #[test]
     fn a_clock_stepping_back_revives_no_used_token() {
         let until = |expires, salt| {
@@ -424,7 +426,7 @@ mod tests {
         let (first, second) = (until(EXPIRES, 0), until(EXPIRES + 5, 1));
         let mut used = UsedTokens::<2>::new();
         assert_eq!((used.mark_used(&first, NOW), used.mark_used(&second, NOW)), (Ok(()), Ok(())));
-        // The clock is ahead and the first token is forgotten; then the clock is corrected.
+        // The clock is ahead and the first token is removed; then the clock is corrected.
         assert_eq!(used.mark_used(&until(EXPIRES + 9, 2), EXPIRES + 3), Ok(()));
         assert_eq!(used.mark_used(&first, NOW), Err(TokenError::Expired));
         assert_eq!(used.mark_used(&second, NOW), Err(TokenError::Used));
@@ -482,7 +484,7 @@ mod tests {
     #[test]
     fn a_connect_token_round_trips_only_through_its_text() {
         let server = TokenServer { key: PublicKey([3; 32]), name: "a.example:1" };
-        // Text lengths of every remainder within a group of three bytes.
+        // Text lengths for every remainder of a group of three bytes.
         for length in 0..6 {
             let sealed = sealed(0)[..length].to_vec();
             let servers = [server].into_iter().collect();

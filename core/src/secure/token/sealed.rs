@@ -8,45 +8,45 @@ use crate::secure::primitives::{
     KEY, Secret, SecureRandom, TAG, hmac, is_equal, open_message, seal_message, secret,
 };
 
-/// The maximum length of a sealed token, which is that of a password.
+/// The maximum length of a sealed token in bytes, which is that of a password.
 pub const MAX_SEALED_TOKEN: usize = 255;
 /// The maximum number of servers of one token.
 pub const MAX_TOKEN_SERVERS: usize = 4;
-/// The maximum number of bytes of user data in a token for one server. Each further server reduces the room by 24
-/// bytes, of which the first 9 come from spare room.
+/// The maximum length of the user data in a token for one server, in bytes. Each further server takes 24 bytes, of
+/// which the first 9 come from spare space.
 pub const MAX_USER_DATA: usize = 128;
 
-/// Length of the salt of a token, which also identifies the token.
+/// The length of a token's salt in bytes. The salt also identifies the token.
 pub(super) const SALT: usize = 24;
 
 const PREFIX: &[u8; 4] = b"rwt1";
-/// Length of the bytes before the ciphertext: prefix and salt.
+/// The length of the bytes before the ciphertext: prefix and salt.
 const HEAD: usize = PREFIX.len() + SALT;
 const LABEL: &[u8] = b"rakwire token 1";
 const KEY_PREFIX: &str = "rakwire-token-key-1:";
 
 error_enum! {
-    /// An error in sealing or accepting a token.
+    /// The reason why a token was not sealed or not accepted.
     #[non_exhaustive]
     pub enum TokenError {
-        /// The claims do not fit.
+        /// The claims exceed the maximum size of a token.
         TooLong => "a token has 1 to 4 servers and up to 128 bytes of user data, fewer with several servers",
-        /// The token does not open under any of the keys, or is not a token.
+        /// No key decrypts the token, or it is not a token.
         DecryptionFailed => "this is not a token of this backend",
         /// The token has expired.
         Expired => "the token has expired",
-        /// The token is for other servers.
+        /// The token names other servers.
         OtherServer => "the token is for another server",
-        /// The client is not authenticated with the key that the token is for.
+        /// The client did not prove that it has the key named in the token.
         OtherClient => "the token belongs to another client",
         /// The token was used before.
         Used => "the token was used before",
-        /// There is no room to record the token as used.
+        /// The record of used tokens is full.
         NoRoom => "too many tokens are in use at once",
     }
 }
 
-/// The claims of a backend about a player.
+/// What a backend asserts about a player.
 ///
 /// ```
 /// use rakwire::secure::{SeededRandom, StaticKey, TokenClaims, TokenError, TokenKey};
@@ -76,11 +76,11 @@ error_enum! {
 pub struct TokenClaims<'a> {
     /// The backend's ID of the player.
     pub user_id: u64,
-    /// The expiry, in seconds since 1970.
+    /// The expiry in Unix time, in seconds.
     pub expires: u64,
-    /// The key with which the client will authenticate itself.
+    /// The key by which the client will authenticate itself.
     pub client: PublicKey,
-    /// The servers that may accept it, 1 to 4.
+    /// The key hashes of the servers that may accept the token, 1 to 4.
     pub servers: &'a [KeyHash],
     /// Up to [`MAX_USER_DATA`] bytes of application data.
     pub user_data: &'a [u8],
@@ -90,7 +90,7 @@ impl TokenClaims<'_> {
     /// Seals the claims and returns the token.
     ///
     /// # Errors
-    /// [`TokenError::TooLong`].
+    /// [`TokenError::TooLong`] if the claims exceed the maximum size of a token.
     pub fn seal(
         &self,
         key: &TokenKey,
@@ -152,23 +152,22 @@ impl TokenKey {
         Self(Secret::new(bytes))
     }
 
-    /// Reads the key from the text of a key file, like
+    /// Parses the key from the contents of a key file, like
     /// [`StaticKey::from_key_file`](crate::secure::StaticKey::from_key_file).
     ///
     /// # Errors
-    /// [`KeyTextError`].
+    /// A [`KeyTextError`] if the file does not contain exactly one valid key.
     pub fn from_key_file(file: &str) -> Result<Self, KeyTextError> {
         text::read::<KEY>(text::only_line(file)?, KEY_PREFIX).map(|bytes| Self::from_bytes(*bytes))
     }
 
-    /// Returns the line of a key file. Anyone who has it can issue tokens.
+    /// Returns the line for a key file. It is secret: with it anyone can issue tokens.
     #[must_use]
     pub const fn private_text(&self) -> PrivateText<'_> {
         PrivateText::of_secret(KEY_PREFIX, &self.0)
     }
 
-    /// Returns a copy, for copies of a configuration. There is no `Clone`, so that every copy can be found by this
-    /// name.
+    /// Returns a copy. There is no `Clone`, so that all copies of a secret are easy to find in the code.
     pub(super) const fn duplicate(&self) -> Self {
         Self(self.0.duplicate())
     }
@@ -177,13 +176,13 @@ impl TokenKey {
         hmac(self.0.as_bytes(), &[LABEL, salt])
     }
 
-    /// Opens a token at a server with this key, for an authenticated client, at `now` seconds since 1970.
+    /// Decrypts and validates a token at a server, for an authenticated client, at Unix time `now` in seconds.
     ///
-    /// [`UsedTokens`](super::UsedTokens) checks whether it was used before. A server with several token keys tries
-    /// each of them.
+    /// It does not check whether the token was used before; [`UsedTokens`](super::UsedTokens) does. A server with
+    /// several token keys tries each of them.
     ///
     /// # Errors
-    /// [`TokenError`], in this order: `DecryptionFailed`, `Expired`, `OtherServer`, `OtherClient`.
+    /// The first of these that applies: `DecryptionFailed`, `Expired`, `OtherServer`, `OtherClient`.
     pub fn open(
         &self,
         token: &[u8],
@@ -248,7 +247,7 @@ impl Opened {
 pub struct AcceptedToken {
     /// The backend's ID of the player.
     pub user_id: u64,
-    /// The expiry, in seconds since 1970.
+    /// The expiry in Unix time, in seconds.
     pub expires: u64,
     pub(super) salt: [u8; SALT],
     user_data: Vec<u8, MAX_USER_DATA>,

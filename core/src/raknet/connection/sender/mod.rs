@@ -428,8 +428,8 @@ impl Sender {
     /// Returns when an idle peer is probed for an acknowledgement.
     ///
     /// The probe is due half of the timeout after the last ack-eliciting datagram was sent. If no datagram was
-    /// received for half of the timeout, it is due earlier, but at least an eighth of the timeout after that
-    /// datagram. In the second half of the timeout the probe is repeated.
+    /// received for half of the timeout, an eighth of the timeout after the last one sent suffices. In the second
+    /// half of the timeout the probe is therefore repeated.
     fn probe_at(&self, last_received: Instant, timeout: u64) -> Instant {
         let silent = last_received.plus_long(timeout / 2).max(self.last_sent.plus_long(timeout / 8));
         self.last_sent.plus_long(timeout / 2).min(silent)
