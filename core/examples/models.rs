@@ -1,8 +1,7 @@
-//! Runs the models over the corpora of the fuzz targets and over seeded input, until a model's guarantee is
-//! violated.
+//! Runs the models over the corpora of the fuzz targets and over seeded input, until a model's guarantee is violated.
 //!
-//! `cargo xtask mutants` expects a violation in every mutant. Usage: `models CORPORA`, where CORPORA has a folder
-//! per target.
+//! `cargo xtask mutants` expects a violation for every mutant. Usage: `models CORPORA`; CORPORA contains a folder for
+//! each target.
 //!
 //! Exit status: 0 if all guarantees hold, 1 with a line that names the violated one, 2 if nothing could be run.
 
@@ -23,21 +22,21 @@ use model::operation::Sequence;
 use model::random::Random;
 use model::{Broken, Kept, game, secure, wire, world};
 
-/// Number of seeds for each protocol.
+/// The number of seeds for each protocol.
 const SEEDS: u64 = 12_000;
-/// Number of seeds for whole secure peers, which take longer.
+/// The number of seeds for whole secure peers, which take longer.
 const SEEDS_OF_PEERS: u64 = 40;
-/// Input length for each seed of the Game Protocol and of whole secure peers.
+/// The input length for each seed of the Game Protocol and of whole secure peers.
 const GAME_INPUT: usize = 400;
 const PEERS_INPUT: usize = 200;
-/// Time limit of a case. A case takes milliseconds; one that takes this long is stuck.
+/// The time limit of a case; a case usually takes milliseconds.
 const CASE_LIMIT: Duration = Duration::from_secs(60);
 const FOUND: u8 = 1;
 const NOTHING_RUN: u8 = 2;
 
 type Check = fn(&[u8]) -> Kept;
 
-/// The fuzz targets with corpora that the models read.
+/// The fuzz targets with corpora for the models.
 const TARGETS: [(&str, Check); 5] = [
     ("datagram", wire::datagram),
     ("offline", offline),
@@ -46,7 +45,7 @@ const TARGETS: [(&str, Check); 5] = [
     ("secure", secure::run),
 ];
 
-/// An input and the model that reads it.
+/// An input, and the model to run on it.
 struct Case {
     name: String,
     input: Vec<u8>,
@@ -68,7 +67,7 @@ fn main() -> ExitCode {
             return ExitCode::from(NOTHING_RUN);
         }
     };
-    // A panic is reported in one line, like any other finding.
+    // A panic is reported in one line, like any other violation.
     panic::set_hook(Box::new(|_| {}));
     let (from_corpora, started) = (corpus.len(), Instant::now());
     if let Some(found) = first_broken(corpus.into_iter().chain(generated())) {
@@ -149,7 +148,7 @@ fn kept(check: Check, input: &[u8]) -> Result<(), Broken> {
     })
 }
 
-/// Reports a stuck case and ends the process.
+/// Reports a stuck case and exits the process.
 fn end_when_stuck(current: &Current) {
     loop {
         thread::sleep(Duration::from_secs(1));

@@ -1,4 +1,5 @@
-//! Runs seeded connections over bad networks; the first argument is their number: `cargo xtask soak --runs 10000`.
+//! Runs seeded connections over bad networks. The first argument is the number of runs: `cargo xtask soak --runs
+//! 10000`.
 
 #[path = "../tests/model/mod.rs"]
 #[allow(dead_code, unreachable_pub, reason = "this program uses a part")]

@@ -1,4 +1,4 @@
-//! An echo server on a plain `std::net::UdpSocket`: all that a driver has to do, without an async runtime.
+//! An echo server on a plain `std::net::UdpSocket`: a minimal driver without an async runtime.
 //!
 //! `cargo run -p rakwire --example udp_echo` listens on port 19132. Any RakNet client may connect.
 
@@ -9,7 +9,7 @@ use rakwire::Instant;
 use rakwire::raknet::{Capacity, Config, Event, Peer};
 use rakwire::wire::MAX_DATAGRAM;
 
-/// Events borrow their bytes from the peer, so the reply is copied before it is sent.
+/// Echoes all received messages. Events borrow their data from the peer, so the reply is copied before it is sent.
 fn echo(peer: &mut Peer<'_>, now: Instant) {
     let mut answers = Vec::new();
     while let Some(event) = peer.poll_event() {

@@ -32,9 +32,9 @@ pub(crate) fn expand(input: &DeriveInput, direction: Direction) -> Result<TokenS
 
 /// The parts of an implementation that depend on the type.
 struct Body {
-    /// Statements that pack; the last ones write the value.
+    /// Statements that pack the value.
     pack: TokenStream,
-    /// An expression that unpacks.
+    /// An expression that unpacks the value.
     unpack: TokenStream,
     /// Statements that describe the encoding.
     describe: TokenStream,
@@ -108,7 +108,7 @@ fn unpack(input: &DeriveInput, lifetime: &Lifetime, body: &Body) -> TokenStream 
     }
 }
 
-/// Returns the lifetime of the input: that of the type, or a name that nothing else uses.
+/// Returns the lifetime of the input: that of the type, or a fresh name.
 fn lifetime(generics: &Generics) -> Result<Lifetime> {
     let mut lifetimes = generics.lifetimes();
     let own = lifetimes.next().map(|parameter| parameter.lifetime.clone());

@@ -5,20 +5,20 @@ use quote::quote;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, Field, LitInt, Result, Type};
 
-/// The largest bit width of a number.
+/// The maximum width of a number in bits.
 const MAX_WIDTH: u32 = 64;
 
-/// The encoding of a field.
+/// How a field is encoded.
 enum Form {
-    /// The encoding of its type.
+    /// As its type.
     Plain,
-    /// A raw number of this many bits.
+    /// As a raw number of this many bits.
     Raw(LitInt),
-    /// A sequence or text with at most this many elements or bytes.
+    /// As a sequence or text with at most this many elements or bytes.
     Bounded(Expr),
 }
 
-/// A field and the name of its value in the generated code.
+/// A field, and the name of its value in the generated code.
 pub(crate) struct Packed<'a> {
     value: Ident,
     ty: &'a Type,
@@ -34,7 +34,7 @@ impl<'a> Packed<'a> {
         &self.value
     }
 
-    /// Returns the code that packs the value, which is a reference.
+    /// Returns the code that packs the value; the value is a reference.
     pub(crate) fn pack(&self) -> TokenStream {
         let (value, ty) = (&self.value, self.ty);
         match &self.form {

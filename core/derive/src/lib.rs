@@ -42,8 +42,8 @@ use self::expand::Direction;
 
 /// Implements `Pack` for a struct or an enum, so that values can be written. See `#[derive(Unpack)]` for reading.
 ///
-/// Fields may have `#[pack(bits = N)]`, a raw width, or `#[pack(max = N)]`, the largest number of elements or
-/// bytes. A type with one lifetime borrows from the input; more than one lifetime is an error.
+/// Fields may have `#[pack(bits = N)]`, the width of a number in bits (1 to 64), or `#[pack(max = N)]`, the maximum
+/// number of elements or bytes. A type with one lifetime borrows from the input; more than one lifetime is an error.
 #[proc_macro_derive(Pack, attributes(pack))]
 pub fn derive_pack(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

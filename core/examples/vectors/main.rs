@@ -1,6 +1,6 @@
 //! Checks a file of test vectors: `cargo run -q -p rakwire --example vectors -- core/tests/vectors/raknet.json`.
 //!
-//! A file with an object holds vectors of RakNet, a file with a list those of the Game Protocol, of which
+//! A file with an object contains vectors of RakNet. A file with a list contains those of the Game Protocol, of which
 //! only the vectors of the transport are checked.
 //!
 //! Prints a line for each failed vector, then `N passed, N failed`. The exit status is 1 if a vector failed, and 2

@@ -1,1 +1,1 @@
-//! Empty: this package exists for its tests.
+//! Empty: this package only contains tests.

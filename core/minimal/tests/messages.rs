@@ -1,4 +1,4 @@
-//! The behaviour of peers that are built without a feature, and that everything else works as with it.
+//! The behaviour of peers built without optional features: what they refuse, and that everything else works.
 
 use core::time::Duration;
 
@@ -43,7 +43,7 @@ fn connected(conditions: Conditions) -> (Peers, ConnectionId, ConnectionId) {
     (pair, here, there.expect("the loop waits for it"))
 }
 
-/// Steps until the server has received `count` messages.
+/// Advances the time until the server has received `count` messages.
 fn receive(pair: &mut Peers, count: usize) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     while messages.len() < count {
@@ -69,7 +69,7 @@ fn datagram(number: u32, header: CapsuleHeader, payload: &[u8]) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// With any set of features, messages arrive once and in order over a path that loses, duplicates and reorders.
+/// For any set of features, messages are delivered once and in order over a path that loses, duplicates and reorders.
 #[test]
 fn ordered_messages_survive_a_bad_path() {
     let conditions = Conditions { loss: 0.1, duplication: 0.1, reordering: 0.1, ..path() };
@@ -103,7 +103,7 @@ fn a_message_longer_than_a_datagram_is_refused_without_splitting() {
     }
 }
 
-/// A peer that cannot reassemble messages ends the connection when a part of one arrives.
+/// A peer that cannot reassemble messages closes the connection when it receives a part.
 #[test]
 fn a_received_part_ends_the_connection_without_splitting() {
     let (mut pair, _, there) = connected(path());
@@ -176,7 +176,7 @@ fn a_high_channel_number_is_refused_without_channels() {
     } else {
         assert_eq!(sent, Err(SendError::FeatureDisabled));
     }
-    // The channel number has no meaning for a message without a channel.
+    // A message that is neither ordered nor sequenced has no channel, so the channel number is ignored.
     assert_eq!(pair.a.send(pair.now, here, &[ID, 5], Delivery::RELIABLE.on(far)), Ok(None));
     assert_eq!(receive(&mut pair, 1), [[ID, 5]]);
 }

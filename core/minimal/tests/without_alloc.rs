@@ -1,4 +1,4 @@
-//! The behaviour of peers without an allocator, as on a board.
+//! The behaviour of peers without an allocator, as on a microcontroller.
 
 use core::net::SocketAddr;
 
@@ -17,7 +17,7 @@ fn sent(client: &mut Peer<'_>, now: Instant) -> Vec<Vec<u8>> {
     datagrams
 }
 
-/// A server that blocks an address after a request with another version never receives one, in any attempt.
+/// Some servers block an address after a request with another version, so the client must never send one.
 #[test]
 fn a_client_queries_the_version_before_its_first_request() {
     let server = SocketAddr::from(([192, 0, 2, 1], 19_132));

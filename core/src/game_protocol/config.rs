@@ -1,31 +1,33 @@
-//! Configuration of a peer apart from its memory, the reasons why connections fail and end, and counters.
+//! The configuration of a peer of the Game Protocol, except for its memory; failure, disconnect and drop reasons; and
+//! counters.
 //!
-//! Counters only grow; at 64 bits they never wrap in practice.
+//! Counters never decrease, and with 64 bits they do not wrap in practice.
 
 use core::time::Duration;
 
 use crate::endpoint::{Carrier, ClientLimits, DropReasons};
 
-/// The Game Protocol, as a [`Protocol`](crate::endpoint::Protocol).
+/// The Game Protocol as a [`Protocol`](crate::endpoint::Protocol) of the endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GameProtocol;
 
-/// The time after which an unacknowledged reliable chunk is resent.
+/// When an unacknowledged reliable chunk is retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResendInterval {
-    /// A fixed time; the original implementation uses 100 ms.
+    /// After a fixed time; the original implementation uses 100 ms.
     Fixed(Duration),
-    /// The measured retransmission timeout within these bounds, backed off while no acknowledgement arrives.
+    /// After the measured retransmission timeout within these bounds, with exponential backoff while no
+    /// acknowledgement arrives.
     Measured {
-        /// The shortest time.
+        /// The minimum timeout.
         min: Duration,
-        /// The longest time, which also applies until the first measurement.
+        /// The maximum timeout, which also applies before the first RTT sample.
         max: Duration,
     },
 }
 
 impl ResendInterval {
-    /// Follows the measured round-trip time, between 10 ms and one second.
+    /// The measured retransmission timeout, between 10 ms and one second.
     pub const MEASURED: Self = Self::Measured { min: Duration::from_millis(10), max: Duration::from_secs(1) };
 }
 
@@ -36,27 +38,27 @@ impl Default for ResendInterval {
     }
 }
 
-/// The behaviour of a client while the server does not answer.
+/// How a client retries while the server does not respond.
 ///
-/// The original server takes a second first message for the answer to its challenge, drops the client silently and
-/// ignores what it sends next (docs/game-protocol.md#original-handshake). With such a server a client may retry
-/// only from another port.
+/// The original server mistakes a repeated first message for the answer to its challenge, drops the client without
+/// notice and ignores its next packets (docs/game-protocol.md#original-handshake). With such a server a client must
+/// use a new port to retry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Redial {
-    /// Sends the first message only once. Right for every server.
+    /// Sends the first message only once. It works with every server.
     ///
-    /// When `handshake_timeout` is over, [`Event::ConnectFailed`](super::Event::ConnectFailed) is emitted, and the
-    /// application or its driver may connect again from another port. The answer to the challenge is repeated if
-    /// that is harmless (docs/game-protocol.md#repeated-seasoning), as it is with servers of this crate.
+    /// After `handshake_timeout`, [`Event::ConnectFailed`](super::Event::ConnectFailed) is emitted, and the
+    /// application or its driver may retry from a new port. The answer to the challenge is retransmitted if that is
+    /// harmless (docs/game-protocol.md#repeated-seasoning), as with servers of this crate.
     #[default]
     FreshPort,
-    /// Repeats both messages of the client after this time from the same port. Right for stateless servers, such as
-    /// those of this crate.
+    /// Retransmits both messages of the client from the same port at this interval. It only works with stateless
+    /// servers, such as those of this crate.
     SamePort(Duration),
 }
 
-/// The configuration of a peer. [`Config::new`] sets the values of the original; change the fields that should
-/// differ.
+/// The configuration of a peer of the Game Protocol. [`Config::new`] returns the values of the original
+/// implementation; change individual fields as needed.
 ///
 /// ```
 /// use core::time::Duration;
@@ -71,71 +73,71 @@ pub enum Redial {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// The key of peppers and hash tables; must be random and stay secret. `Debug` does not show it.
+    /// The key of peppers and hash tables: 128 random, secret bits. `Debug` omits it.
     pub secret: [u8; 16],
-    /// The key from which salts are derived; must be random and stay secret. `Debug` does not show it.
+    /// The key from which salts are derived: 128 random, secret bits. `Debug` omits it.
     pub salt_key: [u8; 16],
-    /// The number of incoming connections, within the available slots.
+    /// The maximum number of incoming connections, limited by the number of slots.
     ///
     /// Default: 0, a pure client, so that a peer becomes a server only on purpose. Without the feature `server` no
     /// incoming connection is accepted.
     pub max_incoming: u16,
-    /// The number of incoming connections from one address (64 bits of IPv6).
+    /// The maximum number of incoming connections from one address (a whole IPv4 address, or a /64 of IPv6).
     ///
-    /// Default: three quarters of [`max_incoming`](Self::max_incoming), so that a school or a carrier-grade NAT may
-    /// fill most of a server, but not all of it. Below 16 slots there is no limit, since one household may fill
-    /// them. Addresses that are not routed on the Internet (loopback, private, link-local and unique local) are not
-    /// limited, so that a relay or a gateway of containers may use every slot.
+    /// Default: three quarters of [`max_incoming`](Self::max_incoming), so that a school or a carrier-grade NAT
+    /// cannot fill the server; no limit below 16 slots, which one household may fill. Addresses that are not routed
+    /// on the Internet (loopback, private, link-local and unique local) are never limited, because clients behind a
+    /// relay or a container gateway share one.
     pub max_per_address: Option<u16>,
-    /// The same for one network (24 bits of IPv4, 48 of IPv6). Default: seven eighths of
-    /// [`max_incoming`](Self::max_incoming).
+    /// The maximum number of incoming connections from one network (a /24 of IPv4, a /48 of IPv6). Default: seven
+    /// eighths of [`max_incoming`](Self::max_incoming); no limit below 16 slots.
     pub max_per_network: Option<u16>,
-    /// The maximum number of blocks that one connection may hold for sending, and as many for receiving; at most half
-    /// of all blocks.
+    /// The maximum number of blocks that one connection may hold in each direction, at most half of all.
     ///
-    /// Default: none. Every connection has a share in any case: half of the blocks are guaranteed to the
-    /// connections, and borrowing from the other half is bounded ([`Resources`](super::Resources)). A server whose
-    /// clients need little memory may set this to what they need, so that a few clients cannot take much.
+    /// Default: none. Half of the blocks are guaranteed to the connections in equal parts, and borrowing from the
+    /// other half is bounded ([`Resources`](super::Resources)). If your clients need little memory, set this to what
+    /// they need, so that a few greedy clients leave more to the others.
     pub connection_blocks: Option<u32>,
-    /// The time after which an unacknowledged reliable chunk is resent. Default: 100 ms, as in the original
-    /// (docs/game-protocol.md#resends).
+    /// When an unacknowledged reliable chunk is retransmitted. Default: after 100 ms, as in the original
+    /// implementation (docs/game-protocol.md#resends).
     pub resend_interval: ResendInterval,
-    /// The carrier of the datagrams. Default: datagrams.
+    /// The transport that carries the datagrams. Default: UDP.
     ///
-    /// Over a stream, a reliable chunk that the stream may still deliver is resent after one second, and then every
-    /// two seconds (docs/game-protocol.md#resends-over-a-stream). [`Peer::set_carrier`](super::Peer::set_carrier)
-    /// changes the carrier.
+    /// Over a stream, a reliable chunk that the stream may still deliver is retransmitted after one second, and then
+    /// every two seconds (docs/game-protocol.md#resends-over-a-stream).
+    /// [`Peer::set_carrier`](super::Peer::set_carrier) changes the carrier later.
     pub carrier: Carrier,
-    /// The behaviour of a client while the server does not answer. Default: [`Redial::FreshPort`], which servers of
-    /// the original need (docs/game-protocol.md#original-handshake).
+    /// How a client retries while the server does not respond. Default: [`Redial::FreshPort`], which the original
+    /// server requires (docs/game-protocol.md#original-handshake).
     pub redial: Redial,
-    /// The total time that a client waits for a challenge. Default: 15 s, the time that a server of the original
-    /// waits for the answer (docs/game-protocol.md#original-handshake).
+    /// The time that a client waits for a challenge. Default: 15 s, which is also how long the original server waits
+    /// for the answer (docs/game-protocol.md#original-handshake).
     pub handshake_timeout: Duration,
     /// The time without received packets after which the connection is lost. Default: 15 s, as in the original
-    /// (docs/game-protocol.md#handshake).
+    /// implementation (docs/game-protocol.md#handshake).
     pub timeout: Duration,
-    /// The time that `disconnect` waits for acknowledgements of reliable messages.
+    /// The maximum time that `disconnect` waits for acknowledgements of reliable messages.
     ///
-    /// Default: 1 s, which is ten transmissions at the default resend interval; the original does not wait.
+    /// Default: 1 s, ten transmissions at the default resend interval. The original implementation does not wait.
     pub close_timeout: Duration,
-    /// The time during which an ended connection still answers packets with END, in case the first END was lost.
+    /// The time for which a closed connection still answers packets with END, in case the first END was lost.
     ///
-    /// Default: 2 s, in which the peer resends twenty times at 100 ms; the original sends END once.
+    /// Default: 2 s, in which the remote peer retransmits twenty times at 100 ms. The original implementation sends
+    /// END once.
     pub linger: Duration,
-    /// The time after which an unreliable message is dropped if it is still unsent, or received with chunks
-    /// missing.
+    /// The maximum time that an unreliable message may be queued, or be received with chunks missing, before it is
+    /// dropped.
     ///
     /// Default: 1 s, after which the game state that it describes is long outdated.
     pub unreliable_timeout: Duration,
-    /// The number of challenges per second for all unconnected peers together; 0 answers none.
+    /// The maximum number of challenges per second in total; 0 answers no unconnected peer.
     ///
-    /// Default: 10,000, which is 40 KB of payload per second, regardless of how many addresses are forged.
+    /// Default: 10,000, which is 40 KB of payload per second, even if the addresses are forged.
     pub challenges_per_second: u16,
-    /// The number of challenges per second for one network (24 bits of IPv4, 64 of IPv6).
+    /// The maximum number of challenges per second to one network (a /24 of IPv4, a /64 of IPv6).
     ///
-    /// Default: 200, a fiftieth of the total, so that one network cannot take all challenges. It also stops two
-    /// servers that are tricked into answering each other's challenges.
+    /// Default: 200, one fiftieth of the total. It also ends the loop of two servers that forged datagrams make
+    /// answer each other's challenges.
     pub challenges_per_network: u16,
 }
 
@@ -149,8 +151,8 @@ debug_without_secrets! {
 impl Config {
     /// Creates a configuration from 32 random bytes, which become the keys of peppers and salts.
     ///
-    /// The bytes must come from an unpredictable source: the operating system, `crypto.getRandomValues` or a
-    /// hardware generator.
+    /// The bytes must be unpredictable: take them from the operating system, `crypto.getRandomValues` or a hardware
+    /// generator.
     #[must_use]
     pub fn new(entropy: [u8; 32]) -> Self {
         let (mut secret, mut salt_key) = ([0; 16], [0; 16]);
@@ -184,79 +186,79 @@ impl Config {
 }
 
 error_enum! {
-    /// The reason why a connection could not be opened.
+    /// The reason why an attempt to connect failed.
     #[non_exhaustive]
     pub enum ConnectFailure {
-        /// No challenge arrived.
+        /// The server sent no challenge within `handshake_timeout`.
         NoAnswer => "the server does not answer",
-        /// The operating system or a router reported the address as unreachable.
+        /// The operating system or a router signalled the address as unreachable.
         ///
-        /// The port is closed, or no route leads to the host. Only drivers that call
-        /// [`handle_unreachable`](crate::endpoint::Peer::handle_unreachable) report this; otherwise the reason is
+        /// The cause is usually a closed port or a missing route. Only drivers that call
+        /// [`handle_unreachable`](crate::endpoint::Peer::handle_unreachable) report it; with others the failure is
         /// [`NoAnswer`](Self::NoAnswer).
         Unreachable => "nothing listens at this address, or no route leads there",
-        /// The application cancelled the attempt.
+        /// The application cancelled the attempt with `disconnect`.
         Cancelled => "the attempt was cancelled",
     }
 }
 
 error_enum! {
-    /// The reason why a connection ended.
+    /// The reason why a connection closed.
     #[non_exhaustive]
     pub enum DisconnectReason {
-        /// The application disconnected.
+        /// The application closed it with `disconnect`.
         Local => "this application ended the connection",
-        /// The peer sent END. For a client that received nothing before, this means that it was refused.
+        /// The remote peer sent END. For a client that has received no data, this means that the server refused it.
         Remote => "the peer ended the connection",
-        /// No packet arrived from the peer within the timeout.
+        /// The remote peer sent no packet within `timeout`.
         Lost => "the connection timed out: the peer stopped answering",
-        /// A reliable message of the peer exceeds the memory that one connection may use.
+        /// A reliable message of the remote peer exceeds the memory that one connection may use.
         MessageTooLarge => "the peer sent a message that exceeds the memory of a connection",
-        /// The peer began a reliable message and did not finish it.
+        /// The remote peer did not complete a reliable message in time.
         MessageUnfinished => "the peer did not finish a message in time",
     }
 }
 
 drop_reasons! {
-    /// The reason why something received, or something that waited too long to be sent, was dropped.
+    /// The reason why received data, or an expired outgoing message, was dropped.
     ///
-    /// Input from the network never makes a call fail; it is counted here instead.
+    /// Invalid data from the network never makes a call fail; it is counted here.
     pub enum DropReason {
         /// A datagram of three bytes or fewer.
         TooShort,
         /// A packet from an address without a connection.
         UnknownSource,
-        /// An unexpected or repeated message of the handshake.
+        /// An unexpected or repeated handshake message.
         Unexpected,
-        /// A salt beyond the limit of challenges.
+        /// A salt beyond the rate limit of challenges.
         ChallengeLimit,
-        /// An answer that was displaced from its queue by a later one.
+        /// A queued response that a later one replaced.
         AnswersFull,
-        /// A right answer to a challenge while every slot is taken.
+        /// A correct answer to a challenge while every slot is in use.
         Full,
-        /// A right answer to a challenge from an address or network that has reached its connection limit.
+        /// A correct answer to a challenge from an address or network with too many connections.
         AddressLimit,
-        /// An invalid chunk.
+        /// A malformed chunk.
         ///
-        /// It is an inner one that is not 504 bytes long, a last one that is longer, chunk 255 that is not the
-        /// last, or one that contradicts the others of its payload.
+        /// That is an inner chunk with a length other than 504 bytes, a longer last chunk, chunk 255 that is not the
+        /// last, or a chunk that contradicts others of its payload.
         BadChunk,
-        /// A chunk that arrived before, or that belongs to a delivered payload.
+        /// A chunk that was received before, or that belongs to a delivered payload.
         Duplicate,
-        /// A chunk 1,024 sequences or more behind the newest.
+        /// A chunk at least 1,024 sequences older than the newest.
         OutsideWindow,
-        /// A payload that lacked chunks when the window moved past it.
+        /// A payload with missing chunks that the window has passed.
         Incomplete,
-        /// An unreliable payload that lacked chunks for too long, or an outgoing one that waited too long to be
-        /// sent.
+        /// An unreliable payload with chunks missing for too long, or an outgoing one that was queued too long.
         Expired,
-        /// A chunk without memory to store it. It is not acknowledged, so a reliable chunk is resent by the peer.
+        /// A chunk for which no memory is free. It is not acknowledged, so the remote peer retransmits a reliable
+        /// one.
         NoMemory,
-        /// A chunk dropped because the queue had no room for its acknowledgement. The peer resends it.
+        /// A chunk dropped because the queue of acknowledgements is full. The remote peer retransmits it.
         AcknowledgementsFull,
         /// An acknowledgement of a chunk that is not in flight.
         UnknownAcknowledgement,
-        /// A packet of a connection that has ended.
+        /// A packet of a connection that has closed.
         Ended,
     }
 }
@@ -265,35 +267,36 @@ drop_reasons! {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ConnectionStats {
-    /// Application messages accepted by `send`.
+    /// Messages that `send` accepted.
     pub messages_sent: u64,
     /// Messages delivered to the application.
     pub messages_received: u64,
     /// Chunks sent for the first time.
     pub chunks_sent: u64,
-    /// Chunks resent. Some may only have been late: [`chunks_missing`](Self::chunks_missing) excludes those.
+    /// Chunks retransmitted. Some may only have been delayed: [`chunks_missing`](Self::chunks_missing) excludes
+    /// those.
     pub chunks_resent: u64,
-    /// Chunks resent needlessly: an additional acknowledgement shows that an earlier transmission had arrived too.
+    /// Chunks retransmitted needlessly, as an additional acknowledgement of an earlier transmission shows.
     pub chunks_late: u64,
     /// Chunks received and accepted.
     pub chunks_received: u64,
-    /// Chunks acknowledged by the peer.
+    /// Chunks acknowledged by the remote peer.
     pub chunks_acknowledged: u64,
     /// Chunks sent and not acknowledged yet.
     pub in_flight: u32,
-    /// Chunks that wait for their first transmission.
+    /// Chunks queued for their first transmission.
     pub waiting: u32,
-    /// Partially received payloads.
+    /// Payloads of which some chunks were received and others are missing.
     pub partial: u32,
-    /// The smoothed round-trip time, zero before the first sample.
+    /// The smoothed round-trip time; zero before the first sample.
     pub round_trip: Duration,
 }
 
 impl ConnectionStats {
-    /// Returns the number of resent chunks without evidence that an earlier transmission arrived.
+    /// Returns the number of retransmitted chunks without evidence that an earlier transmission was received.
     ///
-    /// They were lost on the path or are still delayed. Unlike the counters, this number falls when a chunk arrives
-    /// late.
+    /// They were dropped by the path, or are still delayed. Unlike a counter, the number decreases when a late
+    /// acknowledgement arrives.
     #[must_use]
     pub const fn chunks_missing(&self) -> u64 {
         self.chunks_resent.saturating_sub(self.chunks_late)

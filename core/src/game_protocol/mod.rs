@@ -1,11 +1,10 @@
-//! The Game Protocol: messages in chunks over UDP, each reliable or unreliable.
+//! The Game Protocol: unordered messages in chunks over UDP, each reliable or unreliable.
 //!
-//! It is the transport of the game "snow-fight". A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) for
-//! this protocol; the endpoint documents how to run it.
+//! It is the transport of the game *snow-fight*. A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) for this
+//! protocol; the module `endpoint` describes how to run it.
 //!
-//! Messages are not ordered: each is delivered when it is complete. There is no congestion control: everything is
-//! sent at once. docs/game-protocol.md specifies the wire format and the differences from the original
-//! implementation.
+//! Each message is delivered as soon as it is complete. There is no congestion control: everything is sent
+//! immediately. docs/game-protocol.md specifies the wire format and the differences from the original implementation.
 //!
 //! A complete example with two peers in memory:
 //!
@@ -75,13 +74,13 @@ pub type Resources<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SI
     crate::endpoint::Resources<GameProtocol, CONNECTIONS, BLOCKS, BLOCK_SIZE>;
 /// An event of a [`Peer`].
 pub type Event<'p> = crate::endpoint::Event<'p, GameProtocol>;
-/// The bytes of a message.
+/// A received message, borrowed from the peer.
 pub type Message<'p> = crate::endpoint::Message<'p, GameProtocol>;
-/// Information about a connection.
+/// The address, identity, side and state of a connection.
 pub type ConnectionInfo = crate::endpoint::ConnectionInfo<GameProtocol>;
 /// Counters of a [`Peer`].
 pub type PeerStats = crate::endpoint::PeerStats<DropReason>;
-/// A [`Peer`] with a hook for its datagrams and events.
+/// A [`Peer`] whose datagrams and events pass through a hook.
 pub type Hooked<'a, H> = crate::endpoint::Hooked<'a, GameProtocol, H>;
-/// A readable log of datagrams, one line each.
+/// A log of datagrams as text lines.
 pub type LineWriter<W> = crate::endpoint::LineWriter<GameProtocol, W>;

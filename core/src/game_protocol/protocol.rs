@@ -1,4 +1,4 @@
-//! The Game Protocol's implementation of the endpoint's traits.
+//! The implementation of the endpoint's traits.
 //!
 //! It routes datagrams and answers unconnected peers (docs/game-protocol.md#handshake).
 
@@ -43,7 +43,7 @@ impl Protocol for GameProtocol {
         matches!(failure, ConnectFailure::NoAnswer | ConnectFailure::Unreachable)
     }
 
-    /// Salts and answers to challenges have the same form.
+    /// Salts and answers to challenges have the same form, so both count as requests.
     fn is_request(datagram: &[u8]) -> bool {
         datagram.len() == HEADER
             && !HandshakeWord::read(datagram).is_ok_and(|word| word.looks_like_a_header())
@@ -84,13 +84,13 @@ impl Protocol for GameProtocol {
     }
 }
 
-/// Returns whether four bytes look like a handshake message; only the two peers can be certain.
+/// Returns true if the datagram looks like a handshake message; only the two peers can be certain.
 fn looks_like_a_handshake(datagram: &[u8]) -> bool {
     datagram.len() == HEADER && datagram.first().is_some_and(|flags| *flags > 0x0F)
 }
 
 impl Internals for GameProtocol {
-    /// A complete snapshot of the game.
+    /// Enough for a complete snapshot of the game.
     const BURST: u8 = 16;
 
     type Connection = Connection;
@@ -118,7 +118,7 @@ impl Internals for GameProtocol {
 
     /// Acknowledgements are sent before everything else.
     fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
-        // Every datagram written here has this length. Without room for it, nothing is taken out of its queue.
+        // Every datagram written here has this length. If the buffer is shorter, nothing is taken from a queue.
         let mut writer = Writer::new(buffer.get_mut(..HEADER)?);
         let to = peer.state.poll_acknowledgement(&peer.tables.connections, &mut writer);
         let to = to.or_else(|| peer.state.responder.poll_transmit(&mut writer))?;
@@ -131,25 +131,26 @@ impl Internals for GameProtocol {
 }
 
 impl Peer<'_, GameProtocol> {
-    /// Makes the sequences of future connections start at `sequence` instead of 0, to test wrapping.
+    /// Sets the first sequence of future connections, instead of 0, to test wrap-around.
     ///
-    /// The peer does not need to be configured.
+    /// The remote peer need not be configured.
     #[doc(hidden)]
     pub fn start_sequences_at(&mut self, sequence: u16) {
         self.state.first_sequence = sequence;
     }
 
-    /// Changes the carrier of the datagrams of all connections from now on.
+    /// Sets the transport that carries the datagrams of all connections.
     ///
-    /// Call it on every change, for example when a web page falls back because its network begins to block UDP.
+    /// Call it when the transport changes, for example when a web page falls back to a WebSocket because UDP is
+    /// blocked.
     pub fn set_carrier(&mut self, carrier: Carrier) {
         self.config.carrier = carrier;
         self.with_all(|connection, cx| connection.on_new_carrier(cx));
     }
 }
 
-/// END as it is sent, with and without FIN. Two of all salts have the same bytes; clients with these salts get no
-/// answer.
+/// END as it is sent, with and without FIN. Two possible salts have the same bytes; clients with these salts get no
+/// response.
 const LATE_ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
 
 impl Peer<'_, GameProtocol> {
@@ -167,7 +168,7 @@ impl Peer<'_, GameProtocol> {
         }
     }
 
-    /// Returns whether a datagram opens a new connection from the address of an ended one.
+    /// Returns true if a datagram opens a new connection from the address of a closed one.
     ///
     /// Four bytes that are not a header do.
     fn opens_again(&self, slot: u16, datagram: &[u8]) -> bool {
@@ -176,7 +177,7 @@ impl Peer<'_, GameProtocol> {
         is_over && datagram.len() == HEADER && word.is_ok_and(|word| !word.looks_like_a_header())
     }
 
-    /// Handles a datagram of an unconnected peer: four bytes are the right answer to a challenge, or request one.
+    /// Handles a datagram of an unconnected peer: four bytes either answer a challenge or request one.
     fn handle_unconnected(&mut self, from: SocketAddr, datagram: &[u8]) {
         let Ok(word) = HandshakeWord::read(datagram) else { return };
         let is_late_end = LATE_ENDS.contains(&word);
@@ -200,7 +201,7 @@ impl Peer<'_, GameProtocol> {
         }
     }
 
-    /// Returns the ended, lingering connection with `address`, if there is one.
+    /// Returns the closed, lingering connection with `address`, if there is one.
     fn ended_at(&mut self, address: &SocketAddr) -> Option<&mut Connection> {
         let slot = self.tables.connections.find(address)?;
         self.tables
@@ -210,11 +211,11 @@ impl Peer<'_, GameProtocol> {
             .filter(|connection| connection.is_over())
     }
 
-    /// Assigns a slot to a client that has proved its address, or refuses it.
+    /// Assigns a slot to a client with a validated address, or refuses it.
     fn accept(&mut self, from: SocketAddr, token: HandshakeWord) {
-        // Evicts an ended connection with this address.
+        // Evicts a closed connection with this address.
         self.find_or_evict(&from);
-        // The cheap check comes first: the other one looks at all connections.
+        // The cheap check comes first: the other one examines all connections.
         if self.admission.incoming() >= self.config.max_incoming {
             return self.refuse(from, DropReason::Full);
         }
@@ -243,14 +244,14 @@ impl Peer<'_, GameProtocol> {
         }
     }
 
-    /// Refuses a client because there is no slot for it.
+    /// Refuses a client because no slot is available to it.
     fn refuse(&mut self, from: SocketAddr, reason: DropReason) {
         self.stats.drop(reason);
         self.state.responder.reject(&mut self.stats, from);
     }
 }
 
-/// Returns the reservation request for the peers that share admission with this one.
+/// Returns the request for a slot in shared admission.
 fn reservation(config: &Config, from: SocketAddr) -> Request {
     let (identity, interval, half_open) = (None, None, None);
     let (max_incoming, limits) = (config.max_incoming, config.client_limits());

@@ -1,6 +1,6 @@
-//! The state of a peer apart from its connections, and the answers to unconnected peers.
+//! The state of a peer outside its connections, and responses to unconnected peers.
 //!
-//! No state is kept for a source address before it is proved.
+//! No state is kept for a source address before it is validated.
 
 use core::hash::Hasher;
 use core::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::rate_limit::{RateLimit, Rates};
 use crate::storage::{BoundedQueue, Ring};
 use crate::time::Instant;
 
-/// An acknowledgement that waits to be sent.
+/// A queued acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acknowledgement {
     pub(crate) slot: u16,
@@ -26,7 +26,7 @@ pub(crate) struct Acknowledgement {
     pub(crate) chunk: u8,
 }
 
-/// The state of a peer apart from its connections.
+/// The state of a peer outside its connections.
 #[derive(Debug)]
 pub(crate) struct State<'a> {
     pub(super) responder: StatelessResponder,
@@ -42,7 +42,7 @@ impl<'a> State<'a> {
         Self { responder: StatelessResponder::default(), acknowledgements, first_sequence: 0 }
     }
 
-    /// Writes the next acknowledgement of a connection that still exists.
+    /// Writes the next queued acknowledgement for a connection that still exists.
     pub(super) fn poll_acknowledgement<C: Default + Occupant>(
         &mut self,
         connections: &ConnectionTable<'_, C>,
@@ -87,27 +87,27 @@ impl<const BLOCKS: usize> endpoint::Storage<GameProtocol> for Storage<BLOCKS> {
 
 /// True if incoming connections are supported (feature `server`).
 pub(super) const SERVER: bool = cfg!(feature = "server");
-/// Capacity of the queue of answers; when it is full, a new answer displaces the oldest.
+/// The capacity of the queue of responses; a further response replaces the oldest.
 const ANSWERS: usize = match (SERVER, cfg!(feature = "alloc")) {
     (true, true) => 256,
     (true, false) => 16,
     (false, _) => 1,
 };
-/// The fixed bits of a salt, and their value below. Neither such a salt nor the pepper that a server of this crate
-/// derives from it looks like a header.
+/// The mask of the fixed bits of a salt; their value is below. Neither such a salt nor the pepper that a server of
+/// this crate derives from it looks like a header.
 const SALT_MASK: u32 = 0xC000_0000;
 const SALT_MARK: u32 = 0x4000_0000;
 
-/// An answer to an unconnected peer.
+/// A response to an unconnected peer.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// A challenge: the peer must prove its address.
+    /// A challenge, by which the peer is to validate its address.
     Challenge(HandshakeWord),
     /// A refusal: the server is full.
     End,
 }
 
-/// The stateless side of a peer: a short queue of answers.
+/// The stateless part of a peer: a short queue of responses.
 #[derive(Debug, Default)]
 pub(super) struct StatelessResponder {
     answers: BoundedQueue<(SocketAddr, Answer), ANSWERS>,
@@ -115,15 +115,15 @@ pub(super) struct StatelessResponder {
     salts: u64,
 }
 
-/// Returns the seasonings (salt XOR pepper) that prove an address at `now`.
+/// Returns the answers (salt XOR pepper) that validate an address at `now`.
 ///
-/// The pepper is chosen such that the right answer depends on nothing else, so no salt is stored
+/// The pepper is derived such that the correct answer does not depend on the salt, so no salt need be stored
 /// (docs/game-protocol.md#stateless-handshake).
 fn seasonings(config: &Config, address: &SocketAddr, now: Instant) -> [HandshakeWord; 2] {
     cookie::live(&config.secret, address, now).map(HandshakeWord::repeatable)
 }
 
-/// Returns whether `answer` is what a client at `address` computes from a challenge of this peer.
+/// Returns true if `answer` is correct for a challenge of this peer to `address`.
 pub(super) fn is_proof(config: &Config, address: &SocketAddr, now: Instant, answer: HandshakeWord) -> bool {
     let [current, previous] = seasonings(config, address, now);
     (answer == current) | (answer == previous)
@@ -135,10 +135,9 @@ pub(super) const fn challenge_rates(config: &Config) -> Rates {
 }
 
 impl StatelessResponder {
-    /// Challenges an unconnected peer that sent `salt`, unless the limit of its network or of all networks is
-    /// reached.
+    /// Challenges an unconnected peer that sent `salt`, unless the rate of its network or the total rate is used up.
     ///
-    /// `is_admitted` is the decision of the peers that share admission, if this peer does not decide alone.
+    /// If this peer shares admission with others, `is_admitted` replaces its own rate limit.
     pub(super) fn challenge(
         &mut self,
         config: &Config,
@@ -157,7 +156,7 @@ impl StatelessResponder {
         self.answer(stats, to, Answer::Challenge(salt.season(seasoning)));
     }
 
-    /// Queues a refusal for a client.
+    /// Queues a refusal to a client.
     pub(super) fn reject(&mut self, stats: &mut PeerStats<DropReason>, to: SocketAddr) {
         self.answer(stats, to, Answer::End);
     }
@@ -174,7 +173,7 @@ impl StatelessResponder {
         self.answers.is_empty()
     }
 
-    /// Writes the next answer and returns its destination.
+    /// Writes the next queued response and returns its destination.
     pub(super) fn poll_transmit(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {
         let (to, answer) = self.answers.pop()?;
         let written = match answer {

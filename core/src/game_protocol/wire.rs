@@ -1,4 +1,4 @@
-//! The wire format of the transport: packet headers and the bare numbers of the handshake.
+//! The wire format of the transport: packet headers and the four-byte messages of the handshake.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -11,15 +11,15 @@
 
 use crate::cursor::{Reader, Source, WireError, Writer};
 
-/// Length of a header.
+/// The length of a header in bytes.
 pub const HEADER: usize = 4;
-/// Length of every chunk except the last one.
+/// The length of every chunk except the last, in bytes.
 pub const CHUNK: usize = 504;
 /// The maximum number of chunks of a payload.
 pub const MAX_CHUNKS: usize = 256;
-/// The maximum length of a payload.
+/// The maximum length of a payload in bytes.
 pub const MAX_PAYLOAD: usize = CHUNK * MAX_CHUNKS;
-/// The maximum length of a packet, without IP and UDP headers.
+/// The maximum length of a packet in bytes, without IP and UDP headers.
 pub const MAX_PACKET: usize = HEADER + CHUNK;
 
 const RELIABLE: u8 = 0x01;
@@ -27,26 +27,26 @@ const ACKNOWLEDGE: u8 = 0x02;
 const FINAL: u8 = 0x04;
 const END: u8 = 0x08;
 const KNOWN: u8 = 0x0F;
-/// The bits of the first byte that mark a repeatable seasoning, and their value below.
+/// The mask of the bits that mark an answer as repeatable; their value is below.
 ///
-/// No header has the first of these bits set. An implementation that ignores this bit takes the seasoning for an
+/// No header has the first of these bits set. An implementation that ignores this bit treats the answer as an
 /// acknowledgement of nothing.
 const REPEATABLE_MASK: u32 = ((0x80 | END | ACKNOWLEDGE) as u32) << 24;
 const REPEATABLE: u32 = ((0x80 | ACKNOWLEDGE) as u32) << 24;
 
-/// The delivery guarantee of a message.
+/// The reliability of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Reliability {
-    /// Sent once: may be lost, never arrives twice.
+    /// Sent once: it may be lost, but is never duplicated.
     Unreliable,
-    /// Resent until it is acknowledged: arrives once, in any order.
+    /// Retransmitted until it is acknowledged: delivered exactly once, in any order.
     #[default]
     Reliable,
 }
 
 impl Reliability {
-    /// Returns whether a message is resent until it is acknowledged.
+    /// Returns true if a message is retransmitted until it is acknowledged.
     #[must_use]
     pub const fn is_reliable(self) -> bool {
         matches!(self, Self::Reliable)
@@ -56,16 +56,16 @@ impl Reliability {
 /// The position of a chunk in its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Position {
-    /// An inner chunk: it is full, and more chunks follow.
+    /// An inner chunk of full length; more chunks follow.
     Inner,
     /// The last chunk (FIN): its index determines the number of chunks.
     Last,
 }
 
-/// The contents of a packet header.
+/// A packet header.
 ///
-/// Like the original, reading ignores the high half of the flags, and flags without a meaning next to stronger
-/// ones: END before ACK before the rest.
+/// As in the original implementation, a reader ignores the high half of the flags, and flags that a stronger one
+/// makes meaningless: END before ACK before the rest.
 ///
 /// ```
 /// use rakwire::game_protocol::Reliability;
@@ -80,31 +80,31 @@ pub enum Position {
 pub enum Header {
     /// A chunk of a payload.
     Chunk {
-        /// The delivery guarantee; a reliable chunk must be acknowledged (REL).
+        /// The reliability (REL); a reliable chunk must be acknowledged.
         reliability: Reliability,
         /// The position in the payload (FIN).
         position: Position,
-        /// Its index in the payload.
+        /// The index of the chunk in the payload.
         chunk: u8,
-        /// The sequence of its payload.
+        /// The sequence of the payload.
         sequence: u16,
     },
-    /// The acknowledgement of a reliable chunk (ACK; written with FIN, as by the original).
+    /// The acknowledgement of a reliable chunk (ACK; also written with FIN, as by the original implementation).
     Acknowledgement {
         /// The index of the chunk.
         chunk: u8,
-        /// The sequence of its payload.
+        /// The sequence of the payload.
         sequence: u16,
     },
-    /// The end of the connection (END; written with FIN, as by the original).
+    /// The sender closes the connection (END; also written with FIN, as by the original implementation).
     End,
 }
 
 impl Header {
-    /// Reads a header and returns it with the bytes after it.
+    /// Parses a header; returns it with the remaining bytes.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when there are fewer than four bytes.
+    /// [`WireError::Truncated`] if there are fewer than four bytes.
     pub fn read(packet: &[u8]) -> Result<(Self, &[u8]), WireError> {
         let mut reader = Reader::new(packet);
         let flags = reader.u8("flags")?;
@@ -123,10 +123,10 @@ impl Header {
         Ok((header, reader.rest("body")))
     }
 
-    /// Writes the header as the original does.
+    /// Writes the header as the original implementation does.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when there is no room for four bytes.
+    /// [`WireError::NoRoom`] if fewer than four bytes are left.
     pub fn write(self, writer: &mut Writer<'_>) -> Result<(), WireError> {
         let (flags, chunk, sequence) = match self {
             Self::Chunk { reliability, position, chunk, sequence } => {
@@ -143,9 +143,10 @@ impl Header {
     }
 }
 
-/// A datagram of the handshake: a salt, a pepper or a seasoning, four bytes without a header.
+/// A handshake message: a salt, a pepper or a seasoning, four bytes without a header.
 ///
-/// The seasoning is the salt XOR the pepper (docs/game-protocol.md#handshake).
+/// The client sends a salt, the server challenges it with a pepper, and the client answers with the seasoning, which
+/// is the salt XOR the pepper (docs/game-protocol.md#handshake).
 ///
 /// ```
 /// use rakwire::game_protocol::wire::HandshakeWord;
@@ -159,10 +160,10 @@ impl Header {
 pub struct HandshakeWord(pub u32);
 
 impl HandshakeWord {
-    /// Reads the first four bytes and ignores the rest, like the original.
+    /// Parses the first four bytes and ignores the rest, as in the original implementation.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when there are fewer.
+    /// [`WireError::Truncated`] if there are fewer than four bytes.
     pub fn read(datagram: &[u8]) -> Result<Self, WireError> {
         Reader::new(datagram).u32("handshake").map(Self)
     }
@@ -170,37 +171,36 @@ impl HandshakeWord {
     /// Writes the four bytes.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when there is no room for them.
+    /// [`WireError::NoRoom`] if fewer than four bytes are left.
     pub fn write(self, writer: &mut Writer<'_>) -> Result<(), WireError> {
         writer.u32(self.0)
     }
 
-    /// Returns the answer to a challenge.
+    /// Returns the seasoning: this word XOR `other`.
     #[must_use]
     pub const fn season(self, other: Self) -> Self {
         Self(self.0 ^ other.0)
     }
 
-    /// Returns a repeatable seasoning with 29 bits of `random`.
+    /// Creates a repeatable seasoning with 29 bits of `random`.
     pub(crate) const fn repeatable(random: u32) -> Self {
         Self(random & !REPEATABLE_MASK | REPEATABLE)
     }
 
-    /// Returns whether a repetition of the seasoning is harmless to every server.
+    /// Returns true if repeating the seasoning is harmless to every server.
     ///
-    /// This includes the original (docs/game-protocol.md#repeated-seasoning).
+    /// This includes the original server (docs/game-protocol.md#repeated-seasoning).
     pub(crate) const fn is_repeatable(self) -> bool {
         self.0 & REPEATABLE_MASK == REPEATABLE
     }
 
-    /// Returns whether an existing implementation could write a header with these bytes: the reserved bits are
-    /// zero.
+    /// Returns true if an existing implementation could write these bytes as a header: the reserved bits are zero.
     pub(crate) const fn looks_like_a_header(self) -> bool {
         self.0 >> 24 & !(KNOWN as u32) == 0
     }
 }
 
-/// Returns the number of chunks of a payload; an empty one has none.
+/// Returns the number of chunks of a payload of this length; 0 for an empty one.
 ///
 /// ```
 /// use rakwire::game_protocol::wire::chunks_of;

@@ -30,9 +30,9 @@ use crate::wire::IP_UDP_OVERHEAD;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkStats {
-    /// Datagrams sent into the link; duplicated ones count twice.
+    /// Datagrams that entered the link; a duplicated one counts twice.
     pub forwarded: u64,
-    /// Bytes of these, without IP and UDP headers.
+    /// Bytes of these datagrams, without IP and UDP headers.
     pub bytes: u64,
     /// Datagrams lost at random.
     pub lost: u64,
@@ -40,7 +40,7 @@ pub struct LinkStats {
     pub overflowed: u64,
     /// The sum of the queueing delays of all forwarded datagrams.
     pub queueing_delay: Duration,
-    /// The longest queueing delay.
+    /// The maximum queueing delay.
     pub max_queueing_delay: Duration,
 }
 
@@ -67,10 +67,10 @@ impl LinkStats {
 pub struct Link {
     conditions: Conditions,
     random: Pcg32,
-    /// True during a burst of losses.
+    /// Set during a burst of losses.
     in_burst: bool,
     transit: BinaryHeap<Reverse<Datagram>>,
-    /// The end of the bottleneck's current transmission, in nanoseconds, since a datagram may take less than a
+    /// The end of the bottleneck's current transmission in nanoseconds, because a datagram may take less than a
     /// microsecond.
     busy_until: u128,
     stats: LinkStats,
@@ -86,7 +86,7 @@ struct Datagram {
 }
 
 impl Link {
-    /// Creates a link with these conditions. The same seed and the same datagrams have the same results.
+    /// Creates a link with these conditions. Equal seeds and equal datagrams give equal results.
     #[must_use]
     pub fn new(conditions: Conditions, seed: u64) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl Link {
         )
     }
 
-    /// Changes the conditions for datagrams sent from now on.
+    /// Changes the conditions for datagrams sent from then on.
     pub const fn set_conditions(&mut self, conditions: Conditions) {
         self.conditions = conditions;
     }
@@ -156,7 +156,7 @@ impl Link {
         self.transit.push(Reverse(Datagram { arrival, number, flow, payload: payload.into() }));
     }
 
-    /// Returns the time that a datagram needs to pass the bottleneck, or `None` if its queue is full.
+    /// Returns the time that a datagram needs to pass the bottleneck, or `None` if the queue is full.
     fn pass(&mut self, now: Instant, length: usize) -> Option<Duration> {
         let Some(Bottleneck { bits_per_second, queue }) = self.conditions.bottleneck else {
             return Some(Duration::ZERO);
@@ -233,24 +233,24 @@ impl Link {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Conditions {
-    /// The fraction of datagrams that are lost, 0 to 1.
+    /// The fraction of datagrams lost at random, 0 to 1.
     pub loss: f64,
     /// Losses in bursts, in addition to `loss`.
     pub bursts: Option<GilbertElliott>,
-    /// The fraction of datagrams that arrive twice, 0 to 1.
+    /// The fraction of datagrams that are duplicated, 0 to 1.
     pub duplication: f64,
     /// The fraction of datagrams that are delayed by up to twice the latency in addition, 0 to 1.
     pub reordering: f64,
-    /// The delay of every datagram.
+    /// The one-way delay of every datagram.
     pub latency: Duration,
-    /// The largest additional delay, uniformly distributed; it may reorder datagrams too.
+    /// The maximum additional delay, uniformly distributed from zero; it may reorder datagrams too.
     pub jitter: Duration,
     /// The slowest hop of the path, if it has one.
     pub bottleneck: Option<Bottleneck>,
 }
 
 impl Conditions {
-    /// Returns an otherwise perfect path with a bottleneck, of this round-trip time; `queue` is the time to drain a
+    /// Creates an otherwise perfect path with a bottleneck and this round-trip time; `queue` is the time to drain a
     /// full queue.
     ///
     /// ```
@@ -311,14 +311,14 @@ impl GilbertElliott {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bottleneck {
-    /// The rate; 0 is an interrupted path.
+    /// The rate in bits per second; 0 interrupts the path.
     pub bits_per_second: u64,
     /// The capacity of the queue in bytes.
     pub queue: u64,
 }
 
 impl Bottleneck {
-    /// Returns a bottleneck with a queue that takes `delay` to drain.
+    /// Creates a bottleneck with a queue that takes `delay` to drain.
     #[must_use]
     pub const fn with_queue_of(bits_per_second: u64, delay: Duration) -> Self {
         Self { bits_per_second, queue: bits_per_second / 8 * delay.as_millis() as u64 / 1_000 }
@@ -379,7 +379,7 @@ mod tests {
         assert!(received(Conditions { loss: 1.0, ..Conditions::default() }, 1).is_empty());
     }
 
-    /// At 8 Mbit/s, 1,000 bytes take a millisecond; a queue of 3,000 bytes holds three such datagrams at once.
+    /// At 8 Mbit/s, 1,000 bytes take a millisecond, and a queue of 3,000 bytes holds three such datagrams.
     #[test]
     fn a_bottleneck_delays_and_drops() {
         let bottleneck = Some(Bottleneck { bits_per_second: 8_000_000, queue: 3_000 });

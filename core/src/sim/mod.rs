@@ -1,9 +1,12 @@
 //! A seeded network in memory that loses, delays, duplicates and reorders datagrams.
 //!
 //! A [`Link`] is one direction of a path. It uses no clock and no socket, so a test can put it between two machines
-//! in virtual time, and a real driver between its machine and its socket. A [`Pair`] connects two machines by two
-//! links and advances the time to the next event. A [`Dumbbell`] connects several pairs by one shared link in each
-//! direction, so that they compete for its [`Bottleneck`]. A [`Nat`] translates the addresses of datagrams.
+//! in virtual time, and a real driver between its machine and its socket.
+//!
+//! - A [`Pair`] connects two machines by two links and advances the time to the next event.
+//! - A [`Dumbbell`] connects several pairs by one shared link in each direction, so that they compete for its
+//!   [`Bottleneck`].
+//! - A [`Nat`] translates the addresses of datagrams.
 
 mod link;
 mod nat;
@@ -43,13 +46,13 @@ pub use nat::{Filtering, Mapping, Nat, NatBehavior};
 pub struct Pair<A, B> {
     /// The virtual time.
     pub now: Instant,
-    /// One machine.
+    /// The first machine.
     pub a: A,
-    /// The other machine.
+    /// The second machine.
     pub b: B,
-    /// The address of `a`, as `b` sees it.
+    /// The address of `a`, as seen by `b`.
     pub a_address: SocketAddr,
-    /// The address of `b`, as `a` sees it.
+    /// The address of `b`, as seen by `a`.
     pub b_address: SocketAddr,
     a_to_b: Link,
     b_to_a: Link,
@@ -70,13 +73,13 @@ impl<A: Machine, B: Machine> Pair<A, B> {
         }
     }
 
-    /// Sends everything that both machines have to send.
+    /// Sends all datagrams that both machines have to send.
     pub fn transmit(&mut self) {
         transmit(self.now, &mut self.a, &mut self.a_to_b, 0, self.b_address);
         transmit(self.now, &mut self.b, &mut self.b_to_a, 0, self.a_address);
     }
 
-    /// Sends everything that both machines have to send, then advances the clock to the next event and handles it.
+    /// Sends all datagrams of both machines, then advances the clock to the next event and handles it.
     ///
     /// Returns false when no event is left.
     pub fn step(&mut self) -> bool {
@@ -102,7 +105,7 @@ impl<A: Machine, B: Machine> Pair<A, B> {
         true
     }
 
-    /// Changes the conditions of both directions for datagrams sent from now on.
+    /// Changes the conditions of both directions for datagrams sent from then on.
     pub const fn set_conditions(&mut self, conditions: Conditions) {
         self.a_to_b.set_conditions(conditions);
         self.b_to_a.set_conditions(conditions);
@@ -119,22 +122,22 @@ impl<A: Machine, B: Machine> Pair<A, B> {
     }
 }
 
-/// One pair of a [`Dumbbell`].
+/// A pair of machines in a [`Dumbbell`].
 #[derive(Debug)]
 pub struct Ends<A, B> {
-    /// One machine.
+    /// The first machine.
     pub a: A,
-    /// The other machine.
+    /// The second machine.
     pub b: B,
-    /// The address of `a`, as `b` sees it.
+    /// The address of `a`, as seen by `b`.
     pub a_address: SocketAddr,
-    /// The address of `b`, as `a` sees it.
+    /// The address of `b`, as seen by `a`.
     pub b_address: SocketAddr,
 }
 
 /// Any number of pairs of machines that share one link in each direction, under one virtual clock.
 ///
-/// Use it to see how competing flows share a bottleneck.
+/// Use it to measure how competing flows share a bottleneck.
 ///
 /// ```
 /// use core::time::Duration;
@@ -169,7 +172,7 @@ pub struct Dumbbell<A, B> {
 }
 
 impl<A: Machine, B: Machine> Dumbbell<A, B> {
-    /// Creates two links with the same conditions and different seeds, without any pairs.
+    /// Creates a dumbbell without pairs; the two links have the same conditions and different seeds.
     #[must_use]
     pub fn new(conditions: Conditions, seed: u64) -> Self {
         Self {
@@ -180,8 +183,8 @@ impl<A: Machine, B: Machine> Dumbbell<A, B> {
         }
     }
 
-    /// Adds a pair. Every `a` is on one side and every `b` on the other; a machine reaches only the other one of
-    /// its pair.
+    /// Adds a pair. Every `a` is on one side and every `b` on the other; a machine only reaches the other one of its
+    /// pair.
     pub fn join(&mut self, a: A, b: B) {
         let port = u16::try_from(self.pairs.len() + 1).unwrap_or(u16::MAX);
         let a_address = SocketAddr::from(([192, 0, 2, 1], port));
@@ -189,28 +192,28 @@ impl<A: Machine, B: Machine> Dumbbell<A, B> {
         self.pairs.push(Ends { a, b, a_address, b_address });
     }
 
-    /// Returns the pairs in the order in which they joined.
+    /// Returns the pairs, in the order of [`join`](Self::join).
     #[must_use]
     pub fn pairs(&self) -> &[Ends<A, B>] {
         &self.pairs
     }
 
-    /// Returns the pairs in the order in which they joined.
+    /// Returns the pairs mutably, in the order of [`join`](Self::join).
     pub fn pairs_mut(&mut self) -> &mut [Ends<A, B>] {
         &mut self.pairs
     }
 
-    /// Returns the link from every `a` to its `b`.
+    /// Returns the shared link from every `a` to its `b`.
     pub const fn forth(&mut self) -> &mut Link {
         &mut self.forth
     }
 
-    /// Returns the link from every `b` to its `a`.
+    /// Returns the shared link from every `b` to its `a`.
     pub const fn back(&mut self) -> &mut Link {
         &mut self.back
     }
 
-    /// Sends everything that all machines have to send, then advances the clock to the next event and handles it.
+    /// Sends all datagrams of all machines, then advances the clock to the next event and handles it.
     ///
     /// Returns false when no event is left.
     pub fn step(&mut self) -> bool {
@@ -247,7 +250,7 @@ fn earliest(left: Option<Instant>, right: Option<Instant>) -> Option<Instant> {
     [left, right].into_iter().flatten().min()
 }
 
-/// Datagrams to any other address are lost, as on a real path.
+/// Sends the datagrams of a machine. Those to any address other than `peer` are lost, as on a real path.
 fn transmit(now: Instant, machine: &mut impl Machine, link: &mut Link, flow: usize, peer: SocketAddr) {
     let mut buffer = [0; 2048];
     while let Some(transmit) = machine.poll_transmit(now, &mut buffer) {

@@ -9,39 +9,39 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 
 use crate::time::Instant;
 
-/// Lifetime of an unused mapping (RFC 4787, section 4.3).
+/// The lifetime of an unused mapping (RFC 4787, section 4.3).
 const MAPPING_TIME: Duration = Duration::from_secs(120);
 /// The first external port that is assigned.
 const FIRST_PORT: u16 = 20_000;
 
-/// The mapping of an internal socket to external ports (RFC 4787, section 4.1).
+/// How internal sockets are mapped to external ports (RFC 4787, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mapping {
-    /// The same port for all destinations.
+    /// One port for all destinations.
     EndpointIndependent,
-    /// A port for each destination, assigned in sequence.
+    /// A separate port for each destination, assigned in sequence.
     Sequential,
-    /// A port for each destination, assigned unpredictably.
+    /// A separate port for each destination, assigned unpredictably.
     Random,
 }
 
-/// The filter for datagrams to an internal socket (RFC 4787, section 5).
+/// Which inbound datagrams pass (RFC 4787, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Filtering {
-    /// Datagrams from any source pass.
+    /// Datagrams from any source.
     EndpointIndependent,
-    /// Datagrams pass from IP addresses to which the socket has sent.
+    /// Datagrams from IP addresses to which the internal socket has sent.
     AddressDependent,
-    /// Datagrams pass from addresses and ports to which the socket has sent.
+    /// Datagrams from addresses and ports to which the internal socket has sent.
     AddressAndPortDependent,
 }
 
 /// The behavior of a translator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NatBehavior {
-    /// The mapping of internal sockets to external ports.
+    /// How internal sockets are mapped to external ports.
     pub mapping: Mapping,
-    /// The filter for inbound datagrams.
+    /// Which inbound datagrams pass.
     pub filtering: Filtering,
     /// True if internal sockets reach each other by their external addresses.
     pub hairpinning: bool,
@@ -50,10 +50,9 @@ pub struct NatBehavior {
 impl NatBehavior {
     /// A full cone NAT: one external port that accepts datagrams from any source.
     pub const FULL_CONE: Self = Self::new(Mapping::EndpointIndependent, Filtering::EndpointIndependent);
-    /// A restricted cone NAT: one external port that accepts datagrams from hosts to which the socket has sent.
+    /// A restricted cone NAT: one external port that accepts datagrams from contacted IP addresses.
     pub const RESTRICTED_CONE: Self = Self::new(Mapping::EndpointIndependent, Filtering::AddressDependent);
-    /// A port-restricted cone NAT: one external port that accepts datagrams from sockets to which the socket has
-    /// sent.
+    /// A port-restricted cone NAT: one external port that accepts datagrams from contacted addresses and ports.
     pub const PORT_RESTRICTED_CONE: Self =
         Self::new(Mapping::EndpointIndependent, Filtering::AddressAndPortDependent);
     /// A symmetric NAT that assigns ports in sequence.
@@ -65,7 +64,7 @@ impl NatBehavior {
         Self { mapping, filtering, hairpinning: false }
     }
 
-    /// Returns the same behavior with hairpinning.
+    /// Returns this behavior with hairpinning.
     #[must_use]
     pub const fn with_hairpinning(self) -> Self {
         Self { hairpinning: true, ..self }
@@ -77,7 +76,7 @@ impl NatBehavior {
 struct Entry {
     inside: SocketAddr,
     port: u16,
-    /// The destination of the port, if every destination has a separate port.
+    /// The destination for which the port is used; `None` if it is used for all.
     remote: Option<SocketAddr>,
     /// Addresses to which the socket has sent.
     contacted: Vec<SocketAddr>,
@@ -86,7 +85,7 @@ struct Entry {
 
 /// A translator between an internal and an external network.
 ///
-/// It carries no datagrams: a test looks up the addresses of each datagram with it.
+/// It carries no datagrams: a test translates the addresses of each datagram with it.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -109,7 +108,7 @@ pub struct Nat {
 }
 
 impl Nat {
-    /// Creates a translator with this external address. Random ports depend on the seed.
+    /// Creates a translator with this external address. Random ports depend on `seed`.
     #[must_use]
     pub fn new(ip: IpAddr, behavior: NatBehavior, seed: u64) -> Self {
         let random = Pcg32::seed_from_u64(seed);
@@ -128,7 +127,7 @@ impl Nat {
         self.behavior
     }
 
-    /// Returns the external source address of a datagram from inside.
+    /// Returns the external source address of an outbound datagram, and creates the mapping if necessary.
     pub fn outbound(&mut self, now: Instant, from: SocketAddr, to: SocketAddr) -> SocketAddr {
         self.entries.retain(|entry| now < entry.used_at + MAPPING_TIME);
         let remote = (self.behavior.mapping != Mapping::EndpointIndependent).then_some(to);
@@ -147,7 +146,8 @@ impl Nat {
         SocketAddr::new(self.ip, entry.port)
     }
 
-    /// Returns the internal socket that receives a datagram to this port; `None` if the datagram is filtered.
+    /// Returns the internal socket that receives a datagram to the external `port`; `None` if the datagram is
+    /// filtered.
     #[must_use]
     pub fn inbound(&self, now: Instant, port: u16, from: SocketAddr) -> Option<SocketAddr> {
         let entry =
@@ -182,7 +182,8 @@ mod tests {
         text.parse().expect("an address")
     }
 
-    /// Returns which of these pass: a new port of the contacted machine, another machine, and the contacted socket.
+    /// Returns which inbound datagrams pass: from a new port of the contacted host, from another host, and from the
+    /// contacted socket.
     fn passing_remotes(behavior: NatBehavior) -> [bool; 3] {
         let mut nat = Nat::new(address("203.0.113.1:0").ip(), behavior, 1);
         let (inside, contacted) = (address("10.0.0.1:5000"), address("198.51.100.1:80"));

@@ -1,4 +1,4 @@
-//! Look-up tables: messages by number, connections by address or GUID, and deadlines.
+//! Lookup tables: messages by number, connections by address or GUID, and deadlines.
 
 use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, SocketAddr};
@@ -10,9 +10,8 @@ use crate::time::Instant;
 
 /// A hash table of messages, shared by all connections.
 ///
-/// It has as many buckets as the pool has blocks, or fewer in a large pool. Some of the numbers are chosen by the
-/// remote peer. The table mixes them with a secret multiplier, so a peer that does not know it cannot aim at one
-/// bucket.
+/// It has as many buckets as the pool has blocks, or fewer in a large pool. The remote peer chooses some of the
+/// numbers. They are multiplied by a secret, so a peer that does not know it cannot target one bucket.
 #[derive(Debug)]
 pub(crate) struct Index<'a> {
     buckets: Slots<'a, RawLink>,
@@ -87,9 +86,9 @@ impl<'a> Index<'a> {
     }
 }
 
-/// One entry: the head of a bucket and, for the connection in this slot, the next one in its bucket.
+/// An entry with two uses: the head of a bucket and, for the connection in this slot, the next one in its bucket.
 ///
-/// Slots are stored plus one; zero means none.
+/// Slots are stored plus one; 0 means none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlotEntry {
     bucket: u16,
@@ -98,7 +97,7 @@ pub(crate) struct SlotEntry {
 
 /// A hash table from keys to connection slots.
 ///
-/// The hash is keyed, because remote peers choose the keys. If there is only one slot nothing is stored, and the caller
+/// The hash is keyed, because remote peers choose the keys. With a single slot nothing is stored, and the caller
 /// checks that slot.
 #[derive(Debug)]
 pub(crate) struct SlotIndex<'a> {
@@ -113,7 +112,7 @@ impl<'a> SlotIndex<'a> {
 
     /// Returns the bucket of `key`.
     ///
-    /// A pure client chooses the few addresses that it knows, so one bucket is enough.
+    /// A pure client chooses its few addresses itself, so one bucket suffices.
     fn bucket(&self, key: &impl Hash) -> usize {
         if !cfg!(feature = "server") {
             return 0;
@@ -204,10 +203,10 @@ impl Hash for AddressKey {
     }
 }
 
-/// One entry of the heap and of the table of heap positions.
+/// An entry with two uses: an element of the heap, and an entry of the table of heap positions.
 ///
-/// As an element of the heap: a deadline and its slot. As the entry of the slot with the same index: its position in
-/// the heap plus one, or zero while it has no deadline.
+/// As an element of the heap it is a deadline and its slot. As the entry of the slot with the same index it is the
+/// position of that slot in the heap plus one, or 0 while it has no deadline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deadline {
     at: Instant,

@@ -1,8 +1,8 @@
-//! Memory of fixed size, lent by the caller: one pool of blocks with lists, heaps and tables.
+//! Fixed-size memory lent by the caller: one pool of blocks, with lists, heaps and tables in it.
 //!
-//! Everything that a connection stores is a list of blocks. An idle connection therefore holds none, and a busy one may
-//! use what the others leave. No code here depends on a protocol. Links are an index plus one, so an empty value is all
-//! zero bits and statics take no flash.
+//! Everything that a connection stores is a list of blocks. An idle connection therefore holds none, and a busy one
+//! may use what the others leave. The module does not depend on a protocol. A link is an index plus one, so an empty
+//! value is all zero bits, and statics take no flash.
 
 mod index;
 mod pool;
@@ -25,7 +25,7 @@ pub(crate) use zero_copy::{OwnedId, ZERO_COPY};
 /// True if there may be more than one connection (feature `connections`).
 pub(crate) const SEVERAL: bool = cfg!(feature = "connections");
 
-/// The width of an index into the pool: 16 bits on microcontrollers and in browsers, 32 bits on servers.
+/// The width of a block index: 16 bits on microcontrollers and in WebAssembly, 32 bits on 64-bit machines.
 #[cfg(target_pointer_width = "64")]
 mod width {
     pub(super) type Raw = u32;
@@ -42,17 +42,17 @@ use width::{NonZeroRaw, Raw};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block(NonZeroRaw);
 
-/// A block, or none, which is all zero bits.
+/// A block or none; `None` is all zero bits.
 pub(crate) type BlockLink = Option<Block>;
 
-/// A link as a number, so that the allocator can return a zeroed table of links without writing it.
+/// A link as a number, so that the allocator can return a zeroed table of links without writing to it.
 pub(crate) type RawLink = Raw;
 
 impl Block {
-    /// The largest number of blocks that a pool can have.
+    /// The maximum number of blocks in a pool.
     pub(crate) const MAX_COUNT: usize = Raw::MAX as usize;
 
-    /// Returns the block at `index`, if a link can represent it.
+    /// Returns the block at `index`, or none if a link cannot represent it.
     #[inline]
     pub(crate) fn at(index: usize) -> BlockLink {
         Raw::try_from(index).ok().and_then(|index| index.checked_add(1)).and_then(NonZeroRaw::new).map(Self)
@@ -72,12 +72,12 @@ impl Block {
         }
     }
 
-    /// Returns the block with this number.
+    /// Returns the block with the number that [`number`](Self::number) returned.
     pub(crate) fn numbered(number: u32) -> BlockLink {
         Raw::try_from(number).ok().and_then(NonZeroRaw::new).map(Self)
     }
 
-    /// Returns a number that identifies the block and is never zero.
+    /// Returns a non-zero number that identifies the block.
     #[allow(clippy::useless_conversion, reason = "the width differs by target")]
     pub(crate) fn number(self) -> u32 {
         self.0.get().into()

@@ -1,56 +1,56 @@
-//! The pool: blocks of one size, chained into messages.
+//! The pool: fixed-size blocks, chained into messages.
 
 use super::zero_copy::OwnedBuffers;
 use super::{Block, BlockLink, OwnedId, Shares, Slots};
 use crate::cursor::Piece;
 
-/// The metadata that the pool stores for a block.
+/// The metadata of a block.
 ///
 /// `H` is the protocol's header of a message, stored in the first block of the message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Node<H> {
     /// The next block of the same message.
     next: BlockLink,
-    /// In the first block: the last block of the message.
+    /// In the first block of a message: its last block.
     last: BlockLink,
-    /// The next message of a queue, or the next sibling in a heap.
+    /// The next message in a queue, or the next sibling in a heap.
     pub(super) after: BlockLink,
-    /// The member before this one in a list, or the first child in a heap.
+    /// The previous member of a list, or the first child in a heap.
     pub(super) older: BlockLink,
-    /// The member after this one in a list.
+    /// The next member of a list.
     pub(super) newer: BlockLink,
     /// The next message in the same bucket of an index.
     pub(super) bucket: BlockLink,
-    /// Bytes used in this block.
+    /// The number of bytes used in this block.
     used: u16,
-    /// In the first block: the vector with the bytes of the message, if there is one.
+    /// In the first block of a message: the vector with its bytes, if there is one.
     owned: Option<OwnedId>,
-    /// In the first block: the length of the whole message in bytes.
+    /// In the first block of a message: its length in bytes.
     size: u32,
-    /// The header of the message, in its first block.
+    /// In the first block of a message: its header.
     pub(crate) header: H,
 }
 
-/// Blocks of one size, with the messages that are stored in them.
+/// Fixed-size blocks, with the messages stored in them.
 #[derive(Debug)]
 pub(crate) struct Pool<'a, H> {
-    /// The bytes of all blocks, one after the other.
+    /// The bytes of all blocks, consecutively.
     bytes: Slots<'a, u8>,
     nodes: Slots<'a, Node<H>>,
-    /// The node used instead of a block that does not exist.
+    /// The metadata returned for a block that does not exist.
     ///
-    /// A link to one would be a bug, which must not panic a server.
+    /// A link to such a block would be a bug, which must not make a server panic.
     canary: Node<H>,
     block_size: usize,
-    /// The first free block that has been used before.
+    /// The first free block that was used before.
     free: BlockLink,
-    /// The index of the first block that has never been used.
+    /// The index of the first block that was never used.
     fresh: usize,
-    /// The number of blocks.
+    /// The total number of blocks.
     capacity: usize,
     /// The number of free blocks.
     available: usize,
-    /// The accounts that decide which connection may take them.
+    /// The accounts that decide which connection may take blocks.
     pub(crate) shares: Shares,
     owned: OwnedBuffers,
 }
@@ -78,7 +78,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
     }
 
-    /// Returns the number of blocks, free or not.
+    /// Returns the total number of blocks.
     pub(crate) const fn capacity(&self) -> usize {
         self.capacity
     }
@@ -95,11 +95,11 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     }
 
     pub(crate) const fn block_size(&self) -> usize {
-        // Never zero, which the compiler cannot infer; so no division by it can panic.
+        // Never zero, which the compiler cannot infer, so no division by it can panic.
         if self.block_size == 0 { 1 } else { self.block_size }
     }
 
-    /// Returns the number of blocks that `bytes` bytes take; a message takes at least one.
+    /// Returns the number of blocks for `bytes` bytes; a message takes at least one.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) const fn blocks_for(&self, bytes: usize) -> usize {
         // Most messages take one block, and the division would dominate the cost of this function.
@@ -124,9 +124,10 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.nodes.get_mut(block.index()).unwrap_or(&mut self.canary)
     }
 
-    /// Returns false after a write through a dangling link, or if free and uncharged blocks differ.
+    /// Returns false after a write through a dangling link, or if the free blocks do not match the accounts.
     ///
-    /// Either would be a bug. Counting such writes at each access would cost 2 % of all instructions.
+    /// Either would be a bug. A stray write changes the canary; counting such writes at each access would cost 2 % of
+    /// all instructions.
     pub(crate) fn is_intact(&self) -> bool {
         let is_charged = match self.available == self.capacity {
             true => self.shares.is_whole(),
@@ -163,12 +164,12 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node(message).after
     }
 
-    /// Links a message to the one after it, in a chain. The owner of the chain keeps the head.
+    /// Links a message to the one after it in a chain. The owner of the chain stores the first message.
     pub(crate) fn put_before(&mut self, message: Block, after: BlockLink) {
         self.node_mut(message).after = after;
     }
 
-    /// Copies `payload` into as many blocks as it takes. The blocks must have been charged.
+    /// Copies `payload` into as many blocks as it needs. Precondition: the blocks are charged.
     #[inline]
     pub(crate) fn store(&mut self, payload: &[u8], header: &H) -> BlockLink {
         if self.blocks_for(payload.len()) > self.available {
@@ -191,7 +192,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(first)
     }
 
-    /// Takes a block that begins, and so far ends, a message of `size` bytes.
+    /// Takes a block, the first and so far only one of a message of `size` bytes.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn take_block(&mut self, part: &[u8], size: usize, header: &H) -> BlockLink {
@@ -230,7 +231,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(block)
     }
 
-    /// Lets a message of about `length` bytes grow in a vector, with capacity for at most `room` blocks.
+    /// Creates a vector for a message of about `length` bytes, with a capacity of at most `room` blocks.
     ///
     /// Returns false if the message is not large, or if there is no memory.
     pub(crate) fn begin_owned(&mut self, message: Block, length: usize, room: usize) -> bool {
@@ -258,14 +259,14 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         blocks.saturating_mul(self.block_size)
     }
 
-    /// Takes a block, which must have been charged, for a message in a vector, or a part of one, of `length` bytes.
+    /// Takes a block for a message, or a part, of `length` bytes in a vector. Precondition: the block is charged.
     pub(crate) fn store_owned(&mut self, id: OwnedId, length: usize, header: &H) -> BlockLink {
         let block = self.take_block(&[], length, header)?;
         self.refer(block, id);
         Some(block)
     }
 
-    /// Makes a message refer to bytes in a vector.
+    /// Makes a message refer to the bytes in a vector.
     pub(crate) fn refer(&mut self, message: Block, id: OwnedId) {
         self.owned.refer(id);
         self.node_mut(message).owned = Some(id);
@@ -282,9 +283,9 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node(message).owned.is_some()
     }
 
-    /// Appends bytes, for which [`grow_owned`](Self::grow_owned) made room, to a message in a vector.
+    /// Appends bytes to a message in a vector. Precondition: [`grow_owned`](Self::grow_owned) returned true for them.
     ///
-    /// `charged` blocks were charged for them, and count as blocks of the message.
+    /// `charged` blocks were charged for the bytes, and count as blocks of the message.
     pub(crate) fn append_owned(&mut self, message: Block, bytes: &[u8], charged: usize) {
         if let Some(id) = self.node(message).owned {
             self.owned.append(id, bytes, charged);
@@ -293,9 +294,10 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
     }
 
-    /// Moves a message in blocks to the end of one in a vector, which has [room](Self::grow_owned) for it.
+    /// Moves a message in blocks to the end of one in a vector. Precondition: [`grow_owned`](Self::grow_owned)
+    /// returned true for it.
     ///
-    /// Its blocks remain charged.
+    /// Its blocks stay charged.
     pub(crate) fn move_to_owned(&mut self, message: Block, tail: Block) {
         let Some(id) = self.node(message).owned else { return };
         let mut at = Some(tail);
@@ -312,7 +314,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.free(tail);
     }
 
-    /// Copies data that belongs to no connection into blocks of the common part.
+    /// Copies data that belongs to no connection into blocks of the shared part.
     pub(crate) fn store_common(&mut self, payload: &[u8], header: &H) -> BlockLink {
         let blocks = self.blocks_for(payload.len());
         if !self.shares.charge_common(blocks) {
@@ -331,7 +333,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.shares.release_common(blocks);
     }
 
-    /// Takes a zeroed block for a table. The block must have been charged.
+    /// Takes a zeroed block for a table. Precondition: the block is charged.
     pub(crate) fn store_zeroed(&mut self) -> BlockLink {
         let length = self.block_size;
         let block = self.take_block(&[], length, &H::default())?;
@@ -340,10 +342,10 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(block)
     }
 
-    /// Returns a piece of the message that begins with `first`, and the position of the next one.
+    /// Returns a piece of the message that begins with `first`, and the position of the next piece.
     pub(crate) fn piece(&self, first: BlockLink, at: Piece) -> (&[u8], Option<Piece>) {
         let block = if at == Piece::FIRST { first } else { Block::numbered(at.number()) };
-        // The application may pass a message of another peer.
+        // The application may pass a position in a message of another peer.
         let block = block.filter(|block| block.index() < self.nodes.len());
         let Some(block) = block else { return (&[], None) };
         (self.contents(block), self.next(block).map(|next| Piece::new(next.number())))
@@ -358,7 +360,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.bytes.get(start..start + used).unwrap_or(&[])
     }
 
-    /// Returns the bytes of one block, or those of the vector if the block refers to one.
+    /// Returns the bytes of one block, or those of the vector to which the block refers.
     pub(crate) fn contents(&self, block: Block) -> &[u8] {
         match self.node(block).owned {
             None => self.bytes(block),
@@ -413,7 +415,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.size = node.size.saturating_add(size);
     }
 
-    /// Appends `parts` to a message of one block; returns false, with nothing appended, if they do not fit.
+    /// Appends `parts` to a message of one block; returns false and appends nothing if they do not fit.
     pub(crate) fn append(&mut self, message: Block, parts: [&[u8]; 2]) -> bool {
         let node = self.node(message);
         let used = usize::from(node.used);
@@ -449,7 +451,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.size = node.used.into();
     }
 
-    /// Moves the front of a message of one block into a separate block, which must have been charged.
+    /// Moves the front of a message of one block into another block. Precondition: that block is charged.
     pub(crate) fn split_front(&mut self, message: Block, length: usize, header: &H) -> BlockLink {
         let length = length.min(self.bytes(message).len());
         let front = self.take_block(&[], length, header)?;
@@ -463,7 +465,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(front)
     }
 
-    /// Frees all blocks of a message but the first, which keeps the header, and returns their number.
+    /// Frees all blocks of a message except the first, which keeps the header; returns how many.
     pub(crate) fn truncate(&mut self, message: Block) -> usize {
         let node = self.node_mut(message);
         node.size = 0;
@@ -474,7 +476,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         owned + rest.map_or(0, |rest| self.free(rest))
     }
 
-    /// Frees the blocks of a message and its vector, and returns the number of blocks charged for them.
+    /// Frees the blocks of a message and its vector; returns the number of blocks charged for them.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn free(&mut self, message: Block) -> usize {
@@ -491,7 +493,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         if self.is_owned(message) { freed + self.release_owned(message) } else { freed }
     }
 
-    /// Releases the vector of a message, and returns the number of blocks charged for it.
+    /// Releases the vector of a message; returns the number of blocks charged for it.
     #[cold]
     fn release_owned(&mut self, message: Block) -> usize {
         self.node_mut(message).owned.take().map_or(0, |id| self.owned.release(id))
@@ -500,31 +502,31 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
 
 #[cfg(feature = "zero-copy")]
 impl<H: Copy + Default> Pool<'_, H> {
-    /// Sets the size in bytes from which messages are in vectors.
+    /// Sets the message size in bytes from which vectors are used.
     pub(crate) const fn set_zero_copy_threshold(&mut self, bytes: usize) {
         self.owned.from = bytes;
     }
 
-    /// Returns an id for a message of `length` bytes that [`fill_owned`](Self::fill_owned) will store.
+    /// Returns an id for a message of `length` bytes, for a later call of [`fill_owned`](Self::fill_owned).
     ///
     /// Returns `None` if the message is not large.
     pub(crate) fn reserve_owned(&mut self, length: usize) -> Option<OwnedId> {
         self.owned.name(length)
     }
 
-    /// Stores a vector as long as blocks refer to its id.
+    /// Stores a vector until no block refers to its id.
     pub(crate) fn fill_owned(&mut self, id: OwnedId, bytes: alloc::vec::Vec<u8>) {
         self.owned.fill(id, bytes);
     }
 
-    /// Takes the bytes of a message out of the pool, if there is one.
+    /// Takes the vector of a message out of the pool, if there is one.
     pub(crate) fn take_owned(&mut self, message: Block) -> Option<alloc::vec::Vec<u8>> {
         let id = self.node(message).owned?;
         Some(self.owned.take(id))
     }
 }
 
-/// Copies as many bytes as both slices have, without a code path that panics.
+/// Copies as many bytes as fit, without a code path that can panic.
 fn copy(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = *from;

@@ -1,8 +1,8 @@
-//! Orders of messages, threaded through their first blocks: a queue, a doubly linked list and a heap.
+//! Orders of messages, linked through their first blocks: a queue, a doubly linked list and a heap.
 
 use super::{Block, BlockLink, Pool};
 
-/// The head and the tail of a queue; the links between them are in the pool.
+/// The first and the last message of a queue; the links between them are in the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Queue {
     head: BlockLink,
@@ -53,10 +53,9 @@ impl Queue {
         self.tail = other.tail;
     }
 
-    /// Sorts by merging. Equal messages keep their order.
+    /// Sorts by merging runs. The sort is stable.
     ///
-    /// Takes `n log r` comparisons for `n` messages if `r` of them follow a later one, so one or two for each message
-    /// in order.
+    /// It takes `n log r` comparisons for `n` messages in `r` sorted runs.
     pub(crate) fn sort<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -87,7 +86,7 @@ impl Queue {
         }
     }
 
-    /// Takes messages off the front as long as they are in order.
+    /// Takes messages off the front while they are in order.
     fn take_run<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -104,7 +103,7 @@ impl Queue {
         run
     }
 
-    /// Removes one message; takes time linear in its position.
+    /// Removes a message, in time linear in its position.
     pub(crate) fn remove<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, message: Block) {
         let mut rest = core::mem::take(self);
         while let Some(other) = rest.pop(pool) {
@@ -116,7 +115,7 @@ impl Queue {
         }
     }
 
-    /// Frees all messages and returns the number of blocks that were charged for them.
+    /// Frees all messages; returns the number of blocks charged for them.
     pub(crate) fn free_all<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) -> usize {
         let mut freed = 0;
         while let Some(message) = self.pop(pool) {
@@ -173,7 +172,7 @@ impl List {
 
     /// Inserts a member before the first one that must follow it.
     ///
-    /// Only the oldest `most` members are searched; beyond them it is added at the end.
+    /// Only the oldest `most` members are searched; otherwise it is added at the end.
     pub(crate) fn insert<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -227,17 +226,17 @@ pub(crate) struct OrderHeap {
 }
 
 impl OrderHeap {
-    /// Returns the heap with this [`first`](Self::first) message.
+    /// Creates a heap from its root, as returned by [`first`](Self::first).
     pub(crate) const fn with_first(first: BlockLink) -> Self {
         Self { root: first }
     }
 
-    /// Returns the message that comes first.
+    /// Returns the first message in order.
     pub(crate) const fn first(&self) -> BlockLink {
         self.root
     }
 
-    /// Adds a message; `before` returns true if its left header comes first.
+    /// Adds a message; `before` returns true if its left header precedes the right one.
     pub(crate) fn push<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -250,7 +249,7 @@ impl OrderHeap {
         self.root = meld(pool, self.root, Some(message), &before);
     }
 
-    /// Takes the message that comes first.
+    /// Takes the first message in order.
     pub(crate) fn pop<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -277,7 +276,7 @@ impl OrderHeap {
         Some(first)
     }
 
-    /// Frees all messages and returns the number of blocks that were charged for them.
+    /// Frees all messages; returns the number of blocks charged for them.
     pub(crate) fn free_all<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) -> usize {
         let mut freed = 0;
         while let Some(first) = self.pop(pool, |_, _| true) {
@@ -338,7 +337,7 @@ mod tests {
         });
     }
 
-    /// A peer that acknowledges in an order of its choice determines the order in which parts are lost.
+    /// A remote peer controls the order in which parts are lost, by the order of its acknowledgements.
     #[test]
     fn sorting_takes_few_comparisons_in_any_order() {
         const COUNT: u32 = 256;

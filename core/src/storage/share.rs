@@ -1,31 +1,30 @@
-//! Memory accounting: each direction of a connection has a guaranteed and a bounded common part.
+//! Memory accounting: each direction of a connection has a guaranteed part, and may borrow from a shared part.
 //!
-//! With `B` blocks and `C` connections, half of the blocks are guaranteed: each connection has `G = B / 4C` for sending
-//! and as many for receiving, whatever the others do. The rest, `S = B - 2CG`, is common. A direction of a connection
-//! that needs more than `G` borrows from it as long as it has not borrowed more than it leaves free: `S / 2` on its
-//! own, and each further borrower at most half of the remainder if no blocks are returned. This is the dynamic
-//! threshold of Choudhury and Hahne ("Dynamic queue length thresholds for shared-memory packet switches", 1998) with a
-//! factor of one. Connections that hold on to borrowed blocks can use up the common part, but never the guaranteed
-//! parts: a connection that stays within `G` never waits for others.
+//! With `B` blocks and `C` connections, half of the blocks are guaranteed: each connection has `G = B / 4C` in each
+//! direction, regardless of the others. The rest, `S = B - 2CG`, is shared. A direction that needs more than `G`
+//! borrows from it as long as it has borrowed at most as much as remains free. A single borrower thus gets `S / 2`,
+//! and each further one at most half of the remainder. This is the dynamic threshold of Choudhury and Hahne ("Dynamic
+//! queue length thresholds for shared-memory packet switches", 1998) with a factor of one. Connections that hold on
+//! to borrowed blocks can use up the shared part, but never a guaranteed part: a connection that stays within `G`
+//! never waits for others.
 //!
-//! A peer with a single connection has no others to protect. All its blocks are common and may be borrowed, except that
+//! With a single connection there are no others to protect. All blocks are shared and may be borrowed, except that
 //! sending leaves a quarter to receiving.
 //!
 //! No further message is accepted for sending once a share holds half of its maximum, if that is more than [`QUEUED`]
-//! blocks. The other half is for messages in parts, which need all their blocks at once. Small messages that filled it
-//! too would no longer fit into the caches of a processor when they are sent.
+//! blocks. The other half is for split messages, which need all their blocks at once. Small messages that filled it
+//! too would no longer fit into the processor's caches when they are sent.
 //!
-//! Blocks are charged before they are taken and released when they are freed, so a successful charge always finds its
-//! blocks.
+//! Blocks are charged before they are taken and released when they are freed, so taking charged blocks never fails.
 
 use super::SEVERAL;
 
-/// The number of queued blocks up to which sending is never held back: 4 MiB in blocks of 512 bytes.
+/// The number of queued blocks up to which sending is never limited: 4 MiB in blocks of 512 bytes.
 const QUEUED: usize = 8_192;
 
-/// The blocks of a message that must fit when it begins.
+/// The number of blocks of a message that must fit when it is started.
 ///
-/// Small messages are thus accepted when larger ones are not.
+/// A message of more blocks needs no more space below the limit of queued blocks than this.
 const FIRST: usize = 8;
 
 /// The purpose for which blocks are charged.
@@ -33,13 +32,13 @@ const FIRST: usize = 8;
 pub(crate) enum Purpose {
     /// An outgoing message of the application.
     Send,
-    /// An outgoing message of the protocol itself, which is exempt from the limit of the configuration.
+    /// An outgoing message of the protocol itself, exempt from the configured limit.
     Control,
-    /// An incoming message that is next in its order.
+    /// An incoming message that is next in order.
     Receive,
     /// An incoming message that is ahead of its order.
     ///
-    /// It leaves half of the share to the messages that it waits for.
+    /// It leaves half of the share to the missing messages before it.
     Early,
 }
 
@@ -48,11 +47,11 @@ pub(crate) enum Purpose {
 pub(crate) struct Share {
     /// Blocks of the guaranteed part.
     own: u32,
-    /// Blocks of the common part.
+    /// Blocks borrowed from the shared part.
     borrowed: u32,
-    /// Blocks that are exempt from the limit of the configuration.
+    /// Blocks exempt from the configured limit.
     unlimited: u16,
-    /// Blocks among those for tables that live as long as the connection.
+    /// Blocks among `unlimited` for tables that exist as long as the connection.
     tables: u16,
 }
 
@@ -70,41 +69,41 @@ impl Share {
 /// The reason why blocks cannot be charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoRoom {
-    /// The share holds as much as it may.
+    /// The share has reached its limit.
     InShare,
-    /// The common part has too few free blocks.
+    /// The shared part has too few free blocks.
     InPool,
 }
 
-/// The account of all shares, and the blocks that they leave.
+/// The accounts of all shares, and the free blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shares {
     /// Blocks guaranteed to each direction of each connection.
     guaranteed: usize,
-    /// Blocks of the common part.
+    /// The total number of blocks of the shared part.
     common: usize,
-    /// Blocks of the common part that no connection has borrowed.
+    /// The number of free blocks of the shared part.
     free: usize,
-    /// Blocks of the common part that sending leaves to receiving.
+    /// The number of blocks of the shared part that sending leaves to receiving.
     reserve: usize,
-    /// Blocks of the common part used by tables that live as long as a connection.
+    /// The number of blocks of the shared part held by tables that exist as long as a connection.
     tables: usize,
-    /// Blocks of the common part that the peer itself holds indefinitely.
+    /// The number of blocks of the shared part that the peer itself holds permanently.
     permanent: usize,
-    /// The maximum number of blocks that a share may hold by the configuration.
+    /// The configured maximum number of blocks in a share.
     limit: usize,
-    /// The number of blocks from which a share begins no further message.
+    /// The number of blocks from which a share accepts no further message for sending.
     queued: usize,
-    /// The size of the last refused charge, in blocks.
+    /// The size of the last refused charge in blocks.
     refused: usize,
     /// True if there is more than one connection.
     is_shared: bool,
 }
 
 impl Shares {
-    /// Creates the account of `connections` connections in a pool of `blocks` blocks.
+    /// Creates the accounts of `connections` connections in a pool of `blocks` blocks.
     ///
-    /// No share may hold more than `limit` blocks.
+    /// A share is limited to `limit` blocks.
     pub(crate) fn new(blocks: usize, connections: usize, limit: Option<u32>) -> Self {
         let is_shared = SEVERAL && connections > 1;
         let guaranteed = if is_shared { blocks / 4 / connections } else { 0 };
@@ -142,7 +141,7 @@ impl Shares {
         self.refused
     }
 
-    /// Returns the number of free blocks in the common part.
+    /// Returns the number of free blocks in the shared part.
     pub(crate) const fn free(&self) -> usize {
         self.free
     }
@@ -173,13 +172,13 @@ impl Shares {
         blocks.saturating_sub(self.within(purpose).saturating_sub(share.own as usize))
     }
 
-    /// Checks that a share may hold `blocks` more blocks.
+    /// Checks whether a share may hold `blocks` more blocks.
     pub(crate) fn check(&self, share: &Share, blocks: usize, purpose: Purpose) -> Result<(), NoRoom> {
         self.check_limit(share, blocks, purpose)?;
         self.check_room(share, blocks, purpose).map(|_| ())
     }
 
-    /// Checks the limit of the configuration for `blocks` more blocks.
+    /// Checks the configured limit for `blocks` more blocks.
     #[cfg_attr(target_pointer_width = "64", inline)]
     fn check_limit(&self, share: &Share, blocks: usize, purpose: Purpose) -> Result<(), NoRoom> {
         if self.is_within_limit(share, blocks, purpose) { Ok(()) } else { Err(NoRoom::InShare) }
@@ -193,7 +192,7 @@ impl Shares {
         !is_full && limited.saturating_add(blocks) <= self.limit(purpose)
     }
 
-    /// Returns how many of `blocks` more blocks a share would borrow, if there is room for them.
+    /// Returns how many of `blocks` more blocks a share would borrow, or an error if they are not available.
     #[cfg_attr(target_pointer_width = "64", inline)]
     fn check_room(&self, share: &Share, blocks: usize, purpose: Purpose) -> Result<usize, NoRoom> {
         let borrow = self.borrowed_for(share, blocks, purpose);
@@ -206,7 +205,7 @@ impl Shares {
         }
     }
 
-    /// Returns the blocks of the common part that must stay free when a share borrows `borrow` more blocks.
+    /// Returns the number of shared blocks that must stay free when a share borrows `borrow` more blocks.
     #[cfg_attr(target_pointer_width = "64", inline)]
     const fn left(&self, share: &Share, borrow: usize, purpose: Purpose) -> usize {
         if self.is_shared() {
@@ -240,13 +239,13 @@ impl Shares {
         }
     }
 
-    /// Returns the common blocks that must be free for a share to send a message of `blocks` blocks.
+    /// Returns how many shared blocks must be free before a share can send a message of `blocks` blocks.
     pub(crate) const fn needed(&self, share: &Share, blocks: usize) -> usize {
         let borrow = self.borrowed_for(share, blocks, Purpose::Send);
         borrow.saturating_add(self.left(share, borrow, Purpose::Send))
     }
 
-    /// Limits the free blocks of the common part, to find the connections that fit next to others.
+    /// Returns the accounts with at most `free` free shared blocks, to find connections that fit together.
     pub(crate) const fn bounded(mut self, free: usize) -> Self {
         if self.free > free {
             self.free = free;
@@ -254,7 +253,7 @@ impl Shares {
         self
     }
 
-    /// Returns true if others can make room for a message of `blocks` blocks that a share may not hold now.
+    /// Returns true if a message of `blocks` blocks does not fit now, but would if other connections freed blocks.
     pub(crate) fn depends_on_others(&self, share: &Share, blocks: usize, purpose: Purpose) -> bool {
         self.is_within_limit(share, blocks, purpose)
     }
@@ -266,7 +265,7 @@ impl Shares {
         share.own += (blocks - borrow) as u32;
     }
 
-    /// Charges blocks that are exempt from the limit of the configuration.
+    /// Charges blocks that are exempt from the configured limit.
     pub(crate) fn charge_unlimited(&mut self, share: &mut Share, blocks: usize, purpose: Purpose) -> bool {
         let Ok(borrow) = self.check_room(share, blocks, purpose) else { return false };
         self.take(share, blocks, borrow);
@@ -274,7 +273,7 @@ impl Shares {
         true
     }
 
-    /// Charges the blocks of a table that lives as long as the connection.
+    /// Charges the blocks of a table that exists as long as the connection.
     pub(crate) fn charge_table(&mut self, share: &mut Share, blocks: usize, purpose: Purpose) -> bool {
         let charged = self.charge_unlimited(share, blocks, purpose);
         if charged {
@@ -285,15 +284,15 @@ impl Shares {
         charged
     }
 
-    /// Returns the blocks of its tables that a share has to borrow even if it holds nothing else.
+    /// Returns the number of its table blocks that a share has to borrow even if it holds nothing else.
     const fn common_tables(&self, share: &Share) -> usize {
         (share.tables as usize).saturating_sub(self.guaranteed())
     }
 
-    /// Releases blocks to the share that they were charged to.
+    /// Releases blocks from the share to which they were charged.
     ///
-    /// The guaranteed blocks beyond half are released first, because only messages that are next in their order may use
-    /// them; then borrowed ones.
+    /// Guaranteed blocks beyond half are released first, because only messages that are next in order may use them;
+    /// then borrowed ones.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn release(&mut self, share: &mut Share, blocks: usize) {
@@ -306,7 +305,7 @@ impl Shares {
         self.free += borrowed as usize;
     }
 
-    /// Releases everything that a share still holds, after its tables were freed.
+    /// Releases everything that a share still holds. Precondition: its tables were freed.
     pub(crate) fn close(&mut self, share: &mut Share) {
         debug_assert!(share.tables == 0, "tables were not freed: {share:?}");
         self.release(share, share.blocks());
@@ -327,7 +326,7 @@ impl Shares {
         self.tables += self.common_tables(share);
     }
 
-    /// Charges blocks that belong to no connection to the common part.
+    /// Charges blocks that belong to no connection to the shared part.
     pub(crate) const fn charge_common(&mut self, blocks: usize) -> bool {
         let fits = blocks <= self.free;
         if fits {
@@ -336,12 +335,12 @@ impl Shares {
         fits
     }
 
-    /// Releases blocks to the common part.
+    /// Releases blocks of the shared part that belong to no connection.
     pub(crate) const fn release_common(&mut self, blocks: usize) {
         self.free += blocks;
     }
 
-    /// Sets how many of the blocks charged to the common part the peer holds indefinitely.
+    /// Sets how many of the blocks charged to the shared part the peer itself holds permanently.
     pub(crate) const fn set_permanent(&mut self, blocks: usize) {
         self.permanent = blocks;
     }
@@ -357,11 +356,11 @@ impl Shares {
         missing <= self.guaranteed() + self.common && blocks <= after.most(&with_table, purpose)
     }
 
-    /// Returns the maximum number of blocks that a share could hold in addition to its tables once all connections hold
-    /// only tables.
+    /// Returns the maximum number of blocks in a share, in addition to its tables, once all connections hold only
+    /// tables.
     pub(crate) fn most(&self, share: &Share, purpose: Purpose) -> usize {
         let own = self.within(purpose).saturating_sub(usize::from(share.tables));
-        // The window of message numbers may hold one block while nothing arrives.
+        // The window of message numbers may hold one block even when idle.
         let free = self.common.saturating_sub(self.tables + self.permanent + 1);
         let borrowed = match purpose {
             Purpose::Send if !self.is_shared() => free.saturating_sub(self.reserve),
@@ -386,8 +385,8 @@ mod tests {
     const PURPOSES: [Purpose; 4] = [Purpose::Send, Purpose::Control, Purpose::Receive, Purpose::Early];
 
     proptest! {
-        /// Charges never exceed the blocks, a share within its guaranteed part is never refused, and everything is free
-        /// again once all is released.
+        /// Charges never exceed the blocks, a share within its guaranteed part is never refused, and everything is
+        /// free again once all is released.
         #[test]
         fn any_charges_and_releases_stay_within_the_blocks(
             blocks in 4..2_000_usize,
@@ -418,14 +417,14 @@ mod tests {
         }
     }
 
-    /// Charges one block at a time until a charge is refused, and returns their number.
+    /// Charges one block at a time until a charge is refused; returns how many.
     fn fill(shares: &mut Shares, share: &mut Share, purpose: Purpose) -> usize {
         core::iter::from_fn(|| shares.charge(share, 1, purpose).ok()).count()
     }
 
     #[test]
     fn greedy_connections_leave_the_guaranteed_parts() {
-        // Ten connections with 32 blocks in each direction, and 640 common blocks.
+        // Ten connections with 32 blocks in each direction, and 640 shared blocks.
         let mut shares = Shares::new(1_280, 10, None);
         let (mut sent, mut received) = ([Share::default(); 9], [Share::default(); 9]);
         for share in &mut sent {
@@ -440,7 +439,7 @@ mod tests {
             assert_eq!(shares.charge(&mut honest, 32, Purpose::Send), Ok(()));
             shares.release(&mut honest, 32);
         }
-        // Returned blocks can be borrowed by others again.
+        // Released blocks can be borrowed by others.
         shares.close(&mut sent[0]);
         assert!(fill(&mut shares, &mut honest, Purpose::Send) > 32 + 100);
         for share in sent.iter_mut().chain(&mut received).chain([&mut honest]) {
@@ -511,7 +510,7 @@ mod tests {
         let mut shares = Shares::new(1_280, 10, None);
         let mut share = Share::default();
         assert_eq!(fill(&mut shares, &mut share, Purpose::Early), 16 + 160);
-        // Another connection takes as much of the common part as it may.
+        // Another connection takes as much of the shared part as it may.
         let rest = shares.free();
         assert!(shares.charge_common(rest));
         for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! Tables and queues of plain values, in memory that is lent by the caller or allocated (feature `alloc`).
+//! Tables and queues of plain values, in memory lent by the caller or allocated (feature `alloc`).
 
 use core::ops::{Deref, DerefMut};
 
@@ -16,16 +16,16 @@ pub(crate) enum Slots<'a, T> {
 
 #[cfg(feature = "alloc")]
 impl<T: Default> Slots<'_, T> {
-    /// Creates a table of empty values.
+    /// Creates a table of default values.
     pub(crate) fn owned(length: usize) -> Self {
         Self::Owned(core::iter::repeat_with(T::default).take(length).collect())
     }
 }
 
 impl<T: Default> Slots<'_, T> {
-    /// Ensures that an allocated table, which may grow to `capacity` values, has one at `place`.
+    /// Ensures that an allocated table with a capacity of `capacity` values has a value at `place`.
     ///
-    /// It grows by an eighth at a time, so that memory not in use is never written.
+    /// The table grows by an eighth at a time, so that unused memory is never written to.
     #[cfg_attr(
         not(feature = "alloc"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only a table of the allocator grows")
@@ -42,7 +42,7 @@ impl<T: Default> Slots<'_, T> {
     #[cfg(feature = "alloc")]
     #[cold]
     fn grow(&mut self, place: usize, capacity: usize) {
-        /// The least number of values that a table grows by.
+        /// The minimum number of values by which a table grows.
         const STEP: usize = 256;
         let Self::Owned(slots) = self else { return };
         let mut values = core::mem::take(slots).into_vec();
@@ -55,7 +55,7 @@ impl<T: Default> Slots<'_, T> {
 
 #[cfg(feature = "alloc")]
 impl<T: Copy> Slots<'_, T> {
-    /// Creates a zeroed table, which takes no physical memory before it is used.
+    /// Creates a zeroed table, which takes no physical memory before it is written to.
     pub(crate) fn zeros(zero: T, length: usize) -> Self {
         Self::Owned(alloc::vec![zero; length].into())
     }
@@ -85,7 +85,7 @@ impl<T> DerefMut for Slots<'_, T> {
     }
 }
 
-/// A first-in-first-out queue of connection slots, with room for each slot once.
+/// A FIFO queue of connection slots, with a capacity for each slot once.
 #[derive(Debug)]
 pub(crate) enum SlotQueue<'a> {
     Borrowed(&'a mut DequeView<u16>),
@@ -96,7 +96,7 @@ pub(crate) enum SlotQueue<'a> {
 impl SlotQueue<'_> {
     /// Appends a slot.
     ///
-    /// The caller marks queued slots, so none is queued twice and there is always room.
+    /// The caller marks queued slots. No slot is queued twice, so the capacity always suffices.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn push(&mut self, slot: u16) {
         match self {
@@ -143,7 +143,7 @@ impl SlotQueue<'_> {
     }
 }
 
-/// A queue in memory that is lent by the caller or allocated.
+/// A FIFO queue in memory lent by the caller or allocated.
 #[derive(Debug)]
 pub(crate) enum Ring<'a, T> {
     Borrowed(&'a mut DequeView<T>),
@@ -200,10 +200,10 @@ type Places<T, const N: usize> = heapless::Deque<T, N>;
 #[cfg(feature = "alloc")]
 type Places<T, const N: usize> = alloc::collections::VecDeque<T>;
 
-/// A queue of at most `N` values.
+/// A FIFO queue of at most `N` values.
 ///
-/// With the feature `alloc` they are stored on the heap, allocated at once, so that the type that contains the queue is
-/// small and cheap to move.
+/// With the feature `alloc` they are in one heap allocation, so that the type that contains the queue is small and
+/// cheap to move.
 #[derive(Debug)]
 pub(crate) struct BoundedQueue<T, const N: usize>(Places<T, N>);
 

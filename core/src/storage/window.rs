@@ -1,9 +1,9 @@
-//! The set of reliable messages that have arrived, which takes memory only for gaps.
+//! The set of received reliable message numbers, which takes memory only above a gap.
 
 use super::{Block, BlockLink, Pool, Purpose, Share};
 use crate::serial::U24;
 
-/// The result of looking up a message number.
+/// Whether a message number was received before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     New,
@@ -15,10 +15,10 @@ pub(crate) enum Arrival {
 /// The maximum number of blocks of a window.
 const BLOCKS: usize = 16;
 
-/// A bitmap above the first missing number.
+/// A bitmap of the numbers above the first missing number.
 ///
-/// The bits are in blocks of the pool, as many as reach the highest number received behind a gap. Without a gap the
-/// window is a single number.
+/// It takes as many blocks of the pool as reach the highest received number. Without a gap the window is a single
+/// number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SparseWindow {
     /// The first missing number.
@@ -27,7 +27,7 @@ pub(crate) struct SparseWindow {
     origin: U24,
     /// The count of received numbers above `base`.
     pending: u32,
-    /// The first block; each is linked to the next.
+    /// The first block; each block is linked to the next.
     first: BlockLink,
     /// The number of blocks.
     held: u8,
@@ -45,7 +45,7 @@ impl SparseWindow {
         Self { base, origin: base, pending: 0, first: None, held: 0 }
     }
 
-    /// Returns the number of bits in a block, as a power of two.
+    /// Returns the binary logarithm of the number of bits in a block.
     const fn shift<H>(pool: &Pool<'_, H>) -> u32
     where
         H: Copy + Default,
@@ -60,7 +60,7 @@ impl SparseWindow {
         Place { block: offset >> shift, byte: bit / 8, mask: 1 << (bit % 8) }
     }
 
-    /// Looks up whether `number` arrived before.
+    /// Returns whether `number` was received before.
     #[inline]
     pub(crate) fn check<H: Copy + Default>(&self, pool: &Pool<'_, H>, number: U24) -> Arrival {
         if number == self.base {
@@ -77,9 +77,9 @@ impl SparseWindow {
         if byte.unwrap_or(0) & place.mask == 0 { Arrival::New } else { Arrival::Duplicate }
     }
 
-    /// Returns the block at this position.
+    /// Returns the block with this index in the window.
     ///
-    /// It is most often the first, because messages late by a whole block are rare.
+    /// It is usually the first, because messages delayed by a whole block are rare.
     fn block<H: Copy + Default>(&self, pool: &Pool<'_, H>, number: usize) -> BlockLink {
         let mut block = self.first?;
         for _ in 0..number {
@@ -88,7 +88,7 @@ impl SparseWindow {
         Some(block)
     }
 
-    /// Ensures that [`mark`](Self::mark) will have room for `number`; returns false if `share` may not hold it.
+    /// Allocates the blocks for [`mark`](Self::mark); returns false if `share` may not hold them.
     #[inline]
     pub(crate) fn prepare<H: Copy + Default>(
         &mut self,
@@ -99,7 +99,7 @@ impl SparseWindow {
         number == self.base || self.prepare_ahead(pool, share, number)
     }
 
-    /// The case of [`prepare`](Self::prepare) in which `number` is behind a gap.
+    /// Handles [`prepare`](Self::prepare) for a number above a gap.
     #[cfg_attr(target_pointer_width = "64", inline(never))]
     fn prepare_ahead<H: Copy + Default>(
         &mut self,
@@ -115,7 +115,7 @@ impl SparseWindow {
                     && (0..missing).all(|_| self.add_block(pool)))
     }
 
-    /// Adds a block, which must have been charged.
+    /// Adds a block. Precondition: it is charged.
     fn add_block<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) -> bool {
         let added = pool.store_zeroed();
         match self.last(pool) {
@@ -130,7 +130,7 @@ impl SparseWindow {
         self.block(pool, usize::from(self.held).checked_sub(1)?)
     }
 
-    /// Marks `number` as received. It must be new and [prepared](Self::prepare).
+    /// Marks `number` as received. Precondition: it is new and [prepared](Self::prepare).
     #[inline]
     pub(crate) fn mark<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share, number: U24) {
         if number != self.base {
@@ -164,7 +164,7 @@ impl SparseWindow {
         self.byte(pool, &place).is_some_and(|byte| *byte & place.mask != 0)
     }
 
-    /// Frees the blocks that are wholly below the base.
+    /// Frees the blocks that are completely below the base.
     fn slide<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         let bits = 1 << Self::shift(pool);
         while self.base.since(self.origin) >= bits {
@@ -175,7 +175,7 @@ impl SparseWindow {
         }
     }
 
-    /// Frees all blocks; the record of numbers received above the base is discarded.
+    /// Frees all blocks and forgets the numbers received above the base.
     pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         if self.held > 0 {
             self.free_blocks(pool, share);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each number is new exactly once, whatever the order of arrival, and memory is only held above a gap.
+        /// Each number is new exactly once in any order of arrival, and memory is held only above a gap.
         #[test]
         fn any_order_of_arrival_agrees_with_a_set(
             start: u32,
@@ -267,7 +267,7 @@ mod tests {
         });
     }
 
-    /// Each number of a shuffled run is new exactly once, across the wrap, and all memory is returned.
+    /// Each number of a shuffled range is new exactly once, across the wrap, and all memory is returned.
     #[test]
     fn gaps_take_memory_until_they_close() {
         with_pool(|pool| {

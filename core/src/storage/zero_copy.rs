@@ -1,7 +1,7 @@
-//! Large messages that keep their bytes in a vector instead of blocks (feature `zero-copy`).
+//! Large messages with their bytes in a vector instead of blocks (feature `zero-copy`).
 //!
 //! An outgoing message is not copied, and an incoming one is assembled in the vector that the application receives.
-//! Without the feature the bytes of every message are in blocks. [`OwnedId`] is then uninhabited, so the compiler
+//! Without the feature the bytes of every message are in blocks, and [`OwnedId`] is uninhabited, so the compiler
 //! removes all code that handles one.
 
 #[cfg(feature = "zero-copy")]
@@ -12,7 +12,7 @@ use core::num::NonZeroU16;
 /// True if messages may be in vectors.
 pub(crate) const ZERO_COPY: bool = cfg!(feature = "zero-copy");
 
-/// The default size from which a message is in a vector; for smaller ones a copy costs less than a vector.
+/// The default message size from which vectors are used, in bytes; below it a copy costs less than a vector.
 #[cfg(feature = "zero-copy")]
 const LARGE: usize = 64 << 10;
 
@@ -35,7 +35,7 @@ pub(super) struct OwnedBuffers {
     entries: Vec<Entry>,
     /// Unused entries.
     vacant: Vec<OwnedId>,
-    /// The size in bytes from which a message is in a vector.
+    /// The message size in bytes from which vectors are used.
     pub(super) from: usize,
 }
 
@@ -52,13 +52,13 @@ struct Entry {
     bytes: Vec<u8>,
     /// The number of blocks that refer to the vector.
     references: u32,
-    /// Blocks charged for the bytes, in addition to those that refer to them.
+    /// The number of blocks charged for the bytes, in addition to those that refer to the vector.
     charged: usize,
 }
 
 #[cfg(feature = "zero-copy")]
 impl OwnedBuffers {
-    /// Reserves a vector with capacity for `room` bytes of a message of about `length` bytes.
+    /// Allocates a vector with a capacity of `room` bytes for a message of about `length` bytes.
     ///
     /// Returns `None` if the message is not large, or if there is no memory.
     pub(super) fn reserve(&mut self, length: usize, room: usize) -> Option<OwnedId> {
@@ -74,12 +74,13 @@ impl OwnedBuffers {
         Some(id)
     }
 
-    /// Returns an id for a message of `length` bytes that [`fill`](Self::fill) will store; `None` if it is not large.
+    /// Returns an id for a message of `length` bytes, for a later call of [`fill`](Self::fill); `None` if it is not
+    /// large.
     pub(super) fn name(&mut self, length: usize) -> Option<OwnedId> {
         if length < self.from { None } else { self.insert() }
     }
 
-    /// Returns an id for a vector; `None` if there are too many.
+    /// Returns an id for a vector; `None` if all ids are in use.
     fn insert(&mut self) -> Option<OwnedId> {
         if let Some(id) = self.vacant.pop() {
             return Some(id);
@@ -89,7 +90,7 @@ impl OwnedBuffers {
         Some(id)
     }
 
-    /// Stores a vector for the blocks that refer to it; drops it if no block does.
+    /// Stores a vector for the blocks that refer to it; drops it if there are none.
     pub(super) fn fill(&mut self, id: OwnedId, bytes: Vec<u8>) {
         let Some(entry) = self.entries.get_mut(id.index()) else { return };
         entry.bytes = bytes;
@@ -98,7 +99,7 @@ impl OwnedBuffers {
         }
     }
 
-    /// Adds a reference from one more block.
+    /// Adds the reference of one more block.
     pub(super) fn refer(&mut self, id: OwnedId) {
         if let Some(entry) = self.entries.get_mut(id.index()) {
             entry.references += 1;
@@ -107,7 +108,7 @@ impl OwnedBuffers {
 
     /// Removes the reference of one block.
     ///
-    /// Returns the number of blocks charged for the bytes if this was the last reference, and 0 otherwise.
+    /// After the last reference, returns the number of blocks charged for the bytes; before, returns 0.
     pub(super) fn release(&mut self, id: OwnedId) -> usize {
         let Some(entry) = self.entries.get_mut(id.index()) else { return 0 };
         entry.references = entry.references.saturating_sub(1);
@@ -126,16 +127,17 @@ impl OwnedBuffers {
         }
     }
 
-    /// Ensures that `length` more bytes can be [appended](Self::append); returns false if there is no memory for them.
+    /// Ensures that `length` more bytes can be [appended](Self::append); returns false if there is no memory.
     ///
-    /// A vector that is too short grows at once to hold the `room` bytes that its message may still take.
+    /// If the vector is too short, it is extended at once for the `room` bytes that its message may still need.
     pub(super) fn make_room(&mut self, id: OwnedId, length: usize, room: usize) -> bool {
         let Some(entry) = self.entries.get_mut(id.index()) else { return false };
         let spare = entry.bytes.capacity() - entry.bytes.len();
         spare >= length || entry.bytes.try_reserve_exact(length.max(room)).is_ok()
     }
 
-    /// Appends bytes for which [`make_room`](Self::make_room) made room and `charged` blocks were charged.
+    /// Appends bytes, for which `charged` blocks were charged. Precondition: [`make_room`](Self::make_room) returned
+    /// true.
     pub(super) fn append(&mut self, id: OwnedId, bytes: &[u8], charged: usize) {
         if let Some(entry) = self.entries.get_mut(id.index()) {
             entry.bytes.extend_from_slice(bytes);
@@ -145,7 +147,7 @@ impl OwnedBuffers {
 
     /// Returns excess capacity of a complete message to the allocator.
     ///
-    /// Shrinks the vector if its excess is larger than the charged blocks or than an eighth of the message.
+    /// The vector is shrunk if its excess is larger than the charged blocks or than an eighth of the message.
     /// `block_size` is in bytes.
     pub(super) fn shrink(&mut self, id: OwnedId, block_size: usize) {
         let Some(Entry { bytes, charged, .. }) = self.entries.get_mut(id.index()) else { return };
@@ -163,13 +165,13 @@ impl OwnedBuffers {
         self.entries.get_mut(id.index()).map_or(&mut [], |entry| &mut entry.bytes)
     }
 
-    /// Takes the bytes out; their charge remains until the last block that refers to them is freed.
+    /// Takes the vector out; its bytes stay charged until the last block that refers to it is freed.
     pub(super) fn take(&mut self, id: OwnedId) -> Vec<u8> {
         self.entries.get_mut(id.index()).map_or_else(Vec::new, |entry| core::mem::take(&mut entry.bytes))
     }
 }
 
-/// The id of a vector; uninhabited, because there are no vectors in this build.
+/// The id of a vector; uninhabited, because this build has no vectors.
 #[cfg(not(feature = "zero-copy"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnedId {}

@@ -1,4 +1,4 @@
-//! Unsupported types are compile errors at the place of the cause.
+//! Unsupported types are compile errors that point to the cause.
 
 #[test]
 fn types_without_an_encoding_do_not_compile() {

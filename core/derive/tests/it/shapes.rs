@@ -108,7 +108,7 @@ fn bounds_are_checked_when_packing_and_unpacking() {
     }
 }
 
-/// A type that one side only writes, and its counterpart that the other side only reads.
+/// A type that only one peer writes, and its counterpart that only the other peer reads.
 #[derive(Debug, Pack)]
 struct Sent<'a>(u16, Text<'a>);
 

@@ -1,4 +1,4 @@
-//! Types shared by the parts of a connection: block headers, the context of a call, the ending, and window bits.
+//! Types shared by the parts of a connection: block headers, the context of a call, the last event, and window bits.
 
 use crate::endpoint;
 use crate::game_protocol::config::GameProtocol;
@@ -6,23 +6,23 @@ use crate::game_protocol::wire::Reliability;
 use crate::storage::BlockLink;
 use crate::time::Instant;
 
-/// The header of the first block of a chunk or a message, with one variant for each role.
+/// The header of the first block of a chunk or a message, with one variant for each use of a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum BlockHeader {
-    /// The block is free, or continues a chunk or a message.
+    /// The block is free, or is not the first block of a chunk or message.
     #[default]
     Raw,
-    /// A chunk that waits for its first transmission, and the time since when.
+    /// A chunk queued for its first transmission, and the time since it is queued.
     Queued(OutgoingChunk, Instant),
     /// An unacknowledged reliable chunk, and the time of its last transmission.
     InFlight(OutgoingChunk, Instant),
-    /// The record of a reliable message that is sent in several chunks.
+    /// The record of a reliable message of several chunks that is being sent.
     SplitSend(SplitSend),
     /// A received message for the application.
     Received(Reliability),
     /// A received chunk of an incomplete message.
     Chunk(ReceivedChunk),
-    /// The record of a message that is received in several chunks.
+    /// The record of a message of several chunks that is being received.
     Partial(Partial),
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct OutgoingChunk {
     pub(crate) reliability: Reliability,
 }
 
-/// The record of a reliable message that is sent in several chunks.
+/// The record of a reliable message of several chunks that is being sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SplitSend {
     /// The slot of the connection.
@@ -59,14 +59,14 @@ pub(crate) struct ReceivedChunk {
     pub(crate) index: u8,
 }
 
-/// The record of a message that is received in several chunks.
+/// The record of a message of several chunks that is being received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Partial {
-    /// The arrival time of its newest chunk.
+    /// The time at which its last chunk was received.
     pub(crate) updated_at: Instant,
     /// The received chunks, linked by `after`.
     pub(crate) chunks: BlockLink,
-    /// Blocks that the pool has promised for the missing chunks.
+    /// The number of blocks reserved in the pool for missing chunks.
     pub(crate) promised: u16,
     /// The number of received chunks.
     pub(crate) received: u16,
@@ -92,7 +92,7 @@ impl BlockHeader {
         }
     }
 
-    /// Returns the outgoing chunk that begins in this block.
+    /// Returns the outgoing chunk in this block.
     pub(super) fn outgoing(&self) -> &OutgoingChunk {
         const NONE: &OutgoingChunk = &OutgoingChunk {
             owner: 0,
@@ -111,7 +111,7 @@ impl BlockHeader {
         }
     }
 
-    /// Returns the time of the last transmission of the chunk in flight that begins in this block.
+    /// Returns the time of the last transmission of the chunk in this block.
     pub(super) fn sent_at(&self) -> Instant {
         let Self::InFlight(_, sent_at) = self else {
             debug_assert!(false, "not a chunk in flight: {self:?}");
@@ -120,7 +120,7 @@ impl BlockHeader {
         *sent_at
     }
 
-    /// Returns the record of a message that is received in several chunks.
+    /// Returns the record of a message of several chunks that is being received.
     pub(super) fn partial(&self) -> &Partial {
         let Self::Partial(partial) = self else {
             debug_assert!(false, "not the record of a message that arrives in several chunks: {self:?}");
@@ -140,7 +140,7 @@ impl BlockHeader {
 }
 
 impl Partial {
-    /// A placeholder record for a block in another role, which would be a bug.
+    /// A placeholder for a block in another use, which would be a bug.
     const NONE: &Self = &Self {
         updated_at: Instant::ZERO,
         chunks: None,
@@ -159,7 +159,7 @@ pub(super) fn find(cx: &mut Context<'_, '_>, key: u64) -> BlockLink {
     cx.index.find(cx.pool, key, |header| header.key() == Some(key))
 }
 
-/// The keys of the index. A key identifies a block by its role, connection, sequence and chunk.
+/// The keys of the index. A key identifies a block by its use, connection, sequence and chunk.
 pub(super) mod key {
     const fn of(role: u64, owner: u16, sequence: u16, index: u8) -> u64 {
         role << 40 | (owner as u64) << 24 | (sequence as u64) << 8 | index as u64
@@ -182,16 +182,17 @@ pub(super) mod key {
     }
 }
 
-/// Each block of a peer has a header, so a larger header would cost memory everywhere.
+/// Every block has a header, so a larger header would cost memory everywhere.
 const _: () = assert!(size_of::<BlockHeader>() <= if cfg!(target_pointer_width = "64") { 32 } else { 24 });
 
 /// The parts of a peer that a connection borrows for one call.
 pub(crate) type Context<'x, 'a> = endpoint::Context<'x, 'a, GameProtocol>;
 
-/// The reason of the end, as the application receives it.
+/// The last event of a connection.
 pub(super) type Ending = endpoint::Ending<GameProtocol>;
 
-/// Sequences in each of the two windows, as in the original (docs/game-protocol.md#window).
+/// The number of sequences in the send window and in the receive window, as in the original implementation
+/// (docs/game-protocol.md#window).
 pub(super) const WINDOW: u16 = 1_024;
 const WORDS: usize = WINDOW as usize / 64;
 

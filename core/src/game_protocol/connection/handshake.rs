@@ -1,4 +1,4 @@
-//! The states of a connection and the messages that open it: the client's salt, the challenge, and the answer.
+//! The states of a connection and its handshake messages: the client's salt, the challenge, and the answer.
 
 use core::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::game_protocol::config::{DropReason, Redial};
 use crate::game_protocol::wire::{HEADER, HandshakeWord};
 use crate::time::Instant;
 
-/// The time during which a client repeats its answer to a challenge: the shortest validity at a server.
+/// The time for which a client retransmits its answer to a challenge: the minimum validity at a server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// The interval at which a client repeats a harmless answer if it repeats nothing else.
+/// The interval at which a client retransmits an answer that is harmless to repeat, with [`Redial::FreshPort`].
 const ANSWER_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The state of a connection. The module of the connection shows the transitions.
+/// The state of a connection. The module `connection` shows the transitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     #[default]
@@ -25,39 +25,39 @@ pub(super) enum State {
     Closed,
 }
 
-/// The state of a connection and the messages of its handshake.
+/// The state of a connection, and its handshake messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     state: State,
     /// The time at which the connection entered its state.
     since: Instant,
-    /// The salt of a client.
+    /// Client: the salt.
     salt: HandshakeWord,
-    /// The peer's last message of the handshake, kept to recognise repetitions.
+    /// The last handshake message of the remote peer, to recognise retransmissions.
     token: HandshakeWord,
-    /// True if the application has not been notified yet that the connection opened.
+    /// Set while [`Event::Connected`](crate::endpoint::Event::Connected) is to be reported.
     opened: bool,
-    /// The reason of the end, until the application is notified.
+    /// The last event of the connection, to be reported to the application.
     ending: Option<Ending>,
-    /// True if a client has to send its salt or its answer.
+    /// Client: set while the salt or the answer is to be sent.
     is_due: bool,
     /// The time at which the salt or the answer was last sent.
     sent_at: Instant,
-    /// True if the server certainly has the client's answer: a packet arrived after it.
+    /// Client: set once a packet shows that the server has received the answer.
     is_confirmed: bool,
-    /// True if the peer was challenged again after the connection ended.
+    /// Set once the remote peer was challenged again after the connection closed.
     is_challenged_again: bool,
 }
 
 impl Handshake {
-    /// Starts to open a connection.
+    /// Client: starts connecting.
     pub(super) fn open(&mut self, now: Instant, salt: HandshakeWord) {
         self.enter(now, State::Opening);
         self.salt = salt;
         self.is_due = true;
     }
 
-    /// Begins a connection with a client that answered its challenge with `token`.
+    /// Server: creates a connection with a client that answered its challenge with `token`.
     pub(super) fn accept(&mut self, now: Instant, token: HandshakeWord) {
         self.enter(now, State::Connected);
         self.token = token;
@@ -83,12 +83,12 @@ impl Handshake {
         }
     }
 
-    /// Returns whether the connection was opened and has not ended.
+    /// Returns true if the connection has opened and not closed.
     pub(super) const fn is_open(&self) -> bool {
         matches!(self.state, State::Connected | State::Closing)
     }
 
-    /// Returns whether an event is pending for the application.
+    /// Returns true if an event is pending for the application.
     pub(super) const fn has_events(&self) -> bool {
         self.opened || self.ending.is_some()
     }
@@ -111,22 +111,22 @@ impl Handshake {
         self.enter(now, State::Closing);
     }
 
-    /// Ends the connection.
+    /// Closes the connection.
     pub(super) fn end(&mut self, now: Instant, ending: Ending) {
         self.enter(now, State::Closed);
         self.ending = Some(ending);
         self.is_due = false;
     }
 
-    /// Handles a datagram to a client that waits for a challenge. Returns true if it is one: the connection is then
+    /// Handles a datagram while the client waits for a challenge. Returns true if it is one; the connection is then
     /// open.
     pub(super) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) -> bool {
         let Ok(challenge) = HandshakeWord::read(datagram) else {
             cx.stats.drop(DropReason::TooShort);
             return false;
         };
-        // On a port that was used before, a packet of an older connection may still arrive. Peppers of stateless
-        // servers do not look like one.
+        // On a reused port, a packet of an older connection may still arrive. The peppers of stateless servers do not
+        // look like packets.
         let is_stale = matches!(cx.config.redial, Redial::SamePort(_)) && challenge.looks_like_a_header();
         if datagram.len() != HEADER || is_stale {
             cx.stats.drop(DropReason::Unexpected);
@@ -139,18 +139,18 @@ impl Handshake {
         true
     }
 
-    /// Returns whether four bytes are a late or repeated message of the handshake.
+    /// Returns true if the four bytes are a late or repeated handshake message.
     ///
-    /// No implementation writes headers with reserved bits. A pepper of the original without such bits is
-    /// recognised until another packet arrives.
+    /// No implementation writes headers with reserved bits. A pepper of the original server without such bits is
+    /// recognised only until another packet arrives.
     pub(super) fn is_repeated(&self, datagram: &[u8]) -> bool {
         let Ok(word) = HandshakeWord::read(datagram) else { return false };
         !word.looks_like_a_header() || !self.is_confirmed && word == self.token
     }
 
-    /// Repeats the answer if `datagram` repeats the challenge, because its server lacks the answer.
+    /// Retransmits the answer if `datagram` repeats the challenge, because the server did not receive the answer.
     ///
-    /// If both peers connected to each other, other handshake words arrive too; answering those would cause a loop.
+    /// If both peers connect to each other, other handshake messages arrive too; answering those would cause a loop.
     pub(super) fn on_repetition(&mut self, cx: &Context<'_, '_>, datagram: &[u8]) {
         let is_challenge = HandshakeWord::read(datagram) == Ok(self.token);
         if is_challenge && self.answer_interval(cx).is_some() {
@@ -158,12 +158,12 @@ impl Handshake {
         }
     }
 
-    /// Records that a packet of the open connection arrived.
+    /// Records that a packet of the open connection was received.
     pub(super) const fn confirm(&mut self) {
         self.is_confirmed = true;
     }
 
-    /// Returns the interval at which a client repeats its answer while no packet has arrived.
+    /// Returns the interval at which a client retransmits its answer until a packet is received.
     fn answer_interval(&self, cx: &Context<'_, '_>) -> Option<Duration> {
         let interval = match cx.config.redial {
             Redial::SamePort(interval) => interval,
@@ -174,7 +174,7 @@ impl Handshake {
         (self.state == State::Connected && !self.is_confirmed && is_in_time).then_some(interval)
     }
 
-    /// Returns the time at which a message of the handshake is repeated.
+    /// Returns when a handshake message is to be retransmitted.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let interval = match (self.state, cx.config.redial) {
             (State::Opening, Redial::SamePort(interval)) => interval,
@@ -191,7 +191,7 @@ impl Handshake {
         }
     }
 
-    /// Returns the message of the handshake that is due, and clears it.
+    /// Takes the handshake message that is due.
     pub(super) const fn poll_transmit(&mut self, now: Instant) -> Option<HandshakeWord> {
         if !core::mem::replace(&mut self.is_due, false) {
             return None;
@@ -206,12 +206,12 @@ impl Handshake {
         self.salt.season(self.token)
     }
 
-    /// Records that the peer was challenged again after the connection ended.
+    /// Records that the remote peer was challenged again after the connection closed.
     pub(super) const fn on_challenged_again(&mut self) {
         self.is_challenged_again = true;
     }
 
-    /// Returns whether `token`, which opened this connection, arrived once more after its end.
+    /// Returns true if `token`, which opened this connection, was received again after the connection closed.
     pub(super) fn is_duplicate(&self, token: HandshakeWord) -> bool {
         self.token == token && !self.is_challenged_again
     }

@@ -1,4 +1,4 @@
-//! One connection: everything between the peer's address and the application.
+//! A connection: everything between the datagrams of one remote peer and the application.
 //!
 //! ```text
 //!              challenge                disconnect            delivered, or 1 s
@@ -9,7 +9,7 @@
 //!                 right answer to a challenge of ours (server)
 //! ```
 //!
-//! Each part depends only on the parts listed below it, and they meet only here:
+//! Each part depends only on the parts listed below it. They interact only in this module:
 //!
 //! ```text
 //!   handshake            state, opening
@@ -44,20 +44,20 @@ use crate::time::Instant;
 
 pub(crate) use block_header::BlockHeader;
 
-/// One connection.
+/// A connection.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
     side: Side,
     handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
-    /// The time at which the last packet of the peer arrived.
+    /// The time at which the last packet from the remote peer was received.
     last_received: Instant,
-    /// True if END has to be sent.
+    /// Set while END is to be sent.
     end_is_due: bool,
-    /// The time until which an ended connection repeats END.
+    /// The time until which a closed connection retransmits END.
     lingers_until: Instant,
-    /// True if chunks are dropped because the application has no room for them.
+    /// Set while chunks are dropped on behalf of the application.
     refuses_data: bool,
 }
 
@@ -68,13 +68,14 @@ impl Connection {
         self.sender.start_sequences_at(cx.state.first_sequence);
     }
 
-    /// Opens the connection of a client that answered its challenge with `token`.
+    /// Server: creates a connection with a client that answered its challenge with `token`.
     pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, token: HandshakeWord) {
         self.begin(cx, Side::Server);
         self.handshake.accept(cx.now, token);
     }
 
-    /// Ends a connection that its application has closed, once everything is delivered or `close_timeout` is over.
+    /// Closes a connection for which `disconnect` was called, once everything is delivered or `close_timeout` has
+    /// passed.
     ///
     /// `poll_transmit` must not call this: the event would come after the application has polled for events.
     fn end_if_delivered(&mut self, cx: &mut Context<'_, '_>) {
@@ -84,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// Handles a datagram of the peer.
+    /// Handles a datagram from the remote peer.
     pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         match self.handshake.state() {
             State::Free => {}
@@ -130,7 +131,7 @@ impl Connection {
     }
 
     fn on_chunk(&mut self, cx: &mut Context<'_, '_>, chunk: ArrivedChunk<'_>) {
-        // Dropped as if lost: the peer resends a reliable chunk.
+        // Handled like a lost datagram: the remote peer retransmits a reliable chunk.
         if self.refuses_data {
             cx.stats.on_refused();
             return;
@@ -155,7 +156,7 @@ impl Connection {
         }
         if is_reliable {
             let (slot, generation) = (cx.slot, cx.generation);
-            // There is room, as checked above.
+            // Cannot fail: the capacity was checked above.
             cx.state.acknowledgements.push(Acknowledgement {
                 slot,
                 generation,
@@ -165,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// Answers a late packet, since the peer has not received END.
+    /// Answers a packet after the connection has closed, because the remote peer has not received END.
     fn on_late_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         cx.stats.drop(DropReason::Ended);
         let is_packet = matches!(Header::read(datagram), Ok((header, _)) if header != Header::End);
@@ -174,7 +175,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection. If it was open, END is sent to the peer.
+    /// Closes the connection. If it was open, END is sent to the remote peer.
     fn end(&mut self, cx: &mut Context<'_, '_>, ending: Ending) {
         let was_open = matches!(ending, Ending::Disconnected(_));
         self.handshake.end(cx.now, ending);
@@ -184,19 +185,19 @@ impl Connection {
         self.receiver.clear_partial(cx);
     }
 
-    /// Notes that the carrier of the datagrams has changed.
+    /// Records that the carrier of the datagrams has changed.
     pub(crate) const fn on_new_carrier(&mut self, cx: &Context<'_, '_>) {
         self.sender.on_new_carrier(cx.now);
     }
 
-    /// Records that the peer was challenged again after the connection ended.
+    /// Records that the remote peer was challenged again after the connection closed.
     pub(crate) const fn on_challenged_again(&mut self) {
         self.handshake.on_challenged_again();
     }
 
-    /// Returns whether the answer that opened this ended connection arrived once more.
+    /// Returns true if the answer that opened this closed connection was received again.
     ///
-    /// A new connection for it would deliver messages for a second time.
+    /// A new connection would then deliver messages a second time.
     pub(crate) fn is_duplicate(&self, token: HandshakeWord) -> bool {
         self.handshake.is_duplicate(token)
     }
@@ -368,7 +369,7 @@ impl Occupant for Connection {
     }
 
     fn incoming(&self) -> Incoming {
-        // A client has proved its address before it gets a slot.
+        // A client has validated its address before it gets a slot.
         let is_counted = self.side == Side::Server && self.handshake.is_open();
         if is_counted { Incoming::new(false, false) } else { Incoming::NO }
     }

@@ -1,4 +1,4 @@
-//! The receiving half of a connection: chunks are assembled to messages.
+//! The receiving side of a connection, which reassembles messages from chunks.
 
 use super::block_header::{Bits, BlockHeader, Context, Partial, ReceivedChunk, WINDOW, find, key};
 use crate::game_protocol::config::{ConnectionStats, DropReason};
@@ -17,7 +17,7 @@ pub(super) struct ArrivedChunk<'d> {
 }
 
 impl ArrivedChunk<'_> {
-    /// Returns whether its length and index are valid (docs/game-protocol.md#chunks).
+    /// Returns true if the length and index are valid (docs/game-protocol.md#chunks).
     const fn is_well_formed(&self) -> bool {
         match self.position {
             Position::Inner => self.body.len() == CHUNK && self.index as usize + 1 < MAX_CHUNKS,
@@ -25,7 +25,7 @@ impl ArrivedChunk<'_> {
         }
     }
 
-    /// Returns whether it is consistent with the other chunks of the message.
+    /// Returns true if the chunk is consistent with the other chunks of the message.
     const fn agrees(&self, partial: &Partial) -> bool {
         match (partial.last, self.position) {
             _ if partial.received == 0 => true,
@@ -41,7 +41,7 @@ impl ArrivedChunk<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiveError {
     Dropped(DropReason),
-    /// The message can never fit.
+    /// The message can never fit into the memory of one connection.
     MessageTooLarge,
 }
 
@@ -51,21 +51,21 @@ impl From<DropReason> for ReceiveError {
     }
 }
 
-/// The receiving half of a connection.
+/// The receiving side of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     window: ReceiveWindow,
-    /// Records of incomplete reliable messages, in the order of the last arrival of a chunk.
+    /// Records of incomplete reliable messages, ordered by the time of their last chunk.
     reliable: List,
-    /// Records of incomplete unreliable messages, in the same order.
+    /// Records of incomplete unreliable messages, ordered by the time of their last chunk.
     unreliable: List,
     /// Messages for the application.
     receive_queue: Queue,
-    /// The blocks of all these, and those promised for missing chunks.
+    /// The blocks of all these messages, and those reserved for missing chunks.
     share: Share,
-    /// The one reliable message without promised blocks for its missing chunks.
+    /// The one reliable message without blocks reserved for its missing chunks.
     ///
-    /// While there is one, no other reliable message of several chunks is begun: two messages that do not fit
+    /// While there is one, no other reliable message of several chunks is started: two messages that do not fit
     /// together would wait for each other forever.
     without_promise: BlockLink,
     messages_received: u64,
@@ -108,7 +108,7 @@ impl Receiver {
         if is_empty { None } else { find(cx, key::partial(cx.slot, sequence)) }
     }
 
-    /// Accepts a message of one chunk.
+    /// Accepts a message of a single chunk.
     fn take_whole(&mut self, cx: &mut Context<'_, '_>, chunk: ArrivedChunk<'_>) -> Result<(), ReceiveError> {
         let blocks = cx.pool.blocks_for(chunk.body.len());
         if !self.make_room(cx, blocks, None) {
@@ -125,14 +125,14 @@ impl Receiver {
         Ok(())
     }
 
-    /// Begins a message of several chunks with the first one that arrives.
+    /// Creates the record of a message of several chunks, with its first received chunk.
     fn begin(&mut self, cx: &mut Context<'_, '_>, chunk: ArrivedChunk<'_>) -> Result<(), ReceiveError> {
         let is_reliable = chunk.reliability.is_reliable();
         let blocks = cx.pool.blocks_for(chunk.body.len());
         if is_reliable && self.without_promise.is_some() || !self.make_room(cx, 1 + blocks, None) {
             return Err(DropReason::NoMemory.into());
         }
-        // The chunk fits too; its blocks are charged when it is stored.
+        // Checks that the chunk fits too; its blocks are charged when it is stored.
         cx.pool.shares.release(&mut self.share, blocks);
         let (owner, sequence) = (cx.slot, chunk.sequence);
         let header = BlockHeader::Partial(Partial {
@@ -201,7 +201,7 @@ impl Receiver {
         self.promise_missing(cx, record)
     }
 
-    /// Stores a chunk in the blocks promised to its message, or else in free ones.
+    /// Stores a chunk in the blocks reserved for its message, or else in free ones.
     fn store(&mut self, cx: &mut Context<'_, '_>, record: Block, chunk: ArrivedChunk<'_>) -> BlockLink {
         let (owner, sequence, index) = (cx.slot, chunk.sequence, chunk.index);
         let header = BlockHeader::Chunk(ReceivedChunk { owner, sequence, index });
@@ -231,7 +231,7 @@ impl Receiver {
         self.list(after).push(cx.pool, record);
     }
 
-    /// Reserves promised blocks for the missing chunks of a reliable message, as far as their number is known.
+    /// Reserves blocks for the missing chunks of a reliable message, as far as their number is known.
     fn promise_missing(&mut self, cx: &mut Context<'_, '_>, record: Block) -> Result<(), ReceiveError> {
         let Partial { reliability, last, received, promised, .. } = *cx.pool.header(record).partial();
         if !reliability.is_reliable() {
@@ -257,19 +257,19 @@ impl Receiver {
         Ok(())
     }
 
-    /// Releases up to `blocks` blocks of the reservation for a message.
+    /// Releases up to `blocks` blocks reserved for a message.
     fn release_promise(&mut self, cx: &mut Context<'_, '_>, record: Block, blocks: u16) {
         let released = take_promise(cx, record, blocks);
         cx.pool.shares.release(&mut self.share, released.into());
     }
 
-    /// Frees the blocks of a message, chunk or record, and returns them to the share.
+    /// Frees the blocks of a message, chunk or record, and releases them from the share.
     fn free(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let freed = cx.pool.free(message);
         cx.pool.shares.release(&mut self.share, freed);
     }
 
-    /// Assembles the chunks of a complete message and removes its record.
+    /// Reassembles a complete message and removes its record.
     fn complete(&mut self, cx: &mut Context<'_, '_>, record: Block) {
         let Partial { sequence, last, reliability, .. } = *cx.pool.header(record).partial();
         let mut message: BlockLink = None;
@@ -292,7 +292,7 @@ impl Receiver {
         }
     }
 
-    /// Advances the window and drops the messages that fall out of it, as in the original.
+    /// Advances the window and drops incomplete messages that leave it, as in the original implementation.
     fn advance(&mut self, cx: &mut Context<'_, '_>, sequence: u16) {
         self.window.advance(sequence);
         for reliability in [Reliability::Unreliable, Reliability::Reliable] {
@@ -305,8 +305,7 @@ impl Receiver {
         }
     }
 
-    /// Charges `blocks` blocks to this connection, if need be by dropping incomplete unreliable messages except
-    /// `spared`.
+    /// Charges `blocks` blocks, if necessary by dropping incomplete unreliable messages other than `spared`.
     ///
     /// Returns false if the connection may not hold that many.
     fn make_room(&mut self, cx: &mut Context<'_, '_>, blocks: usize, spared: BlockLink) -> bool {
@@ -327,13 +326,13 @@ impl Receiver {
         }
     }
 
-    /// Discards an incomplete message.
+    /// Drops an incomplete message.
     fn discard(&mut self, cx: &mut Context<'_, '_>, record: Block, reason: DropReason) {
         cx.stats.drop(reason);
         self.remove(cx, record);
     }
 
-    /// Frees a record and the chunks that it still has.
+    /// Frees a record and its chunks.
     fn remove(&mut self, cx: &mut Context<'_, '_>, record: Block) {
         let Partial { sequence, chunks, reliability, .. } = *cx.pool.header(record).partial();
         let mut at = chunks;
@@ -352,7 +351,7 @@ impl Receiver {
         self.partial_messages = self.partial_messages.saturating_sub(1);
     }
 
-    /// Drops unreliable messages that lacked chunks for too long; returns false if a reliable one did.
+    /// Drops unreliable messages with chunks missing for too long; returns false if a reliable one has timed out.
     pub(super) fn expire(&mut self, cx: &mut Context<'_, '_>) -> bool {
         while let Some(oldest) = self.unreliable.oldest() {
             if cx.pool.header(oldest).partial().updated_at + cx.config.unreliable_timeout > cx.now {
@@ -364,7 +363,7 @@ impl Receiver {
         oldest.is_none_or(|oldest| cx.pool.header(oldest).partial().updated_at + cx.config.timeout > cx.now)
     }
 
-    /// Returns the time at which [`expire`](Self::expire) is due.
+    /// Returns when [`expire`](Self::expire) is due.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let at = |list: &List, timeout| {
             list.oldest().map(|oldest| cx.pool.header(oldest).partial().updated_at + timeout)
@@ -384,14 +383,14 @@ impl Receiver {
         stats.partial = self.partial_messages;
     }
 
-    /// Returns the next message for the application. It stays charged until it has been read.
+    /// Takes the next message for the application. It stays charged until it has been read.
     pub(super) fn take_message(&mut self, cx: &mut Context<'_, '_>) -> BlockLink {
         let message = self.receive_queue.pop(cx.pool)?;
         self.messages_received += 1;
         Some(message)
     }
 
-    /// Records that the application has read a message of `blocks` blocks.
+    /// Called when the application has read a message of `blocks` blocks.
     pub(super) fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
         cx.pool.shares.release(&mut self.share, blocks);
     }
@@ -422,7 +421,7 @@ fn partial_mut<'c>(cx: &'c mut Context<'_, '_>, record: Block) -> Option<&'c mut
     Some(partial)
 }
 
-/// Takes up to `blocks` blocks off the reservation for a message and returns their number.
+/// Takes up to `blocks` blocks from the reservation of a message; returns how many.
 fn take_promise(cx: &mut Context<'_, '_>, record: Block, blocks: u16) -> u16 {
     let Some(partial) = partial_mut(cx, record) else { return 0 };
     let taken = partial.promised.min(blocks);
@@ -437,23 +436,23 @@ fn take_chunk(cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> BlockLink {
     Some(chunk)
 }
 
-/// From this distance on a number counts as older.
+/// The distance from which a sequence counts as older.
 const HALF: u16 = 0x8000;
 
-/// The state of a received sequence.
+/// Whether a sequence is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SequenceStatus {
     New,
     /// Its message was delivered.
     Duplicate,
-    /// It is too far behind the newest to know.
+    /// It is too old to know.
     OutsideWindow,
 }
 
-/// The window of delivered sequences up to the newest.
+/// The window of delivered sequences, up to the newest.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReceiveWindow {
-    /// The newest sequence received so far, if any.
+    /// The newest sequence received so far.
     newest: Option<u16>,
     delivered: Bits,
 }
@@ -476,12 +475,12 @@ impl ReceiveWindow {
         (behind <= HALF).then_some(behind)
     }
 
-    /// Returns whether the window has moved past a sequence.
+    /// Returns true if the window has passed a sequence.
     fn has_passed(&self, sequence: u16) -> bool {
         self.check(sequence) == SequenceStatus::OutsideWindow
     }
 
-    /// Advances the window so that it contains `sequence`.
+    /// Advances the window so that it includes `sequence`.
     fn advance(&mut self, sequence: u16) {
         if self.behind(sequence).is_some() {
             return;

@@ -1,4 +1,4 @@
-//! The round-trip time estimator, the resend interval that follows from it, and the limit of resends.
+//! The RTT estimator, the resend interval derived from it, and the limit of retransmissions.
 
 use core::time::Duration;
 
@@ -6,14 +6,13 @@ use crate::endpoint::MIN_STREAM_TIMEOUT;
 use crate::game_protocol::config::ResendInterval;
 use crate::time::{Instant, micros};
 
-/// The maximum number of doublings of the interval while no acknowledgement arrives.
+/// The maximum number of doublings of the interval without an acknowledgement.
 ///
-/// RFC 6298, section 5.5 has no such bound. With it, a chunk is still sent a few times before the connection counts
-/// as lost.
+/// RFC 6298, section 5.5 has no such bound. With it, a chunk is sent a few more times before the connection is lost.
 const MAX_BACKOFF: u8 = 4;
 
-/// The longest timeout over a stream, in microseconds, unless the interval itself is longer. Resends are the
-/// protocol's only keep-alive, so several must fit into `Config::timeout`.
+/// The maximum retransmission timeout over a stream in microseconds, unless the interval itself is longer.
+/// Retransmissions are the protocol's only keep-alive, so several must fit into `Config::timeout`.
 const MAX_STREAM_TIMEOUT: u32 = 2_000_000;
 
 /// The smoothed round-trip time and its variation in microseconds (RFC 6298, section 2).
@@ -41,7 +40,7 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// Doubles the next interval after one without an acknowledgement.
+    /// Doubles the next interval after a timeout.
     pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
@@ -62,44 +61,45 @@ impl RttEstimator {
             ResendInterval::Measured { min, max } => {
                 let plain = if self.srtt == 0 { micros(max) } else { self.variable() };
                 let waited = plain.saturating_mul(1 << backoff);
-                // Contradictory bounds must not panic: the shortest time takes precedence.
+                // Contradictory bounds must not panic: the minimum takes precedence.
                 waited.min(micros(max)).max(micros(min)).max(1)
             }
         }
     }
 
-    /// Returns the retransmission timeout of RFC 6298, section 2, without its bounds.
+    /// Returns the retransmission timeout of RFC 6298, section 2, in microseconds, without its bounds.
     const fn variable(&self) -> u32 {
         self.srtt.saturating_add(self.rttvar.saturating_mul(4))
     }
 
-    /// Returns the microseconds without an acknowledgement after which a moving stream delivers nothing more.
+    /// Returns the time without acknowledgements after which a stream has delivered all its data, in microseconds.
     ///
-    /// Within this time an acknowledgement of the data in the stream would have arrived.
+    /// Within this time an acknowledgement of data still in the stream would have been received.
     pub(super) fn stream_pause(&self, resend: ResendInterval) -> u32 {
-        // The bound is needed because samples of data that the stream held back are long.
+        // Bounded, because RTT samples of data that the stream delayed are long.
         self.interval_after(resend, 0).max(self.variable().min(MIN_STREAM_TIMEOUT))
     }
 
-    /// Returns the microseconds without an acknowledgement after which a chunk is resent over a stream.
+    /// Returns the retransmission timeout of a chunk over a stream, in microseconds.
     pub(super) fn stream_timeout(&self, resend: ResendInterval) -> u32 {
         let shortest = self.interval_after(resend, 0).max(MIN_STREAM_TIMEOUT);
         shortest.saturating_mul(1 << self.backoff).min(MAX_STREAM_TIMEOUT.max(shortest))
     }
 }
 
-/// The minimum number of resends allowed in an interval: enough to detect that the peer answers again.
+/// The minimum number of retransmissions allowed in an interval: enough to detect that the remote peer responds
+/// again.
 const MIN_RESENDS: u16 = 16;
 
-/// A limit of the chunks that are resent in an interval.
+/// The limit of chunks retransmitted in an interval.
 ///
-/// The interval is fixed by default, so a full window would be repeated ten times per second to a peer that has
-/// vanished or has no room. Without acknowledgements, the limit halves with each interval; each acknowledgement raises
-/// it again, as in slow start (RFC 5681, section 3.1).
+/// The interval is fixed by default, so a full window would be retransmitted ten times per second to a peer that has
+/// vanished or has no memory. Without acknowledgements, the limit halves in each interval; each acknowledgement
+/// raises it again, as in slow start (RFC 5681, section 3.1).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResendLimit {
     limit: u16,
-    /// The number of chunks that may still be resent before `ends_at`.
+    /// The number of chunks that may still be retransmitted before `ends_at`.
     left: u16,
     resent: u16,
     started_at: Instant,
@@ -121,12 +121,12 @@ impl ResendLimit {
         ends_at: Instant::ZERO,
     };
 
-    /// Returns the earliest time at which the limit allows another resend.
+    /// Returns the earliest time at which the limit allows another retransmission.
     pub(super) const fn earliest(&self) -> Instant {
         if self.left == 0 { self.ends_at } else { Instant::ZERO }
     }
 
-    /// Counts a chunk that is resent `now`, and begins another interval if the last one is over.
+    /// Counts a chunk retransmitted at `now`, and starts another interval if the last one has ended.
     pub(super) fn count(&mut self, now: Instant, interval_micros: u32, last_acked_at: Instant) {
         if now >= self.ends_at {
             if self.resent > 0 && last_acked_at < self.started_at {
@@ -141,7 +141,7 @@ impl ResendLimit {
         self.resent = self.resent.saturating_add(1);
     }
 
-    /// Adds room for two more chunks after an acknowledgement, so that the number doubles with each round trip.
+    /// Raises the limit by two chunks after an acknowledgement, so that it doubles with each round trip.
     pub(super) const fn on_ack(&mut self) {
         self.limit = self.limit.saturating_add(1);
         self.left = self.left.saturating_add(2);
@@ -154,7 +154,7 @@ mod tests {
 
     const INTERVAL: u32 = 100_000;
 
-    /// Resends as many of `due` chunks as the limit allows in the interval that begins at `now`.
+    /// Retransmits up to `due` chunks in the interval that starts at `now`; returns how many the limit allowed.
     fn resend(limit: &mut ResendLimit, now: Instant, due: u16, last_acked_at: Instant) -> u16 {
         let mut resent = 0;
         while resent < due && limit.earliest() <= now {

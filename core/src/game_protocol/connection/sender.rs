@@ -1,4 +1,4 @@
-//! The sending half of a connection: messages are cut into chunks, and unacknowledged chunks are resent.
+//! The sending side of a connection: it splits messages into chunks and retransmits unacknowledged ones.
 
 use super::block_header::{Bits, BlockHeader, Context, OutgoingChunk, SplitSend, WINDOW, find, key};
 use super::rtt::{ResendLimit, RttEstimator};
@@ -9,34 +9,34 @@ use crate::game_protocol::wire::{CHUNK, Header, MAX_PAYLOAD, Position, Reliabili
 use crate::storage::{Block, List, NoRoom, Purpose, Queue, Share};
 use crate::time::Instant;
 
-/// The sending half of a connection.
+/// The sending side of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Sender {
     /// The sequence of the next message.
     next: u16,
-    /// Chunks that wait for their first transmission, in the order of their sequences.
+    /// Chunks queued for their first transmission, ordered by sequence.
     waiting: Queue,
-    /// Unacknowledged reliable chunks, in the order of their last transmission.
+    /// Unacknowledged reliable chunks, ordered by the time of their last transmission.
     in_flight: List,
     /// Records of unacknowledged reliable messages of several chunks.
     split_sends: List,
     window: SendWindow,
-    /// The blocks of all these.
+    /// The blocks of all these chunks and records.
     share: Share,
     rtt: RttEstimator,
     resend_limit: ResendLimit,
     /// The time of the last acknowledgement.
     last_acked_at: Instant,
-    /// The newest send time of an acknowledged chunk that was sent once.
+    /// The latest send time of an acknowledged chunk that was never retransmitted.
     newest_acked_sent_at: Instant,
-    /// The newest send time of an acknowledged chunk that was resent, if the acknowledgement is of its last
-    /// transmission.
+    /// The latest send time of an acknowledged chunk that was retransmitted, assuming that its last transmission was
+    /// acknowledged.
     newest_acked_resent_at: Instant,
-    /// The time of the last change of carrier; chunks sent before do not travel over the new one.
+    /// The time at which the carrier last changed; chunks sent before are not in the new one.
     carrier_since: Instant,
-    /// The time at which a chunk that a stream may hold back was last resent.
+    /// The time at which a chunk that the stream may be delaying was last retransmitted.
     probed_at: Instant,
-    /// True once the connection is closing: there is too little time to wait for a stream.
+    /// Set once the connection is closing: then there is not enough time to wait for a stream.
     is_closing: bool,
     counts: Counts,
 }
@@ -44,15 +44,15 @@ pub(super) struct Sender {
 /// The presumed state of an unacknowledged chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LossState {
-    /// The chunk is resent after the resend interval.
+    /// Retransmitted after the resend interval, as over UDP.
     Plain,
-    /// The chunk was lost behind a stream, unless acknowledgements of chunks sent with it arrive.
+    /// Lost beyond the stream, unless acknowledgements of chunks sent with it arrive.
     Presumed,
-    /// A stream may hold the chunk back.
+    /// Possibly delayed by the stream.
     HeldBack,
 }
 
-/// Counters of the sending half.
+/// Counters of the sending side.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     messages: u64,
@@ -65,7 +65,7 @@ struct Counts {
 }
 
 impl Sender {
-    /// Makes the sequences of a new sender start at `sequence`.
+    /// Sets the first sequence of a new sender.
     pub(super) const fn start_sequences_at(&mut self, sequence: u16) {
         self.next = sequence;
     }
@@ -81,12 +81,12 @@ impl Sender {
         stats.round_trip = self.rtt.srtt();
     }
 
-    /// Returns whether nothing waits and every reliable chunk was acknowledged.
+    /// Returns true if nothing is queued and every reliable chunk was acknowledged.
     pub(super) const fn is_delivered(&self) -> bool {
         self.waiting.is_empty() && self.in_flight.is_empty()
     }
 
-    /// Cuts a message into chunks and queues all of them or none.
+    /// Splits a message into chunks and queues all of them or none.
     pub(super) fn push(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -115,7 +115,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Charges the blocks of a message, if there is room for it.
+    /// Charges the blocks of a message, or returns an error if they are not available.
     fn admit(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -127,7 +127,7 @@ impl Sender {
         charged.map_err(|no_room| self.refusal(cx, blocks, no_room))
     }
 
-    /// Returns whether a message of this length would be accepted now.
+    /// Checks whether a message of `length` bytes would be accepted.
     pub(super) fn can_push(
         &self,
         cx: &Context<'_, '_>,
@@ -161,7 +161,7 @@ impl Sender {
         if self.would_wrap(cx) { Err(SendError::QuotaExceeded) } else { Ok(blocks) }
     }
 
-    /// Returns the longest message that is accepted and that an identically configured peer can receive.
+    /// Returns the maximum message length, which a peer with the same configuration and memory can receive.
     ///
     /// The receiver reserves blocks for all chunks and one for their record.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {
@@ -172,7 +172,7 @@ impl Sender {
         chunks.saturating_mul(CHUNK).max(in_one).min(MAX_PAYLOAD)
     }
 
-    /// Returns why a message of `blocks` blocks is not accepted.
+    /// Returns the error for a message that needs `blocks` blocks.
     fn refusal(&self, cx: &Context<'_, '_>, blocks: usize, no_room: NoRoom) -> SendError {
         match no_room {
             _ if !cx.pool.shares.could_hold(&self.share, blocks, 0, Purpose::Send) => SendError::NeverFits,
@@ -181,14 +181,14 @@ impl Sender {
         }
     }
 
-    /// Returns whether so many messages wait that the sequence of another would count as older than the first
+    /// Returns true if so many messages are queued that the sequence of another would count as older than the first
     /// one's.
     fn would_wrap(&self, cx: &Context<'_, '_>) -> bool {
         let first = self.waiting.front().map(|chunk| cx.pool.header(chunk).outgoing().sequence);
         first.is_some_and(|first| self.next.wrapping_sub(first) >= u16::MAX / 2)
     }
 
-    /// Writes the next packet: a chunk that is due to be resent, or a new one.
+    /// Writes the next packet: a chunk to retransmit, or a new one.
     pub(super) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, writer: &mut Writer<'_>) -> Option<()> {
         match self.resend_at(cx) {
             Some((at, chunk)) if at <= cx.now => self.resend(cx, chunk, writer),
@@ -196,7 +196,7 @@ impl Sender {
         }
     }
 
-    /// Returns the time at which the chunk with the oldest transmission is resent.
+    /// Returns when the chunk with the oldest transmission is to be retransmitted.
     pub(super) fn resend_at(&self, cx: &Context<'_, '_>) -> Option<(Instant, Block)> {
         let oldest = self.in_flight.oldest()?;
         let sent_at = cx.pool.header(oldest).sent_at();
@@ -206,7 +206,7 @@ impl Sender {
                 sent_at.plus_micros(self.rtt.interval(resend)).max(self.resend_limit.earliest())
             }
             LossState::Presumed => sent_at.max(self.last_acked_at).plus_micros(self.rtt.stream_pause(resend)),
-            // While acknowledgements arrive, the stream moves (RFC 6298, section 5.3).
+            // While acknowledgements arrive, the stream delivers data (RFC 6298, section 5.3).
             LossState::HeldBack => {
                 let since = sent_at.max(self.last_acked_at).max(self.probed_at);
                 since.plus_micros(self.rtt.stream_timeout(resend))
@@ -217,7 +217,7 @@ impl Sender {
 
     /// Returns the presumed state of an unacknowledged chunk sent at `sent_at`.
     ///
-    /// A stream keeps its order, so the acknowledgement of a later chunk shows that this one was lost behind the
+    /// A stream preserves order, so the acknowledgement of a later chunk shows that this one was lost beyond the
     /// stream.
     fn loss_state(&self, cx: &Context<'_, '_>, sent_at: Instant) -> LossState {
         if cx.config.carrier == Carrier::Datagrams || self.is_closing || sent_at < self.newest_acked_sent_at {
@@ -231,24 +231,24 @@ impl Sender {
         }
     }
 
-    /// Notes that the connection is closing: unacknowledged chunks are resent as over datagrams.
+    /// Records that the connection is closing: unacknowledged chunks are retransmitted as over UDP.
     pub(super) const fn close(&mut self) {
         self.rtt.reset_backoff();
         self.is_closing = true;
     }
 
-    /// Notes that the carrier of the datagrams has changed.
+    /// Records that the carrier of the datagrams has changed.
     pub(super) const fn on_new_carrier(&mut self, now: Instant) {
         self.rtt.reset_backoff();
         self.resend_limit = ResendLimit::NONE;
         self.carrier_since = now;
     }
 
-    /// Notes the evidence that the acknowledgement of a chunk gives about a stream.
+    /// Updates the state of the stream after the acknowledgement of a chunk.
     ///
-    /// After a timeout it may be of either transmission (RFC 5682). If it is of the first one, the stream moves
-    /// again, and acknowledgements of chunks sent with it follow. If none follows, it is of the last one, and the
-    /// rest was lost behind the stream.
+    /// After a timeout it may acknowledge either transmission (RFC 5682). If it acknowledges the first one, the
+    /// stream delivers data again, and acknowledgements of chunks sent with it follow. If none follows, it
+    /// acknowledges the last one, and the rest was lost beyond the stream.
     fn note_order(&mut self, sent_at: Instant, transmissions: u8) {
         if transmissions > 1 {
             self.newest_acked_resent_at = self.newest_acked_resent_at.max(sent_at);
@@ -263,7 +263,7 @@ impl Sender {
     fn resend(&mut self, cx: &mut Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Option<()> {
         let header = cx.pool.header(chunk);
         let is_again = self.last_acked_at <= header.sent_at() && header.outgoing().transmissions > 1;
-        // Over a stream every timeout counts, so that data waiting in it is probed instead of resent as a whole.
+        // Over a stream every timeout counts, so that delayed data is probed instead of retransmitted as a whole.
         let is_probe = self.loss_state(cx, header.sent_at()) == LossState::HeldBack;
         if is_again || is_probe {
             self.rtt.back_off();
@@ -303,7 +303,7 @@ impl Sender {
         written.ok()
     }
 
-    /// Returns the next chunk that may be sent, and drops unreliable messages before it that have waited too long.
+    /// Returns the next chunk that may be sent, and drops expired unreliable messages before it.
     fn next_waiting(&mut self, cx: &mut Context<'_, '_>) -> Option<Block> {
         loop {
             let block = self.waiting.front()?;
@@ -332,10 +332,10 @@ impl Sender {
         }
     }
 
-    /// Notes the acknowledgement of a chunk that is not in flight, because another transmission was acknowledged
+    /// Counts an acknowledgement of a chunk that is not in flight, because another transmission was acknowledged
     /// before.
     ///
-    /// The count never exceeds the number of resends, whatever the peer sends.
+    /// The count never exceeds the number of retransmissions, even if the remote peer sends more acknowledgements.
     fn note_repeated_ack(&mut self) {
         self.counts.late = self.counts.resent.min(self.counts.late + 1);
     }
@@ -349,7 +349,7 @@ impl Sender {
         };
         let header = *cx.pool.header(block);
         let OutgoingChunk { last, transmissions, .. } = *header.outgoing();
-        // The acknowledgement of a resent chunk may be of any transmission (RFC 6298, section 3).
+        // The acknowledgement of a retransmitted chunk may refer to any transmission (RFC 6298, section 3).
         if transmissions == 1 {
             self.rtt.sample(cx.now.micros_since(header.sent_at()));
         }
@@ -368,7 +368,7 @@ impl Sender {
         true
     }
 
-    /// Notes that a chunk of a message of several was acknowledged; returns whether it was the last one.
+    /// Records the acknowledgement of a chunk of a message of several; returns true if it was the last one.
     fn was_last_unacknowledged(&mut self, cx: &mut Context<'_, '_>, sequence: u16) -> bool {
         let Some(record) = find(cx, key::split_send(cx.slot, sequence)) else { return false };
         let BlockHeader::SplitSend(split_send) = cx.pool.header_mut(record) else { return false };
@@ -386,13 +386,13 @@ impl Sender {
         self.free(cx, record);
     }
 
-    /// Frees a chunk or a record and returns its blocks to the share.
+    /// Frees a chunk or a record and releases its blocks from the share.
     fn free(&mut self, cx: &mut Context<'_, '_>, block: Block) {
         let freed = cx.pool.free(block);
         cx.pool.shares.release(&mut self.share, freed);
     }
 
-    /// Returns the share of the chunks that wait or are in flight.
+    /// Returns the share of blocks held by chunks, queued or in flight.
     pub(super) const fn share(&self) -> &Share {
         &self.share
     }
@@ -436,8 +436,8 @@ fn write(cx: &Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Result<
 
 /// The reliable sequences in flight.
 ///
-/// A sender stays within one window of the oldest; otherwise the receiver could not distinguish a late chunk of it
-/// from an old one.
+/// A sender stays within one window of the oldest. Otherwise the receiver could not distinguish a late chunk from an
+/// older sequence.
 #[derive(Clone, Copy, Debug, Default)]
 struct SendWindow {
     oldest: u16,
@@ -446,12 +446,12 @@ struct SendWindow {
 }
 
 impl SendWindow {
-    /// Returns whether `sequence`, the next to be sent, is within the window.
+    /// Returns true if `sequence`, the next to be sent, is within the window.
     const fn admits(&self, sequence: u16) -> bool {
         self.count == 0 || sequence.wrapping_sub(self.oldest) < WINDOW
     }
 
-    /// Opens a reliable sequence, which must be within the window.
+    /// Opens a reliable sequence. Precondition: it is within the window.
     fn open(&mut self, sequence: u16) {
         if self.count == 0 {
             self.oldest = sequence;
@@ -469,7 +469,7 @@ impl SendWindow {
         }
         self.open.clear(sequence);
         self.count = self.count.saturating_sub(1);
-        // Each step passes a sequence for good, since bits outside of the window are clear.
+        // Each step leaves a sequence behind for good, because bits outside the window are clear.
         for _ in 0..WINDOW {
             if self.count == 0 || self.open.get(self.oldest) {
                 return;
