@@ -1,4 +1,5 @@
-//! Unknown addresses cost no memory: a counting allocator under a peer that is flooded (attacks A1, A7, A9, A10).
+//! Datagrams from unknown addresses allocate no memory: a peer is flooded under a counting allocator (attacks A1, A7,
+//! A9, A10).
 
 #[path = "it/support/allocator.rs"]
 mod allocator;
@@ -24,7 +25,7 @@ use stats_alloc::Region;
 
 const FLOOD: u32 = 1_000_000;
 
-/// Sends a million copies of a datagram from as many addresses; returns the bytes received and sent.
+/// Sends a million copies of a datagram, each from another address; returns the bytes received and sent.
 fn flood(server: &mut Peer<'_>, datagram: &[u8]) -> (usize, usize) {
     let (mut bytes_in, mut out) = (0, 0);
     for number in 0..FLOOD {
@@ -37,7 +38,7 @@ fn flood(server: &mut Peer<'_>, datagram: &[u8]) -> (usize, usize) {
     (bytes_in, out)
 }
 
-/// Waits until the thread that started this test allocates no more.
+/// Waits until the thread that started this test allocates no more memory.
 fn wait_for_silence() {
     loop {
         let region = Region::new(ALLOCATOR);

@@ -1,6 +1,6 @@
-//! Memory of large messages that are reassembled outside of the blocks.
+//! The memory of large messages that are reassembled in vectors.
 //!
-//! Whatever the lengths and the order of its parts, a message takes no more memory than the blocks charged for it.
+//! For any lengths and order of its parts, a message takes no more memory than the blocks charged for it.
 
 #[path = "it/support/allocator.rs"]
 mod allocator;
@@ -24,16 +24,16 @@ use stats_alloc::Region;
 
 const COUNT: u32 = 500;
 const BLOCK: usize = 512;
-/// A number beyond those of the client's handshake.
+/// The first unused number after the client's handshake.
 const NEXT: u32 = 20;
-/// Bytes besides the message: the list of vectors.
+/// Bytes beside the message: the list of vectors.
 const BESIDE: usize = 1 << 10;
 
-/// A message and the way its parts arrive.
+/// A message, and how its parts arrive.
 struct Case {
     name: &'static str,
     mtu: u16,
-    /// The length of the first part, and of the others.
+    /// The length of the first part, and that of the others.
     lengths: [usize; 2],
     /// The order in which the parts arrive.
     order: fn(u32) -> u32,
@@ -65,8 +65,8 @@ impl Case {
         data(NEXT + number, header, &self.part(index))
     }
 
-    /// Returns the bytes of the blocks charged for the message after the first `arrived` parts: the promised ones,
-    /// and the excess of longer parts.
+    /// Returns the size of the blocks charged for the message after the first `arrived` parts: the reserved ones, and
+    /// the excess of longer parts.
     fn charged(&self, arrived: u32) -> usize {
         let promised = usize::from(self.mtu).div_ceil(BLOCK);
         let blocks = |number| self.length((self.order)(number)).div_ceil(BLOCK);
@@ -74,7 +74,7 @@ impl Case {
         (COUNT as usize * promised + excess) * BLOCK
     }
 
-    /// Returns the bytes of the blocks of a complete message.
+    /// Returns the size of the blocks of a complete message.
     fn kept(&self) -> usize {
         (0..COUNT).map(|index| self.length(index).div_ceil(BLOCK) * BLOCK).sum()
     }
@@ -129,7 +129,7 @@ fn check(case: &Case) {
     assert_all_is_given_back(&mut net, server, name);
 }
 
-/// Checks that the end of a connection frees an incomplete message, with parts in the vector and in blocks.
+/// Checks that closing a connection frees an incomplete message, with parts in the vector and in blocks.
 fn check_end(case: &Case) {
     let (mut net, server) = connected(case.mtu);
     let before = net.pair.b.stats().dropped(DropReason::DuplicateMessage);

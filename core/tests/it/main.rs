@@ -1,5 +1,5 @@
-//! Tests of the core through its public interface: the guarantees of both protocols, in virtual time and over
-//! simulated networks.
+//! Tests of the core through its public interface: the guarantees of both protocols, in virtual time over simulated
+//! networks.
 
 mod dial;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! Arbitrary bytes, unpacked as every type of Rabbit. A fuzz target does the same for longer.
+//! Arbitrary bytes, unpacked as every type of Rabbit. A fuzz target covers more inputs.
 
 use proptest::prelude::*;
 use rakwire::codec::rabbit::to_vec;

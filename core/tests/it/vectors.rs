@@ -1,4 +1,4 @@
-//! The committed vectors: captured bytes of other implementations.
+//! The committed test vectors: captured bytes of other implementations.
 
 use crate::support::{game_vectors, vectors};
 
@@ -12,7 +12,7 @@ fn committed_vectors_match() {
     assert!(tally.passed >= 60, "{} vectors", tally.passed);
 }
 
-/// A checker must be able to fail: every kind of expectation is violated once.
+/// Violates every kind of expectation once, to show that the checker detects it.
 #[test]
 fn wrong_expectations_fail() {
     let entry = |rest: &str| format!(r#"{{"control": [{{"name": "x", "hex": "15", {rest}}}]}}"#);

@@ -1,7 +1,7 @@
 //! A model of two peers of the Game Protocol under arbitrary operations.
 //!
-//! A reliable message arrives once and intact, or the connection is closed; an unreliable one arrives at most once
-//! and intact.
+//! A reliable message is delivered once and intact, or the connection is closed. An unreliable one is delivered at
+//! most once and intact.
 
 use core::time::Duration;
 
@@ -13,19 +13,19 @@ use rakwire::sim::{Conditions, Pair};
 
 use super::Broken;
 
-/// The first sequences of a side; most of them wrap during a run.
+/// The first sequences of a peer; most of them wrap during a run.
 const STARTS: [u16; 6] = [0, 1, 0x7FFF, 0xFC00, 0xFFF0, 0xFFFF];
 const BLOCK_SIZES: [usize; 3] = [64, 512, 1_024];
 const MAX_OPERATIONS: usize = 80;
-/// Length of the message before the end: two chunks.
+/// The length of the message before the close: two chunks.
 const LAST_WORDS: usize = 600;
-/// A limit of steps that no run reaches.
+/// A limit of simulation steps that no run reaches.
 const STEPS: usize = 400_000;
-/// Length of the number at the front of each message.
+/// The length of the number at the front of each message.
 const NUMBER: usize = 4;
 const FORGERY: [u8; 4] = [203, 0, 113, 9];
 
-/// An operation. A side is 0 or 1.
+/// An operation. A side is the index of a peer, 0 or 1.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Operation {
     Send {
@@ -53,24 +53,24 @@ enum Operation {
     Resume {
         side: bool,
     },
-    /// A third party sends to a side.
+    /// A third party sends a datagram to a peer.
     Forge {
         side: bool,
         bytes: [u8; 6],
         length: u8,
     },
-    /// Ends the connection, one time in six.
+    /// Closes the connection, in one of six cases.
     Close {
         side: bool,
         die: u8,
     },
 }
 
-/// The outcome of a run.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     pub delivered: usize,
-    /// True if the connection ended before its application closed it.
+    /// True if the connection closed before its application closed it.
     pub closed: bool,
 }
 
@@ -102,7 +102,7 @@ impl Ledger {
         if *count == 1 { Ok(()) } else { Err(format!("message {number} arrived {count} times")) }
     }
 
-    /// Returns the number of reliable messages that have not arrived.
+    /// Returns the number of reliable messages that were not delivered.
     fn missing(&self) -> usize {
         let missing = self.sent.iter().zip(&self.arrived);
         missing.filter(|((_, reliability), count)| reliability.is_reliable() && **count == 0).count()
@@ -236,20 +236,20 @@ impl World {
         }
     }
 
-    /// Takes the events of both sides.
+    /// Polls the events of both peers.
     fn poll(&mut self) -> Result<(), Broken> {
         for side in [0, 1] {
             let peer = if side == 0 { &mut self.pair.a } else { &mut self.pair.b };
             while let Some(event) = peer.poll_event() {
                 match event {
                     Event::Connected { id, .. } => {
-                        // A client is open after its challenge, and no third party can answer it.
+                        // A client is open after its challenge, and a third party cannot answer it.
                         if side == 1 && self.ids[0].is_none() {
                             return Err("a client was admitted without a challenge".into());
                         }
                         self.ids[side].get_or_insert(id);
                     }
-                    // A duplicated handshake may open another connection after the first has ended.
+                    // A duplicated handshake may open another connection after the first has closed.
                     Event::Message { id, .. } if Some(id) != self.ids[side] => {}
                     Event::Message { delivery, message, .. } => {
                         self.ledgers[1 - side].arrive(&message.to_vec(), delivery)?;
@@ -281,7 +281,7 @@ impl World {
         Err("a deadline is always in the past".into())
     }
 
-    /// Lets everything in flight arrive, then ends the connection.
+    /// Delivers everything in flight, then closes the connection.
     fn finish(mut self) -> Result<Outcome, Broken> {
         self.pair.set_conditions(conditions(0, 0, 0));
         for side in [false, true] {
@@ -314,7 +314,7 @@ impl World {
 }
 
 impl World {
-    /// Checks that a message sent right before the end arrives: it may announce the winner of the game.
+    /// Checks that a message sent directly before the close is delivered: it may announce the winner of the game.
     fn last_words(&mut self) -> Result<(), Broken> {
         if self.ended || self.wanted {
             return Ok(());

@@ -1,12 +1,12 @@
-//! The messages of one direction: those sent, those that arrived, and the guarantees of every reliability.
+//! The messages of one direction: those sent, those delivered, and the guarantees of every reliability.
 
 use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
 
 use super::random::Random;
 use super::{Broken, Kept};
 
-/// The first byte of a message that contains its number. The first byte of a message of one or two bytes identifies
-/// it.
+/// The first byte of a message that contains its number. A message of one or two bytes is identified by its first
+/// byte.
 const NUMBERED: u8 = 0x86;
 const SHORT_NAMES: usize = (u8::MAX - NUMBERED) as usize;
 const NUMBERED_LENGTH: usize = 3;
@@ -31,7 +31,7 @@ struct Order {
     sent: usize,
     /// Positions before this one were delivered or never will be.
     passed: usize,
-    /// The positions of ordered messages, oldest first, and the number of them that arrived.
+    /// The positions of ordered messages, oldest first, and the number of them delivered.
     ordered: Vec<usize>,
     arrived: usize,
 }
@@ -51,7 +51,7 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// Returns the next message, of about `length` bytes; every message differs from all others.
+    /// Returns the next message, of about `length` bytes; all messages are different.
     pub fn compose(&self, length: usize) -> Vec<u8> {
         let length = if length < NUMBERED_LENGTH && self.short.len() >= SHORT_NAMES {
             NUMBERED_LENGTH
@@ -79,7 +79,7 @@ impl Ledger {
         self.sent.push(Sent { delivery, length: message.len(), place, fate: Fate::UnderWay });
     }
 
-    /// Checks a message that arrived.
+    /// Checks a delivered message.
     pub fn arrive(&mut self, delivery: Delivery, bytes: &[u8]) -> Kept {
         let (number, short) = self.number(bytes).ok_or_else(|| format!("{bytes:02x?} was never sent"))?;
         let sent = self.sent[number];
@@ -102,7 +102,7 @@ impl Ledger {
         self.pass(&sent).map_err(|reason| format!("message {number}, {:?}, {reason}", sent.delivery))
     }
 
-    /// Checks that no ordered message is skipped, and that sequenced ones neither go back nor overtake ordered
+    /// Checks that no ordered message is skipped, and that sequenced ones are neither outdated nor overtake ordered
     /// ones.
     fn pass(&mut self, sent: &Sent) -> Kept {
         let order = &mut self.channels[usize::from(sent.delivery.channel.number())];
@@ -132,7 +132,7 @@ impl Ledger {
         Some((*self.short.get(short)?, short))
     }
 
-    /// Returns a message that should have been delivered by now.
+    /// Returns an error for a message that should have been delivered by now.
     pub fn owed(&self) -> Option<Broken> {
         self.sent.iter().enumerate().find(|(_, sent)| self.is_owed(sent)).map(|(number, sent)| {
             format!("message {number} of {} bytes, {:?}, never arrived", sent.length, sent.delivery)
@@ -147,7 +147,7 @@ impl Ledger {
         sent.fate == Fate::UnderWay && sent.delivery.reliability.is_reliable() && !outdated()
     }
 
-    /// Returns whether another distinguishable message can be composed.
+    /// Returns true if another distinguishable message can be composed.
     pub fn has_room(&self) -> bool {
         self.sent.len() < usize::from(u16::MAX)
     }
@@ -170,7 +170,8 @@ fn content(number: usize, short: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns whether a message may arrive with this reliability: receipts are local, and split messages are reliable.
+/// Returns true if a message may be delivered with this reliability: receipts are local, and split messages are
+/// reliable.
 fn may_travel_as(sent: Reliability, arrived: Reliability) -> bool {
     let forms: &[Reliability] = match sent {
         Reliability::Unreliable | Reliability::UnreliableWithReceipt => {

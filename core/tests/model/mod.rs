@@ -1,4 +1,4 @@
-//! The guarantees of a peer, and runs that check them. The tests here and the fuzz targets share these files.
+//! The guarantees of a peer, and runs that check them. Tests and fuzz targets share these files.
 
 mod forge;
 pub mod game;

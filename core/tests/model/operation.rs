@@ -29,7 +29,7 @@ impl End {
     }
 }
 
-/// The sizes of everything, and the first numbers.
+/// The sizes of the memory, and the first numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub first_number: u32,
@@ -49,7 +49,7 @@ impl<'a> Arbitrary<'a> for Setup {
     }
 }
 
-/// A datagram that neither peer sent.
+/// A datagram that neither peer has sent.
 #[derive(Clone, Debug)]
 pub enum Forgery {
     /// Arbitrary bytes.
@@ -120,7 +120,7 @@ impl<'a> Arbitrary<'a> for Forgery {
     }
 }
 
-/// A message to send, repeatedly.
+/// A message to send one or more times.
 #[derive(Clone, Copy, Debug)]
 pub struct Send {
     pub from: End,
@@ -146,7 +146,7 @@ impl<'a> Arbitrary<'a> for Send {
 #[derive(Clone, Debug)]
 pub enum Operation {
     Send(Send),
-    /// Lets events happen for this time.
+    /// Advances the time and handles all events.
     Advance {
         millis: u16,
     },
@@ -155,32 +155,33 @@ pub enum Operation {
         fault: Fault,
         mask: u8,
     },
-    /// An old datagram arrives again.
+    /// Delivers an old datagram again.
     Replay {
         to: End,
         age: u8,
     },
-    /// The clock steps back.
+    /// Sets the clock back.
     StepBack {
         millis: u16,
     },
-    /// The clock jumps ahead without any events.
+    /// Advances the clock without handling events.
     Jump {
         millis: u16,
     },
-    /// A datagram from an address without a connection.
+    /// Delivers a datagram from an address without a connection.
     Forged {
         to: End,
         forgery: Forgery,
     },
-    /// A forged datagram from the peer's address.
+    /// Delivers a forged datagram with the remote peer's address.
     Forge {
         to: End,
         forgery: Forgery,
     },
     Disconnect(End),
     Connect,
-    /// Ends the connection and opens another, with forged datagrams from the peer's address during the handshake.
+    /// Closes the connection and opens another, with forged datagrams from the remote peer's address during the
+    /// handshake.
     Interfere {
         to: End,
         after: u8,
@@ -188,9 +189,9 @@ pub enum Operation {
     },
     Pause(End),
     Resume(End),
-    /// The application stops taking events.
+    /// The application stops polling events.
     Neglect(End),
-    /// The application resumes taking events.
+    /// The application polls events again.
     Attend(End),
 }
 
@@ -229,14 +230,14 @@ pub struct Sequence {
 const MOST: usize = 300;
 
 impl Sequence {
-    /// Returns seeded bytes for a short sequence.
+    /// Returns seeded bytes that decode to a short sequence.
     pub fn random(seed: u64) -> Vec<u8> {
         let mut random = Random::new(seed);
         let length = 20 + random.below(600) as usize;
         random.bytes(length)
     }
 
-    /// Decodes a sequence; most bytes are valid.
+    /// Decodes a sequence; most inputs are valid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut u = Unstructured::new(bytes);
         let setup = u.arbitrary().ok()?;

@@ -24,7 +24,7 @@ pub fn values(bytes: &[u8]) -> Kept {
     lent(bytes)
 }
 
-/// Checks that an unpacked value repacks equally and does not depend on the pieces of the input.
+/// Checks that an unpacked value packs to the same bytes and does not depend on the pieces of the input.
 pub fn check<T: Pack + for<'a> Unpack<'a> + PartialEq + Debug>(bytes: &[u8]) -> Kept {
     let read = unpack::<T>(bytes);
     let pieces: Vec<_> = bytes.chunks(3).collect();
@@ -62,7 +62,7 @@ fn within(bytes: &[u8], error: Error) -> Kept {
     if error.bit <= bytes.len() * 8 { Ok(()) } else { Err(format!("{error}, which is beyond the end")) }
 }
 
-/// Checks that lazy reading agrees with reading at once.
+/// Checks that lazy unpacking agrees with eager unpacking.
 fn lent(bytes: &[u8]) -> Kept {
     let list = unpack::<List<'_, (u16, bool)>>(bytes).map(|list| list.iter().collect::<Vec<_>>());
     let text = unpack::<Text<'_>>(bytes).map(|text| text.to_string());
@@ -70,7 +70,7 @@ fn lent(bytes: &[u8]) -> Kept {
     if list != all {
         return Err(format!("{list:?} instead of {all:?}"));
     }
-    // `Text` reports the position of an invalid character, a string only its existence.
+    // `Text` reports the position of an invalid character, a string only that there is one.
     if text.clone().ok() == string.clone().ok() {
         Ok(())
     } else {

@@ -1,4 +1,4 @@
-//! Seeded numbers, and bytes from which operations are decoded.
+//! Seeded random numbers, and bytes from which operations are decoded.
 
 /// The generator "splitmix64".
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! One direction of a path with faults that are scheduled for single datagrams.
+//! One direction of a path, with faults that are scheduled for single datagrams.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Schedules a fault for those of the next eight datagrams that have their bit set.
+    /// Schedules a fault for those of the next eight datagrams that have their bit set in `mask`.
     pub fn order(&mut self, fault: Fault, mask: u8) {
         for bit in 0..8 {
             let ordered = (mask >> bit & 1 == 1).then_some(fault);
@@ -48,7 +48,7 @@ impl Route {
         self.faults.clear();
     }
 
-    /// Forgets past datagrams, since they belong to an ended connection.
+    /// Forgets past datagrams, because they belong to a closed connection.
     pub fn forget(&mut self) {
         *self = Self::default();
     }

@@ -1,6 +1,6 @@
-//! Properties of a secure connection under arbitrary input.
+//! Properties of a secure connection for arbitrary input.
 //!
-//! Changed data is never accepted, and opened datagrams were sent and are opened once.
+//! Modified data is never accepted, and each opened datagram was sent and is opened once.
 
 use core::time::Duration;
 
@@ -52,7 +52,7 @@ fn promise(is_kept: bool, broken: impl Fn() -> String) -> Kept {
     if is_kept { Ok(()) } else { Err(broken()) }
 }
 
-/// Changes `genuine` by the next bytes of the input and returns whether it differs now.
+/// Modifies `genuine` by the next bytes of the input; returns whether it differs.
 fn change<const N: usize>(genuine: &[u8; N], input: &mut &[u8]) -> ([u8; N], bool) {
     let (differences, rest) = input.split_at(input.len().min(N));
     *input = rest;
@@ -61,7 +61,7 @@ fn change<const N: usize>(genuine: &[u8; N], input: &mut &[u8]) -> ([u8; N], boo
     (changed, changed != *genuine)
 }
 
-/// Runs a whole handshake. The input may change each field in transit.
+/// Runs a whole handshake. The input may modify each field in transit.
 fn handshake(mut input: &[u8], has_identity: bool) -> Kept {
     let mut random = SeededRandom::new([1; 32]);
     let server = ServerIdentity::new(StaticKey::from_bytes([2; 32]));
@@ -120,7 +120,7 @@ fn passes(from: &mut DatagramProtection, to: &mut DatagramProtection) -> Kept {
     promise(opened == Ok(&mut [7; 40]), || format!("a genuine datagram: {opened:?}"))
 }
 
-/// Checks that the key of reply 1, keys as text and connect tokens are written as they were read.
+/// Checks that the key in reply 1, keys as text and connect tokens are written as they were read.
 fn fields(bytes: &[u8]) -> Kept {
     let field = bytes.first_chunk::<PUBLIC_KEY_FIELD>();
     if let Some((field, read)) = field.and_then(|field| Some((field, ServerKeyField::read(field)?))) {
@@ -144,7 +144,7 @@ fn fields(bytes: &[u8]) -> Kept {
     Ok(())
 }
 
-/// Checks a token that the input may change.
+/// Checks a token that the input may modify.
 fn tokens(input: &[u8]) -> Kept {
     let key = TokenKey::from_bytes([1; 32]);
     let [client, server] = [2, 3].map(|byte| StaticKey::from_bytes([byte; 32]).public());
@@ -176,8 +176,8 @@ fn arbitrary(bytes: &[u8]) -> Kept {
 /// Datagrams in flight to a peer: the number and the bytes of each.
 type UnderWay = Vec<(u32, Vec<u8>)>;
 
-/// Runs two peers that rekey often over a path with loss, duplication, reordering and forgery. Two bytes are a
-/// step.
+/// Runs two peers that rekey often over a path with loss, duplication, reordering and forgery. Two bytes of input are
+/// a step.
 fn datagrams(input: &[u8], in_order: bool) -> Kept {
     let limits = RekeyLimits {
         datagrams: 3,

@@ -1,6 +1,7 @@
-//! Two peers that connect to each other, with or without keys, under any order of their datagrams.
+//! Two peers that connect to each other, with or without keys, with any order of their datagrams.
 //!
-//! An attempt with keys never opens a plain connection, and once everything has arrived every attempt has ended.
+//! A secure attempt never opens a plain connection, and once all datagrams are delivered every attempt has completed
+//! or failed.
 
 use rakwire::Instant;
 use rakwire::raknet::{
@@ -15,13 +16,13 @@ const NOW: Instant = Instant::from_micros(1_000_000);
 /// More datagrams than two handshakes have.
 const LIMIT: usize = 200;
 
-/// The peers that request keys, in each of the three cases.
+/// The peers that request a secure connection, in each of the three cases.
 const WISHES: [[bool; 2]; 3] = [[true, false], [false, true], [true, true]];
 
 struct Dialler {
     peer: Peer<'static>,
     requires_keys: bool,
-    /// Its own attempt, until that has failed.
+    /// Its own attempt, until it has failed.
     attempt: Option<ConnectionId>,
     is_open: bool,
 }
@@ -41,7 +42,7 @@ fn dialler(place: usize, requires_keys: bool) -> Dialler {
     Dialler { peer, requires_keys, attempt: None, is_open: false }
 }
 
-/// Runs each case; the bytes select the next datagram to arrive, or the time at which the second peer connects.
+/// Runs each case; the bytes select the next datagram to deliver, or when the second peer connects.
 ///
 /// # Errors
 /// The violated guarantee.
@@ -53,7 +54,7 @@ pub fn run(input: &[u8]) -> Kept {
 
 struct World {
     diallers: [Dialler; 2],
-    /// The receiver and the bytes of each datagram.
+    /// The receiver and the bytes of each datagram in flight.
     under_way: Vec<(usize, Vec<u8>)>,
 }
 
@@ -71,7 +72,7 @@ impl World {
             if choices == 0 {
                 return self.diallers.iter().try_for_each(Dialler::is_over);
             }
-            // Without further bytes the second peer connects immediately, and the oldest datagram arrives first.
+            // Without further bytes the second peer connects immediately, and datagrams are delivered in order.
             match pick % choices {
                 0 if !has_dialled => {
                     has_dialled = true;
@@ -89,7 +90,7 @@ impl World {
         let options = ConnectOptions { trust, ..ConnectOptions::default() };
         dialler.attempt = match dialler.peer.connect_with(NOW, address(1 - place), &options) {
             Ok(id) => Some(id),
-            // The first peer's connection may exist already.
+            // The connection of the first peer's attempt may exist already.
             Err(ConnectError::AlreadyConnected) if place == 1 => None,
             Err(error) => return Err(format!("peer {place} cannot connect: {error}")),
         };
@@ -102,7 +103,7 @@ impl World {
         self.settle()
     }
 
-    /// Takes the datagrams and events of both peers.
+    /// Polls the datagrams and events of both peers.
     fn settle(&mut self) -> Kept {
         let mut buffer = [0; 2_048];
         for (place, dialler) in self.diallers.iter_mut().enumerate() {
@@ -139,7 +140,7 @@ impl Dialler {
         Err(format!("wanted keys: {}, got keys: {has_keys}", self.requires_keys))
     }
 
-    /// Checks that nothing waits for a timer, since no datagram is lost.
+    /// Checks that nothing waits for a timer, because no datagram is lost.
     fn is_over(&self) -> Kept {
         if self.attempt.is_none() || self.is_open {
             return Ok(());

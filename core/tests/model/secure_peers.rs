@@ -1,7 +1,7 @@
-//! A secure server and its clients under any treatment of their datagrams.
+//! A secure server and its clients on a hostile path.
 //!
-//! The path misdelivers, changes sources and contents, duplicates and delays. A client's message arrives once, on
-//! the connection that is authenticated with its key, and in the end every client can connect.
+//! The path misdelivers datagrams, changes their sources and contents, duplicates and delays them. A client's message
+//! is delivered once, on the connection authenticated with its key, and in the end every client can connect.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -19,7 +19,7 @@ const SERVER: usize = CLIENTS;
 /// Longer than any timeout.
 const LULL: Duration = Duration::from_secs(60);
 
-/// A datagram in flight: source position, destination position and bytes.
+/// A datagram in flight: the indices of source and destination, and the bytes.
 struct UnderWay {
     from: usize,
     to: usize,
@@ -31,7 +31,7 @@ struct World {
     peers: Vec<Peer<'static>>,
     now: Instant,
     under_way: Vec<UnderWay>,
-    /// The number of messages that each client has sent, and those that arrived.
+    /// The number of messages that each client has sent, and the number delivered.
     sent: [u8; CLIENTS],
     arrived: Vec<(usize, u8)>,
 }
@@ -65,7 +65,7 @@ fn peer(place: usize) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections: PLACES, blocks: 512, block_size: 256 }, config)
 }
 
-/// Executes a run: two bytes are a step.
+/// Executes a run; two bytes of input are a step.
 ///
 /// # Errors
 /// The violated guarantee.
@@ -162,7 +162,7 @@ impl World {
                 self.under_way.extend(to.map(|to| UnderWay { from, to, bytes }));
             }
         }
-        // Datagrams that wait too long are lost.
+        // Datagrams beyond the capacity of the path are lost.
         let excess = self.under_way.len().saturating_sub(64);
         self.under_way.drain(..excess);
     }
@@ -202,7 +202,7 @@ impl World {
         Ok(())
     }
 
-    /// Ends all connections, then checks that each client can connect over a lossless path.
+    /// Closes all connections, then checks that each client can connect over a lossless path.
     fn end(&mut self) -> Kept {
         for client in 0..CLIENTS {
             (0..CLIENTS).for_each(|client| self.hang_up(client));

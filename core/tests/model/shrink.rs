@@ -3,7 +3,7 @@
 use super::operation::Sequence;
 use super::world;
 
-/// Removes operations that the failure does not need, in pieces of half the length, a quarter and so on.
+/// Removes operations that are not necessary for the failure, in pieces of half the length, a quarter and so on.
 pub fn shrink(mut sequence: Sequence) -> Sequence {
     let mut piece = sequence.operations.len();
     while piece > 0 {

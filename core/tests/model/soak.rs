@@ -1,4 +1,4 @@
-//! Long runs over bad networks, with every reliability at once, on several channels and priorities, in both
+//! Long runs over lossy networks, with every reliability at once, on several channels and priorities, in both
 //! directions.
 
 use core::time::Duration;
@@ -11,10 +11,10 @@ use super::ledger::{Ledger, draw_delivery};
 use super::random::Random;
 use super::{Broken, Kept};
 
-/// The longest virtual time of a run, in which half of all datagrams may be lost.
+/// The maximum virtual time of a run, in which half of all datagrams may be lost.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// One direction: the messages still to be sent, and those that arrived.
+/// One direction: the messages still to be sent, and those delivered.
 struct Flow {
     random: Random,
     left: u64,
@@ -26,7 +26,7 @@ impl Flow {
         Self { random: Random::new(seed), left: messages, ledger: Ledger::default() }
     }
 
-    /// Sends a few messages, as far as there is room.
+    /// Sends a few messages, as far as they are accepted.
     fn send(&mut self, peer: &mut Peer<'_>, now: Instant, id: ConnectionId) -> Kept {
         for _ in 0..self.random.below(4).min(self.left) {
             let (delivery, length) = (draw_delivery(&mut self.random), self.length());
@@ -70,8 +70,7 @@ impl Flow {
 
 type Peers = Pair<Peer<'static>, Peer<'static>>;
 
-/// Executes a run with a path, numbers and messages that depend on the seed. Returns the number of messages that
-/// arrived.
+/// Executes a run; the seed determines the path, numbers and messages. Returns the number of messages delivered.
 pub fn run(seed: u64) -> Result<usize, Broken> {
     let mut random = Random::new(seed);
     let conditions = conditions(&mut random);
@@ -122,7 +121,7 @@ fn pair(random: &mut Random, seed: u64) -> Peers {
         let mut config = Config::new([name; 32]);
         config.max_incoming = 1;
         config.mtu = mtu;
-        // With half of all datagrams lost, ten seconds without an arrival are normal.
+        // With half of all datagrams lost, ten seconds without a received datagram are normal.
         config.timeout = Duration::from_secs(120);
         let mut peer = Peer::with_capacity(capacity, config);
         peer.start_numbers_at(U24::new(start));

@@ -10,11 +10,11 @@ use rakwire::wire::{Reader, Source, Wire, WireError, Writer};
 
 use super::{Broken, Kept};
 
-/// The required agreement between the bytes that were read and those that are written.
+/// How the bytes that are written must agree with those that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Canonical,
-    /// The reader ignores some bytes or bits.
+    /// Not exactly: the reader ignores some bytes or bits.
     Loose,
 }
 
@@ -24,8 +24,7 @@ impl Form {
     }
 }
 
-/// Checks a datagram of a connection: its header, then capsules or records up to the end or the first malformed
-/// one.
+/// Checks a datagram of a connection: its header, then capsules or records up to the end or the first malformed one.
 pub fn datagram(bytes: &[u8]) -> Kept {
     let mut reader = Reader::new(bytes);
     match check::<Headers>(&mut reader, header_form)? {
@@ -43,7 +42,7 @@ pub fn datagram(bytes: &[u8]) -> Kept {
     }
 }
 
-/// Returns the form of a header: the hints of a data datagram have a meaning; those of records are ignored.
+/// Returns the form of a header: the hints of a data datagram are significant; those of acknowledgements are ignored.
 fn header_form(header: &DatagramHeader, bytes: &[u8]) -> Form {
     Form::canonical_if(matches!(header, DatagramHeader::Data { .. }) || bytes[0] & 0x1F == 0)
 }
@@ -78,7 +77,7 @@ pub fn offline(bytes: &[u8]) -> Kept {
 }
 
 fn offline_form(message: &Offline<'_>, bytes: &[u8]) -> Form {
-    /// The offsets of the byte after id, magic and GUID, and of the one after id and magic.
+    /// The offsets of the byte after id, magic and GUID, and of the byte after id and magic.
     const AFTER_GUID: usize = 25;
     const AFTER_MAGIC: usize = 17;
     let plain = |at: usize| bytes.get(at) == Some(&4);
@@ -110,7 +109,7 @@ fn offline_form(message: &Offline<'_>, bytes: &[u8]) -> Form {
     })
 }
 
-/// Checks a message of RakNet itself inside a connection.
+/// Checks a control message of RakNet.
 pub fn control(bytes: &[u8]) -> Kept {
     check::<ControlMessages>(&mut Reader::new(bytes), control_form).map(drop)
 }
@@ -131,7 +130,7 @@ fn control_form(message: &Control<'_>, bytes: &[u8]) -> Form {
     })
 }
 
-/// A kind of packet, with any lifetime.
+/// A type of packet, with any lifetime.
 trait Kind {
     type Packet<'a>: Wire<'a> + Debug;
 }
@@ -164,7 +163,7 @@ impl Kind for ControlMessages {
 
 /// Reads a packet if there is one, writes it, and reads it again.
 ///
-/// The packet must not change, and a canonical one must be written as it was.
+/// The packet must not change, and a canonical one must be written as the same bytes.
 fn check<'a, K: Kind>(
     reader: &mut Reader<'a>,
     form: impl Fn(&K::Packet<'a>, &[u8]) -> Form,

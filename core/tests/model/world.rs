@@ -1,4 +1,4 @@
-//! A model of two RakNet peers and the path between them, and the properties that hold under any operations.
+//! A model of two RakNet peers and the path between them, and the properties that hold for any operations.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -14,27 +14,27 @@ use super::operation::{End, Forgery, Operation, Send, Sequence, Setup};
 use super::route::Route;
 use super::{Broken, Kept, forge};
 
-/// The timeout of a peer, and the longest time after a fault in which its consequences may show.
+/// The timeout of a peer, and the maximum time after a fault for which it may have consequences.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const AFTERMATH: Duration = Duration::from_secs(20);
 /// The time that a peer waits for delivery before it closes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of parts of a message between two progress events.
 const PROGRESS_INTERVAL: u32 = 2;
-/// One more than the datagrams of a handshake: a forgery after that many arrives at an open connection.
+/// One more than the datagrams of a handshake: a forgery after that many reaches an open connection.
 const HANDSHAKE: u8 = 8;
-/// The longest time for any delivery once the path is perfect again.
+/// The maximum time for any delivery once the path is perfect again.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// The maximum number of events at one point in time.
 const STANDSTILL: u32 = 64;
-/// The number of blocks from which a peer hands messages over, and the shortest length of these messages.
+/// The number of blocks from which a peer sends without copies, and the minimum length of these messages.
 const HANDING_OVER: usize = 128;
 const ZERO_COPY_THRESHOLD: usize = 300;
 const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
 /// A pong is not longer than its ping, except for the two bytes of an empty pong.
 const LONGEST_PONG: usize = 35;
 
-/// The authenticity of the datagrams of this connection.
+/// The authenticity of the datagrams of the current connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
     Whole,
@@ -53,7 +53,7 @@ enum Attention {
 enum Life {
     None,
     Open(ConnectionId),
-    /// The application has disconnected.
+    /// The application has called `disconnect`.
     Leaving(ConnectionId),
     Over,
 }
@@ -71,15 +71,15 @@ struct Station {
     peer: Peer<'static>,
     address: SocketAddr,
     life: Life,
-    /// Whether the application takes events at all.
+    /// Whether the application polls events at all.
     attention: Attention,
-    /// Whether it takes the events of this connection.
+    /// Whether it polls the events of this connection.
     paused: Attention,
-    /// The time since when it has not taken some events, so that later events may be old.
+    /// Since when it has not polled some events, so that later events may be old.
     absent_since: Option<Instant>,
-    /// The time at which this end closes without complete delivery.
+    /// When this peer closes without complete delivery.
     gives_up_at: Option<Instant>,
-    /// The messages that this end sent, and their path.
+    /// The messages that this peer has sent, and their path.
     ledger: Ledger,
     route: Route,
 }
@@ -94,9 +94,9 @@ pub struct World {
     channel_blocks: usize,
     /// The time of the last clock jump.
     jumped_at: Option<Instant>,
-    /// Bytes that may still be sent to the unknown address in answer.
+    /// Bytes that may still be sent to the unknown address in response.
     answerable: usize,
-    /// The number of messages that arrived.
+    /// The number of messages delivered.
     pub delivered: usize,
 }
 
@@ -114,7 +114,7 @@ pub fn run(sequence: &Sequence) -> Result<usize, Broken> {
 fn station(setup: Setup, end: End) -> Station {
     let mut config = Config::new([end.index() as u8 + 1; 32]);
     config.max_incoming = if end == End::Server { 1 } else { 0 };
-    // With cookies required, an unknown address changes nothing.
+    // With cookies required, a datagram from an unknown address changes nothing.
     config.cookies = CookiePolicy::Required;
     config.mtu = setup.mtu;
     config.timeout = TIMEOUT;
@@ -158,7 +158,7 @@ impl World {
         &mut self.ends[end.index()]
     }
 
-    /// Opens a connection over a perfect path, if the last one has ended on both sides.
+    /// Opens a connection over a perfect path, if the last one has closed at both peers.
     fn connect(&mut self) -> Kept {
         if self.ends.iter().any(|station| station.peer.connections().next().is_some()) {
             return Ok(());
@@ -169,9 +169,9 @@ impl World {
         if open { Ok(()) } else { Err("no connection over a path without faults".to_owned()) }
     }
 
-    /// Forgets the last connection and begins to open another over a perfect path.
+    /// Forgets the last connection and starts opening another over a perfect path.
     fn dial(&mut self) -> Kept {
-        // Answers to earlier forgeries are sent first.
+        // Responses to earlier forgeries are sent first.
         End::BOTH.into_iter().try_for_each(|end| self.transmit(end))?;
         self.trust = Trust::Whole;
         for station in &mut self.ends {
@@ -188,7 +188,7 @@ impl World {
         dialled.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Ends the connection as at the end of a run, opens another and forges datagrams after `after` datagrams of
+    /// Closes the connection as at the end of a run, opens another and forges datagrams after `after` datagrams of
     /// its handshake.
     fn interfere(&mut self, to: End, after: u8, forgeries: &[Forgery]) -> Kept {
         self.finish()?;
@@ -205,14 +205,14 @@ impl World {
         self.run_until(Self::is_settled)
     }
 
-    /// Returns whether the connection of each end is open or absent.
+    /// Returns true if the connection is open or absent at each peer.
     fn is_settled(&mut self) -> bool {
         self.ends.iter().all(|station| {
             matches!(station.life, Life::Open(_)) || station.peer.connections().next().is_none()
         })
     }
 
-    /// Delivers one datagram to the other end, if any is waiting.
+    /// Delivers one datagram to the other peer, if any is pending.
     fn exchange_one(&mut self) -> Result<bool, Broken> {
         for end in End::BOTH {
             let (now, from) = (self.now, self.end(end).address);
@@ -226,7 +226,7 @@ impl World {
         Ok(false)
     }
 
-    /// Delivers a forged datagram with the other end's address.
+    /// Delivers a forged datagram with the other peer's address.
     fn forge(&mut self, to: End, forgery: &Forgery) {
         let (now, from) = (self.now, self.end(to.other()).address);
         let datagram = forge::compose(forgery, self.first_number);
@@ -332,7 +332,7 @@ impl World {
         }
     }
 
-    /// Checks that a datagram from an unknown address changes nothing and that its answer is not longer.
+    /// Checks that a datagram from an unknown address changes nothing and that the response is not longer.
     fn intrude(&mut self, to: End, datagram: &[u8]) -> Kept {
         let now = self.now;
         self.answerable += datagram.len().max(LONGEST_PONG);
@@ -355,7 +355,7 @@ impl World {
         Ok(())
     }
 
-    /// Lets events happen until `done`, at most as long as any delivery may take.
+    /// Runs until `done` returns true, at most as long as any delivery may take.
     fn run_until(&mut self, done: impl FnMut(&mut Self) -> bool) -> Kept {
         self.run_while(self.now + DELIVERY_TIMEOUT, done)
     }
@@ -365,7 +365,7 @@ impl World {
         loop {
             End::BOTH.into_iter().try_for_each(|end| self.transmit(end))?;
             End::BOTH.into_iter().try_for_each(|end| self.tell(end))?;
-            // Taking events may have made room, which may trigger sending.
+            // Polling events may have freed memory, which may trigger sending.
             if done(self) {
                 return Ok(());
             }
@@ -386,7 +386,7 @@ impl World {
         }
     }
 
-    /// Delivers the datagrams that have arrived at this end and handles its timeout.
+    /// Delivers the datagrams that have arrived at this peer and handles its timeout.
     fn happen(&mut self, end: End) {
         let now = self.now;
         let from = self.end(end.other()).address;
@@ -458,7 +458,7 @@ impl World {
                 {
                     own.life = Life::Over;
                 }
-                // A forged request may have another password than the peer, or none.
+                // A forged request may contain another password or none.
                 Event::Refused { .. } if self.trust == Trust::Gone => {}
                 Event::Receipt { id, .. } | Event::Progress { id, .. } if Some(id) == own.life.id() => {}
                 event @ (Event::Connected { .. }
@@ -475,7 +475,7 @@ impl World {
         Ok(())
     }
 
-    /// Repairs the path, waits until all guarantees are fulfilled, then ends the connection and counts blocks.
+    /// Repairs the path, waits until all guarantees are fulfilled, then closes the connection and counts blocks.
     fn finish(&mut self) -> Kept {
         for end in End::BOTH {
             self.end(end).route.mend();
@@ -491,7 +491,7 @@ impl World {
         if self.is_over() { Ok(()) } else { Err(format!("a connection never ends: {}", self.memory())) }
     }
 
-    /// Returns whether everything was delivered and acknowledged, or the connection has ended.
+    /// Returns true if everything was delivered and acknowledged, or the connection has closed.
     fn is_delivered(&mut self) -> bool {
         let open = self.ends.iter().all(|station| matches!(station.life, Life::Open(_)));
         match self.trust {
@@ -528,7 +528,7 @@ impl World {
     }
 }
 
-/// Sends a message: those of odd lengths are sent without a copy, the others are copied.
+/// Sends a message: those of odd lengths without a copy, the others with one.
 fn send_somehow(
     peer: &mut Peer<'_>,
     now: Instant,
@@ -552,12 +552,12 @@ fn arrive(trust: Trust, ledger: &mut Ledger, delivery: Delivery, bytes: &[u8]) -
     }
 }
 
-/// A circumstance that excuses the end of a connection.
+/// A circumstance that excuses a disconnection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     None,
     Losses,
-    /// The clock was not polled for a while.
+    /// The clock was not advanced for a while.
     Jump,
 }
 
@@ -573,7 +573,7 @@ fn trouble(now: Instant, own: &Station, other: &Station, jumped_at: Option<Insta
     }
 }
 
-/// Returns whether a connection may end for this reason.
+/// Checks whether a connection may close for this reason.
 fn may_end(now: Instant, reason: DisconnectReason, life: Life, other: &Station, trouble: Trouble) -> Kept {
     let other_left = !matches!(other.life, Life::Open(_));
     let allowed = match reason {
@@ -603,9 +603,9 @@ fn queues(sender: &Station) -> String {
     })
 }
 
-/// Returns whether this end disconnected without complete delivery.
+/// Returns true if this peer disconnected without complete delivery.
 ///
-/// If its application takes no events now, its reason is checked later.
+/// If its application currently polls no events, its reason is checked later.
 fn gave_up(now: Instant, station: &Station) -> bool {
     let state = station.life.id().and_then(|id| station.peer.connection(id)).map(|info| info.state);
     let unseen = matches!(station.life, Life::Open(_)) && state == Some(ConnectionState::Disconnected);

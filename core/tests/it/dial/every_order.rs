@@ -1,14 +1,14 @@
-//! Every order in which the first datagrams of two handshakes can arrive.
+//! Every order in which the first datagrams of two simultaneous handshakes can arrive.
 
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
 
 use super::net::{A, B, Dialled, Net};
 
-/// The choices of a run: at each of the first steps, the index of the next event among those possible.
+/// The choices of a run: for each of the first steps, the index of the event to execute next.
 struct Choices {
     taken: Vec<usize>,
-    /// The number of possibilities at each step.
+    /// The number of possible events at each step.
     open: Vec<usize>,
     at: usize,
 }
@@ -18,7 +18,7 @@ impl Choices {
         Self { taken: Vec::new(), open: Vec::new(), at: 0 }
     }
 
-    /// Returns the next choice among `count`.
+    /// Returns the next choice among `count` events.
     fn take(&mut self, count: usize) -> usize {
         if self.at == self.taken.len() {
             self.taken.push(0);
@@ -29,7 +29,7 @@ impl Choices {
         self.taken[self.at - 1]
     }
 
-    /// Moves on to the next run; returns false after the last one.
+    /// Selects the next run; returns false after the last one.
     fn next(&mut self) -> bool {
         self.at = 0;
         while let (Some(taken), Some(open)) = (self.taken.pop(), self.open.pop()) {
@@ -43,8 +43,8 @@ impl Choices {
     }
 }
 
-/// Executes a run: `b` connects at any time, and any datagram in flight may arrive next. After `depth` choices the
-/// oldest arrives first.
+/// Executes a run: `b` connects at any time, and any datagram in flight may arrive next. After `depth` choices,
+/// datagrams arrive in order.
 fn run<P: Dialled>(choices: &mut Choices, depth: usize) -> Net<P> {
     let mut net = Net::new();
     net.dial(A);

@@ -9,7 +9,7 @@ use rakwire::raknet::RakNet;
 
 use super::net::{A, B, BOTH, Dialled, Net, OwnedEvent};
 
-/// An unspecified address is refused before anything is sent.
+/// An unspecified address is refused without sending a datagram.
 fn unspecified_address_is_refused<P: Dialled>() {
     let capacity = Capacity { connections: 2, blocks: 64, block_size: 128 };
     let mut peer = Peer::<P>::with_capacity(capacity, P::listening([1; 32]));
@@ -26,7 +26,7 @@ fn the_unspecified_address_is_refused() {
     unspecified_address_is_refused::<GameProtocol>();
 }
 
-/// Each needs the other's password: if one is wrong, both attempts fail soon.
+/// Each peer requires a password of the other: if one is wrong, both attempts fail before the timeout.
 #[test]
 fn a_wrong_password_ends_both_attempts() {
     for first in BOTH {
@@ -42,7 +42,7 @@ fn a_wrong_password_ends_both_attempts() {
     }
 }
 
-/// If one of them accepts no connections, its own attempt at the other one counts.
+/// If one peer accepts no incoming connections, its own outgoing attempt determines the result.
 #[test]
 fn a_pure_client_connects_to_a_peer_that_connects_to_it() {
     for full in BOTH {

@@ -1,5 +1,5 @@
-//! Simultaneous connection attempts of two peers: exactly one connection results, whatever crosses in transit
-//! (docs/raknet.md#both-dial).
+//! Simultaneous connection attempts of two peers: they result in exactly one connection, in any order of the
+//! datagrams (docs/raknet.md#both-dial).
 
 mod every_order;
 mod limits;

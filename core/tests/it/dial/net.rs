@@ -1,4 +1,4 @@
-//! Two peers that may connect to each other, with datagrams that arrive when the test says so.
+//! Two peers that may connect to each other, with datagrams that the test delivers explicitly.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -8,9 +8,9 @@ use rakwire::endpoint::{Capacity, ConnectError, ConnectionId, ConnectionState, E
 use rakwire::game_protocol::{self, GameProtocol, Redial};
 use rakwire::raknet::{self, RakNet};
 
-/// Longer than the repetition of lost datagrams takes.
+/// Longer than the retransmission of lost datagrams takes.
 const REPETITION: Duration = Duration::from_secs(5);
-/// Together with the above longer than any handshake timeout.
+/// Together with [`REPETITION`] longer than any handshake timeout.
 const REST_OF_HANDSHAKE: Duration = Duration::from_secs(13);
 
 /// One of the two peers.
@@ -36,15 +36,15 @@ impl Side {
     }
 }
 
-/// The requirements of the tests for both protocols.
+/// The parameters of the tests for each protocol.
 pub(super) trait Dialled: Protocol {
     /// A valid application message.
     const MESSAGE: &[u8];
 
-    /// Returns the configuration of a peer that accepts connections and repeats its requests.
+    /// Returns the configuration of a peer that accepts connections and retransmits its requests.
     fn listening(entropy: [u8; 32]) -> Self::Config;
 
-    /// Returns the same with a timeout that is longer than the delays caused by losses on a bad path.
+    /// Returns [`listening`](Self::listening) with a timeout longer than the delays caused by losses.
     fn patient(entropy: [u8; 32]) -> Self::Config {
         Self::listening(entropy)
     }
@@ -84,7 +84,7 @@ pub(super) struct Datagram {
     bytes: Vec<u8>,
 }
 
-/// An event of an application.
+/// An event for the application, with its data copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnedEvent {
     Connected(ConnectionId),
@@ -123,7 +123,8 @@ impl<P: Dialled> Net<P> {
         &self.events[side as usize]
     }
 
-    /// Makes one peer connect to the other. It may be refused only if its application knows of the connection.
+    /// Makes one peer connect to the other. `connect` may fail only if the application already knows of the
+    /// connection.
     pub(super) fn dial(&mut self, side: Side) {
         let now = self.now;
         match self.peer(side).connect(now, side.other().address()) {
@@ -140,7 +141,7 @@ impl<P: Dialled> Net<P> {
         self.settle();
     }
 
-    /// Takes the datagrams and events of both peers.
+    /// Polls the datagrams and events of both peers.
     fn settle(&mut self) {
         for side in BOTH {
             let (now, peer) = (self.now, &mut self.peers[side as usize]);
@@ -150,7 +151,7 @@ impl<P: Dialled> Net<P> {
                 self.under_way.push(Datagram { to: side.other(), bytes: transmit.payload.to_vec() });
             }
             while let Some(event) = peer.poll_event() {
-                // The failure of the peer's own attempt follows.
+                // The failure of the remote peer's own attempt follows.
                 if matches!(event, Event::Refused { .. }) {
                     continue;
                 }
@@ -165,7 +166,7 @@ impl<P: Dialled> Net<P> {
         }
     }
 
-    /// Delivers a datagram, in any order.
+    /// Delivers the datagram with index `at` of those in flight.
     pub(super) fn deliver(&mut self, at: usize) {
         let datagram = self.under_way.remove(at);
         self.deliver_copy(&datagram);
@@ -177,7 +178,7 @@ impl<P: Dialled> Net<P> {
         self.settle();
     }
 
-    /// Returns the time of the next event without a datagram.
+    /// Returns when the next timeout of either peer is due.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.peers.iter().filter_map(Peer::poll_timeout).min()
     }
@@ -194,7 +195,7 @@ impl<P: Dialled> Net<P> {
         self.settle();
     }
 
-    /// Delivers everything in order, and lets time pass.
+    /// Delivers all datagrams in order for this time.
     pub(super) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
@@ -209,7 +210,7 @@ impl<P: Dialled> Net<P> {
         self.advance(end);
     }
 
-    /// Returns whether each peer was notified of exactly one connection and nothing else.
+    /// Returns true if each peer was notified of exactly one connection and nothing else.
     pub(super) fn are_connected(&self) -> bool {
         self.events.iter().all(|events| matches!(events[..], [OwnedEvent::Connected(_)]))
     }

@@ -1,4 +1,4 @@
-//! Thousands of paths that lose, duplicate and reorder.
+//! Thousands of random paths that lose, duplicate and reorder datagrams.
 
 use core::time::Duration;
 
@@ -13,7 +13,7 @@ use super::net::Dialled;
 /// Longer than a handshake takes on the worst of these paths.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Shorter than the Game Protocol's timeout.
+/// A period shorter than the Game Protocol's timeout.
 const REST: Duration = Duration::from_secs(12);
 
 fn conditions(seed: u64) -> Conditions {
@@ -27,7 +27,7 @@ fn conditions(seed: u64) -> Conditions {
     }
 }
 
-/// Returns the delay of the second attempt: anything between zero and one and a half round trips.
+/// Returns the delay of the second attempt: between zero and one and a half round trips.
 fn delay(seed: u64, conditions: &Conditions) -> Duration {
     conditions.latency * 3 * (seed / 7 % 16) as u32 / 15
 }
@@ -44,7 +44,7 @@ fn drain<P: Dialled>(peer: &mut Peer<'static, P>, events: &mut Vec<String>) {
     }
 }
 
-/// Sends all datagrams and returns the time of the next event.
+/// Sends all pending datagrams and returns the time of the next event.
 fn next<P: Dialled>(pair: &mut Pair<Peer<'static, P>, Peer<'static, P>>) -> Option<Instant> {
     pair.transmit();
     let deliveries = [pair.forth().next_arrival(), pair.back().next_arrival()];
@@ -87,7 +87,7 @@ fn dial_both<P: Dialled>(seed: u64) {
         assert_eq!(peer.connection(id).map(|info| info.state), Some(ConnectionState::Connected));
         peer.send(pair.now, id, P::MESSAGE, P::Delivery::default()).expect("an open connection");
     }
-    // Leftovers of the handshakes must not end the connection.
+    // Late datagrams of the handshakes must not close the connection.
     let ends_at = pair.now + REST;
     while next(&mut pair).is_some_and(|at| at < ends_at) {
         pair.step();

@@ -68,7 +68,7 @@ enum LastEvent<P: Protocol> {
     Nothing,
 }
 
-/// Passes datagrams between a client at `from` and a server for half a second.
+/// Exchanges datagrams between a client at `from` and a server for half a second.
 fn talk<P: Protocol>(
     client: &mut Peer<'_, P>,
     server: &mut Peer<'_, P>,
@@ -162,7 +162,8 @@ fn max_incoming_counts_across_peers_of_the_game_protocol() {
         let mut client = game_client(number + 1, now);
         let server = &mut servers[usize::from(number % 2)];
         let last = talk(&mut client, server, address(number), &mut now);
-        // A client of the Game Protocol is open once it has answered; END notifies it that there was no slot.
+        // A client of the Game Protocol is open once it has answered its challenge; END then notifies it of the
+        // refusal.
         let is_admitted = number < 3;
         assert_eq!(last == LastEvent::Connected, is_admitted, "client {number}: {last:?}");
         clients.push(client);
@@ -193,7 +194,7 @@ fn the_reconnect_interval_of_an_address_counts_across_peers() {
     assert_eq!(talk(&mut third, &mut other, again, &mut now), LastEvent::Connected);
 }
 
-/// Without cookies, unfinished handshakes of one network at two peers count together.
+/// Without cookies, half-open connections of one network count across two peers.
 #[test]
 fn half_open_connections_of_a_network_count_across_peers() {
     let mut config = raknet_config();
@@ -234,7 +235,7 @@ fn clients_without_a_cookie_are_rate_limited_across_peers() {
     assert_eq!(admission.incoming(), 5);
 }
 
-/// Half-open and forged connections at one peer do not exclude a client at another peer that returns its cookie.
+/// Half-open and forged connections at one peer do not prevent a client with a cookie from connecting at another.
 #[test]
 fn a_client_with_a_cookie_connects_despite_forged_ones_elsewhere() {
     for limits in [(2, None, None), (8, Some(2), None), (8, None, Some(Duration::from_secs(60)))] {
@@ -257,7 +258,7 @@ fn a_client_with_a_cookie_connects_despite_forged_ones_elsewhere() {
     }
 }
 
-/// Forged connections that persist make all peers require cookies.
+/// Forged connections that stay open make all peers require cookies.
 #[test]
 fn clients_without_a_cookie_count_across_peers() {
     let mut config = raknet_config();
@@ -269,17 +270,17 @@ fn clients_without_a_cookie_count_across_peers() {
     assert_eq!(open_half(&mut first, &mut one, address(1), now), [28, 35]);
     let mut second = raknet_client(2, now);
     assert_eq!(open_half(&mut second, &mut other, address(2), now), [32, 35]);
-    // It answers a ping, which returns its slot.
+    // The client answers a ping, which validates its address and gives its slot back.
     assert_eq!(talk(&mut first, &mut one, address(1), &mut now), LastEvent::Connected);
     let mut third = raknet_client(3, now);
     assert_eq!(open_half(&mut third, &mut other, address(3), now), [28, 35]);
-    // That client stays connected without proving its address.
+    // This client stays connected without validating its address.
     now = now + Duration::from_millis(9_900);
     let mut fourth = raknet_client(4, now);
     assert_eq!(open_half(&mut fourth, &mut one, address(4), now), [32, 35]);
 }
 
-/// Passes two requests of a client and returns the lengths of their answers.
+/// Passes two requests of a client to a server and returns the lengths of the responses.
 fn open_half(
     client: &mut Peer<'_, RakNet>,
     server: &mut Peer<'_, RakNet>,
@@ -334,7 +335,7 @@ fn challenges_are_rate_limited_across_peers() {
     assert_eq!(challenges, 5);
 }
 
-/// An admission that decides as the test configures it.
+/// Shared admission with a decision that the test sets.
 #[derive(Clone, Debug, Default)]
 struct Deciding {
     admission: Locked,
@@ -353,7 +354,7 @@ impl SharedAdmission for Deciding {
     }
 }
 
-/// Checks the event of each client for each decision, and that no state is kept of refused clients.
+/// Checks the event of each client for each decision, and that no state is kept for refused clients.
 fn the_application_decides<P: Protocol>(
     config: P::Config,
     client: impl Fn(u64, Instant) -> Peer<'static, P>,
@@ -387,7 +388,7 @@ fn the_application_decides_about_clients_of_raknet() {
     the_application_decides(raknet_config(), raknet_client, Some(9), &full, &LastEvent::Nothing);
 }
 
-/// A client of the Game Protocol takes the challenge for the beginning of its connection.
+/// A client of the Game Protocol reports the connection as open when it is challenged.
 #[test]
 fn the_application_decides_about_clients_of_the_game_protocol() {
     let mut config = game_protocol::Config::new([2; 32]);

@@ -12,12 +12,12 @@ use crate::support::star::Star;
 const CAPACITY: Capacity = Capacity { connections: 1_000, blocks: 128_000, block_size: 512 };
 const TICK: Duration = Duration::from_millis(100);
 const MESSAGES_A_TICK: usize = 4;
-/// Clients 0 to 99 vanish, and the server's application does not read from clients 100 to 199.
+/// Clients 0 to 99 vanish. The server's application does not read from clients 100 to 199.
 const VANISHED: core::ops::Range<usize> = 0..100;
 const UNREAD_MESSAGES: core::ops::Range<usize> = 100..200;
 const HEALTHY: core::ops::Range<usize> = 200..1_000;
 
-/// Sends until there is no room for a message of any size.
+/// Sends until no message of any size is accepted; returns the number sent.
 fn fill(mut send: impl FnMut(&[u8]) -> Result<(), SendError>) -> usize {
     let mut sent = 0;
     for length in [60_000, 1_000, 100, 1] {
@@ -30,7 +30,7 @@ fn fill(mut send: impl FnMut(&[u8]) -> Result<(), SendError>) -> usize {
 
 fn healthy_players_do_not_wait<P: Protocol>(config: P::Config, reliable: P::Delivery) {
     let mut star = Star::<P>::connected(CAPACITY, config, 1_000);
-    // Each vanishing client sends half of a message first; messages of the server to it are never acknowledged.
+    // Each of them has sent half of a message, and never acknowledges the server's messages.
     for client in VANISHED {
         star.send_from(client, &[0x86; 60_000], reliable).expect("room");
     }
@@ -70,7 +70,7 @@ fn healthy_players_of_raknet_are_not_delayed_by_others() {
 #[test]
 fn healthy_players_of_the_game_protocol_are_not_delayed_by_others() {
     let mut config = game_protocol::Config::new([9; 32]);
-    // All clients come from a few networks.
+    // All clients are in a few networks.
     config.challenges_per_network = config.challenges_per_second;
     healthy_players_do_not_wait::<GameProtocol>(config, game_protocol::Reliability::Reliable);
 }

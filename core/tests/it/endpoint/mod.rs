@@ -1,4 +1,4 @@
-//! Features that both protocols inherit from the shared endpoint.
+//! Features of the endpoint, in both protocols.
 
 mod admission;
 mod fairness;

@@ -1,4 +1,4 @@
-//! Plugins and their host hook, in both protocols.
+//! Plugins and their host, in both protocols.
 
 use core::cell::RefCell;
 use core::net::SocketAddr;
@@ -38,7 +38,7 @@ fn to_vec(message: &dyn Chunks) -> Vec<u8> {
 }
 
 fn pair<P: Protocol, H: Hook<P>>(hook: H) -> Joined<P, H> {
-    // One connection, so that the next one reuses its slot.
+    // A single connection, so that the next one reuses its slot.
     let capacity = Capacity { connections: 1, blocks: 512, block_size: 128 };
     let mut config = P::config([2; 32]);
     *P::max_incoming(&mut config) = 1;
@@ -47,7 +47,7 @@ fn pair<P: Protocol, H: Hook<P>>(hook: H) -> Joined<P, H> {
     Pair::new(Peer::with_capacity(capacity, P::config([1; 32])), server, CONDITIONS, 1)
 }
 
-/// The events of the applications on both sides.
+/// The events of the applications at both peers.
 #[derive(Default)]
 struct Received {
     client: Vec<Vec<u8>>,
@@ -56,7 +56,7 @@ struct Received {
     server_id: Option<ConnectionId>,
 }
 
-/// Executes the next event; returns false with the clock at `end` if there is none until then.
+/// Executes the next event before `end`; without one, advances the clock to `end` and returns false.
 fn step<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, end: Instant) -> bool {
     pair.transmit();
     let timeouts = [pair.a.poll_timeout(), pair.b.poll_timeout()];
@@ -110,12 +110,12 @@ fn connect<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>) -> (ConnectionId, C
 fn send<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, id: ConnectionId, messages: &[&[u8]]) {
     for message in messages {
         pair.a.send(pair.now, id, message, P::Delivery::default()).expect("room");
-        // The pause makes them arrive in order in both protocols.
+        // A pause between messages preserves their order in both protocols.
         step(pair, pair.now + Duration::from_millis(20));
     }
 }
 
-/// A plugin that answers messages of its id with their length.
+/// A plugin that responds to messages of its id with their length.
 struct Answerer {
     own: u8,
     connected: Vec<ConnectionId>,
@@ -269,7 +269,7 @@ fn messages_are_changed_and_kept_back_in_their_places<P: Protocol>() {
     let key = host.attach::<P>(Changer::default()).expect("room");
     let mut pair = pair::<P, _>(host);
     let (client, server) = connect(&mut pair);
-    // Also a message over several blocks, and all at once, so that they wait together.
+    // One message takes several blocks, and all are sent at once, so that several are pending.
     let long = [&[0x90][..], &[7; 300]].concat();
     send(&mut pair, client, &[b"\x86a", b"\x90b", b"\x91kept", b"\x86c", &long, b"\x86d"]);
     let end = pair.now + Duration::from_millis(100);
@@ -306,7 +306,7 @@ fn messages_are_changed_and_kept_back_in_their_places<P: Protocol>() {
     assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
 
-/// Events for a past connection, or empty ones, are dropped without blocking others.
+/// Messages injected for a closed connection, and empty ones, are dropped without blocking others.
 fn undeliverable_events_are_dropped<P: Protocol>() {
     let mut host = PluginHost::<Changer, 1>::new();
     let key = host.attach::<P>(Changer::default()).expect("room");
@@ -326,7 +326,7 @@ fn a_message_without_memory_is_delivered_later<P: Protocol>() {
     let key = host.attach::<P>(Changer::default()).expect("room");
     let mut pair = pair::<P, _>(host);
     let (client, server) = connect(&mut pair);
-    // As much as the whole memory of the peer.
+    // As large as the whole memory of the peer.
     let changer = pair.b.hook.get_mut(key).expect("it is attached");
     changer.ready.extend([(server, vec![1; 512 * 128 + 1]), (server, vec![2])]);
     send(&mut pair, client, &[b"\x86a"]);
@@ -336,13 +336,13 @@ fn a_message_without_memory_is_delivered_later<P: Protocol>() {
     assert_eq!(run(&mut pair, SECOND).server, [vec![1; 10], vec![2]]);
 }
 
-/// A plugin without room for its messages is polled again after a while, not in a busy loop.
+/// A plugin with messages that do not fit is polled after a delay, not in a busy loop.
 fn a_plugin_without_room_is_not_polled_endlessly<P: Protocol>() {
     let mut host = PluginHost::<Answerer, 1>::new();
     let key = host.attach::<P>(Answerer::new(0x85)).expect("a free id");
     let mut pair = pair::<P, _>(host);
     let (_, server) = connect(&mut pair);
-    // The client is gone, so no message is acknowledged.
+    // The client has vanished, so no message is acknowledged.
     let answerer = pair.b.hook.get_mut(key).expect("it is attached");
     answerer.answers.extend((0..5_000).map(|number| (server, number as u8)));
     let (mut buffer, end) = (vec![0; P::MAX_DATAGRAM], pair.now + Duration::from_millis(500));
@@ -363,7 +363,7 @@ fn a_plugin_without_room_is_not_polled_endlessly<P: Protocol>() {
 fn a_plugin_is_reached_while_it_is_attached<P: Protocol>() {
     let (answerer, changer) = (RefCell::new(Answerer::new(0x85)), RefCell::new(Changer::default()));
     let mut host = PluginHost::<&RefCell<dyn Plugin<P>>, 2>::new();
-    // The pair owns its hooks, so the plugins of this test are leaked.
+    // The pair owns its hooks, so this test leaks its plugins.
     let (answerer, changer) = (&*Box::leak(Box::new(answerer)), &*Box::leak(Box::new(changer)));
     host.attach::<P>(changer).expect("room");
     host.attach::<P>(answerer).expect("room");
@@ -379,7 +379,7 @@ fn a_plugin_is_reached_while_it_is_attached<P: Protocol>() {
     );
 }
 
-/// A filter and a log before plugins: filtered events reach no plugin, and the log contains every datagram.
+/// A filter and a log in front of plugins: filtered events reach no plugin, and the log contains every datagram.
 #[test]
 fn filter_and_log_compose_with_plugins() {
     let mut filter = MessageFilter::<2>::new();
@@ -400,7 +400,7 @@ fn filter_and_log_compose_with_plugins() {
     assert_eq!(lines, stats.datagrams_received + stats.datagrams_sent);
 }
 
-/// The same filter as a plugin among others.
+/// The message filter, attached as a plugin instead of a hook.
 #[test]
 fn a_message_filter_is_a_plugin_too() {
     let mut filter = MessageFilter::<2>::new();
@@ -415,7 +415,7 @@ fn a_message_filter_is_a_plugin_too() {
     assert_eq!(pair.b.hook.stats(key).expect("it is attached").offered, 0);
 }
 
-/// A plugin that sends a message with a receipt on each new connection, and takes out-of-band messages of one id.
+/// A plugin that sends a message with a receipt on each new connection, and drops out-of-band messages of one id.
 #[derive(Default)]
 struct Reporter {
     unsent: Vec<ConnectionId>,
@@ -471,7 +471,7 @@ impl Plugin<RakNet> for Reporter {
     }
 }
 
-/// Returns the receipts of a server's application, which has one plugin.
+/// Returns the receipts that reach the application of a server with one plugin.
 fn receipts(pair: &mut Joined<RakNet, PluginHost<Reporter, 1>>, time: Duration) -> Vec<(Receipt, Outcome)> {
     let (end, mut events) = (pair.now + time, Vec::new());
     loop {
@@ -488,7 +488,7 @@ fn receipts(pair: &mut Joined<RakNet, PluginHost<Reporter, 1>>, time: Duration) 
     }
 }
 
-/// The receipts of a plugin's messages go to the plugin, not to the application.
+/// Receipts for a plugin's messages reach the plugin, not the application.
 #[test]
 fn a_plugin_gets_the_receipts_of_its_messages() {
     for (loss, expected) in [(0.0, Outcome::Acknowledged), (1.0, Outcome::Lost)] {

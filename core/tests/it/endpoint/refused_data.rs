@@ -1,4 +1,4 @@
-//! Connections of an application without room for messages.
+//! Connections with `refuse_data`: their application has no space for messages.
 
 use core::time::Duration;
 
@@ -8,8 +8,8 @@ use rakwire::raknet::{self, RakNet};
 
 use crate::support::star::Star;
 
-/// Refused data arrives once there is room. Meanwhile acknowledgements are processed, and other connections are
-/// unaffected.
+/// Refused data is delivered after the application accepts data again. Meanwhile acknowledgements are processed, and
+/// other connections are unaffected.
 fn refused_data_arrives_later<P: Protocol>(reliable: P::Delivery) {
     let capacity = Capacity { connections: 2, blocks: 4_096, block_size: 512 };
     let mut star = Star::<P>::connected(capacity, P::config([9; 32]), 2);

@@ -16,7 +16,7 @@ fn peer<P: Protocol>(entropy: u8, max_incoming: u16) -> Peer<'static, P> {
     Peer::with_capacity(rakwire::endpoint::Capacity::default(), config)
 }
 
-/// Passes everything that one peer sends by `now` to the other.
+/// Delivers everything that one peer sends by `now` to the other.
 fn pass<P: Protocol>(now: Instant, from: &mut Peer<'_, P>, address: SocketAddr, to: &mut Peer<'_, P>) {
     let mut buffer = [0; 1_500];
     from.handle_timeout(now);
@@ -46,7 +46,7 @@ fn an_attempt_without_an_answer_ends<P: Protocol>(expected: P::ConnectFailure) {
 fn an_open_connection_goes_on<P: Protocol>() {
     let (mut client, mut server) = (peer::<P>(1, 0), peer::<P>(2, 4));
     client.connect(Instant::ZERO, SERVER.into()).expect("a free slot");
-    // A client of RakNet pings first, and the pong is an answer.
+    // A RakNet client pings first, and the pong counts as a response.
     pass(Instant::ZERO, &mut client, CLIENT.into(), &mut server);
     pass(Instant::ZERO, &mut server, SERVER.into(), &mut client);
     for now in (0..50).map(|number| Instant::from_micros(10_000 * number)) {

@@ -1,4 +1,4 @@
-//! Notifications of connections that can send again.
+//! Notifications of connections that can send again (`poll_writable`).
 
 use core::time::Duration;
 
@@ -20,13 +20,13 @@ fn fill<P: Protocol>(star: &mut Star<P>, client: usize, length: usize, reliable:
     }
 }
 
-/// Each connection that waits for its own acknowledgements is reported once some arrived, and no other is.
+/// Each connection that waits for its own acknowledgements is returned once they are received, and no other is.
 fn each_is_reported_for_its_own_room<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
     let ids: Vec<_> = star.clients.iter().map(|client| client.at_server.expect("a connection")).collect();
     for client in 0..8 {
         star.clients[client].is_alive = client == 3;
         assert_eq!(fill(&mut star, client, 100, reliable), SendError::QuotaExceeded);
-        // Trying again adds no second entry.
+        // Another refusal adds no second entry.
         assert_eq!(fill(&mut star, client, 100, reliable), SendError::QuotaExceeded);
     }
     assert_eq!(writable(&mut star), []);
@@ -38,13 +38,13 @@ fn each_is_reported_for_its_own_room<P: Protocol>(mut star: Star<P>, reliable: P
     star.send_to(3, &[0x86; 100], reliable).expect("there is room");
 }
 
-/// Connections that wait for blocks of another one are all reported when these are free, a few at a time.
+/// Connections that wait for blocks held by another are all returned when that one frees them, a few at a time.
 fn all_are_reported_in_turn_when_the_pool_has_room<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
     let hog = star.clients[0].at_server.expect("a connection");
     star.clients[0].is_alive = false;
     fill(&mut star, 0, 1_000, reliable);
     let room = star.server.blocks_available();
-    // More than the greedy connection leaves, and not more than the pool holds.
+    // More than the greedy connection leaves, but less than the whole pool.
     let length = 60_000;
     for client in 1..40 {
         while star.send_to(client, &[0x86; 500], reliable).is_ok() {}
@@ -56,7 +56,7 @@ fn all_are_reported_in_turn_when_the_pool_has_room<P: Protocol>(mut star: Star<P
     star.server.disconnect(star.now, hog);
     star.run_for(Duration::from_secs(6));
     let mut named = Vec::new();
-    // A driver polls as long as there is work, with a bound for each time.
+    // A driver polls a bounded number of times per iteration while there is work.
     for _ in 0..100 {
         named.extend(star.server.poll_writable());
     }
@@ -68,10 +68,9 @@ fn all_are_reported_in_turn_when_the_pool_has_room<P: Protocol>(mut star: Star<P
     assert!(!named.contains(&hog));
 }
 
-/// An active connection next to connections that wait for blocks of others.
+/// An active connection beside connections that wait for blocks held by others.
 ///
-/// It returns no such blocks, so no waiting connection is reported or even examined, however often the active one
-/// takes and frees memory.
+/// The active one frees only blocks of its own part, so no waiting connection is returned or examined.
 fn an_active_connection_examines_no_waiting_ones<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
     star.clients[0].is_alive = false;
     fill(&mut star, 0, 1_000, reliable);
@@ -88,7 +87,7 @@ fn an_active_connection_examines_no_waiting_ones<P: Protocol>(mut star: Star<P>,
         for _ in 0..50 {
             star.run_for(Duration::from_millis(1));
             named += usize::from(star.server.poll_writable().is_some());
-            // All due work is done, so only examinations of waiting connections remain.
+            // All other work is done, so a due timeout means that waiting connections are to be examined.
             looks += usize::from(star.server.poll_timeout().is_some_and(|at| at <= star.now));
         }
     }

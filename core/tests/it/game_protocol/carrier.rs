@@ -31,14 +31,14 @@ impl Path {
         Self { net, id }
     }
 
-    /// Sends a message and waits briefly.
+    /// Sends a message and advances the time a little.
     fn send(&mut self, number: u8) {
         let now = self.net.now();
         self.net.pair.a.send(now, self.id, &[number], Reliable).expect("there is room");
         self.net.run_for(TICK);
     }
 
-    /// Sends messages during a stall; then all of them arrive in order.
+    /// Sends messages during a stall, after which all of them are delivered in order.
     fn stall_acks(&mut self, time: Duration, numbers: core::ops::Range<u8>) {
         let end = self.net.now() + time;
         for number in numbers {
@@ -65,7 +65,7 @@ impl Path {
         set_latency(&mut self.net, latency);
     }
 
-    /// Sends a message that is lost behind the stream.
+    /// Sends a message that is lost beyond the stream.
     fn lose(&mut self, number: u8) {
         let now = self.net.now();
         self.net.pair.a.send(now, self.id, &[number], Reliable).expect("there is room");
@@ -91,7 +91,7 @@ impl Path {
     }
 }
 
-/// Sets the fraction of the client's datagrams that are lost behind the stream.
+/// Sets the fraction of the client's datagrams that are lost beyond the stream.
 fn set_loss(net: &mut Net, loss: f64) {
     net.pair.forth().set_conditions(Conditions { latency: LATENCY, loss, ..Conditions::default() });
 }
@@ -102,7 +102,7 @@ fn set_latency(net: &mut Net, latency: Duration) {
     net.pair.back().set_conditions(conditions);
 }
 
-/// While a stream retransmits its losses, nothing arrives; then everything arrives at once.
+/// While a stream retransmits its own losses nothing is delivered; then everything is.
 #[test]
 fn data_held_back_by_a_stream_is_not_resent() {
     let resent = |carrier| {
@@ -118,7 +118,7 @@ fn data_held_back_by_a_stream_is_not_resent() {
     assert!(spurious > 100, "the stall is too short to show anything: {spurious}");
 }
 
-/// Data that a path holds back is resent, and then all of it arrives.
+/// Data that the path delays is resent, and then all of it is received.
 #[test]
 fn late_data_does_not_count_as_missing() {
     let mut path = Path::new(Carrier::Datagrams);
@@ -135,7 +135,7 @@ fn late_data_does_not_count_as_missing() {
     assert_eq!(path.stats().chunks_missing(), 1, "the lost one");
 }
 
-/// Nothing is lost, and everything arrives twice: chunks and their acknowledgements.
+/// Nothing is lost, but chunks and their acknowledgements are duplicated.
 #[test]
 fn duplicates_count_as_neither_missing_nor_late() {
     let mut path = Path::new(Carrier::Datagrams);
@@ -152,16 +152,16 @@ fn duplicates_count_as_neither_missing_nor_late() {
     );
 }
 
-/// One chunk leaves at each timeout, the first after one second and the others two seconds apart; the rest waits
-/// for the stream.
+/// Each timeout resends one chunk, the first after one second and the others two seconds apart. The other chunks are
+/// left to the stream.
 #[test]
 fn a_long_stall_of_a_stream_is_probed() {
     let mut path = Path::new(Carrier::Stream);
-    // After one, three, five and seven seconds.
+    // Timeouts after one, three, five and seven seconds.
     assert_eq!(path.resent_while_stalled(Duration::from_secs(8)), 4);
 }
 
-/// The age of the chunks does not matter.
+/// The number of resends does not depend on the age of the chunks.
 #[test]
 fn a_minute_long_stall_is_probed_by_one_chunk_at_a_time() {
     let patient = |mut config: Config| {
@@ -172,7 +172,7 @@ fn a_minute_long_stall_is_probed_by_one_chunk_at_a_time() {
     assert_eq!(path.resent_while_stalled(Duration::from_secs(60)), 30);
 }
 
-/// A stream leads to a relay, behind which datagrams may be lost.
+/// A stream leads to a relay, beyond which datagrams may be lost.
 #[test]
 fn data_lost_behind_a_stream_is_resent() {
     let mut path = Path::new(Carrier::Stream);
@@ -187,7 +187,7 @@ fn data_lost_behind_a_stream_is_resent() {
         "acknowledgements of later chunks show the loss: {waited:?}"
     );
 
-    // No later chunk shows the loss, so it takes the timeout of one second.
+    // No acknowledgement of a later chunk reveals the loss, so it takes the timeout of one second.
     path.net.run_for(Duration::from_secs(1));
     path.lose(12);
     let lost_at = path.net.now();
@@ -197,7 +197,7 @@ fn data_lost_behind_a_stream_is_resent() {
     assert_eq!(path.resent(), 2);
 }
 
-/// Chunks that leave together have the same send time.
+/// Chunks sent in one burst have the same send time.
 #[test]
 fn a_lost_chunk_of_a_message_sent_at_once_is_resent() {
     let mut path = Path::new(Carrier::Stream);
@@ -217,7 +217,7 @@ fn a_lost_chunk_of_a_message_sent_at_once_is_resent() {
     assert!(waited < Duration::from_millis(400), "{waited:?}");
 }
 
-/// A closing connection has no time to wait for a stream.
+/// A closing connection does not wait for a stream.
 #[test]
 fn data_lost_behind_a_stream_is_resent_at_once_when_closing() {
     let mut path = Path::new(Carrier::Stream);
@@ -229,7 +229,7 @@ fn data_lost_behind_a_stream_is_resent_at_once_when_closing() {
     assert!(path.net.now().saturating_since(now) < Duration::from_millis(200));
 }
 
-/// Data in flight does not travel over the new carrier.
+/// Data in flight is not transferred to the new carrier.
 #[test]
 fn a_move_to_another_stream_resends_data_in_flight() {
     for before in [Carrier::Stream, Carrier::Datagrams] {
@@ -250,8 +250,8 @@ fn a_move_to_another_stream_resends_data_in_flight() {
     }
 }
 
-/// Only the first chunk waits for a timeout: its acknowledgement reveals the loss of the others, if none of theirs
-/// follows.
+/// Only the first chunk is resent by the timeout. Its acknowledgement reveals the loss of the others, unless theirs
+/// follow.
 #[test]
 fn a_burst_lost_behind_a_stream_is_resent_at_once() {
     let mut path = Path::new(Carrier::Stream);
@@ -260,7 +260,7 @@ fn a_burst_lost_behind_a_stream_is_resent_at_once() {
     let lost_at = path.net.now();
     (1..100).for_each(|number| path.run_until_received(number));
     let waited = path.net.now().saturating_since(lost_at);
-    // The timeout, a round trip, the time without acknowledgements, and the latency of the path.
+    // The sum of the timeout, a round trip, the time without acknowledgements, and the latency of the path.
     assert!((Duration::from_secs(1)..Duration::from_millis(1_300)).contains(&waited), "{waited:?}");
     path.net.run_for(Duration::from_secs(3));
     assert_eq!(path.resent(), 99);
@@ -279,14 +279,14 @@ fn a_burst_lost_twice_is_resent_without_another_timeout() {
     assert!(waited < Duration::from_secs(1), "{waited:?}");
 }
 
-/// When the stream moves again, it delivers the data sent before the probe too.
+/// When the stream continues, it also delivers the data sent before the probe.
 #[test]
 fn a_probe_that_overtook_nothing_indicates_no_loss() {
     let mut path = Path::new(Carrier::Stream);
     assert_eq!(path.resent_while_stalled(Duration::from_millis(1_500)), 1);
 }
 
-/// This includes data that was sent over the stream.
+/// This includes data sent over the stream before.
 #[test]
 fn a_move_from_a_stream_to_datagrams_ends_the_wait() {
     let mut path = Path::new(Carrier::Stream);

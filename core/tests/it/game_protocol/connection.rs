@@ -60,7 +60,7 @@ fn a_session_has_the_wire_format_of_the_original() {
     assert_eq!(packets(&mut client, START), [[0x0C, 0, 0, 0]]);
 }
 
-/// An application that cannot wait, such as a closing web page, passes a time after all deadlines right after
+/// An application that cannot wait, such as a closing web page, passes a time after all deadlines directly after
 /// `disconnect`.
 #[test]
 fn a_disconnect_without_time_notifies_a_peer_that_owes_acknowledgements() {
@@ -104,7 +104,7 @@ fn exhausted_memory_is_reported() {
     let mut server = Peer::new(&mut resources, server_config());
     let id = enter(&mut server, START, CLIENT.into(), 7);
     let other = enter(&mut server, START, UNKNOWN_SOURCE.into(), 8);
-    // 10 chunks and a record fit into the 4 guaranteed blocks and half of the 16 common ones, one of which the
+    // 10 chunks and a record fit into the 4 guaranteed blocks and half of the 16 shared ones, minus one that the
     // receiving peer may need for the window of numbers.
     assert_eq!(server.max_message_len(id), Some(504 * 10));
     assert_eq!(server.send(START, id, &payload(504 * 10 + 1), Reliable), Err(SendError::NeverFits));
@@ -259,14 +259,14 @@ fn invalid_chunks_are_acknowledged_and_dropped() {
         assert_eq!(feed(&mut server, bad), [packet(6, bad[1], 0, &[])]);
         assert_eq!(dropped(&server, DropReason::BadChunk), count);
     }
-    // The first chunk that arrives claims seven chunks; later ones contradict it.
+    // The first chunk to arrive declares seven chunks; later ones contradict it.
     feed(&mut server, &packet(5, 6, 1, b"end"));
     for contradiction in
         [packet(5, 5, 1, b"end"), packet(1, 7, 1, &full), packet(5, 0, 1, b"x"), packet(1, 6, 1, &full)]
     {
         assert_eq!(feed(&mut server, &contradiction), [packet(6, contradiction[1], 1, &[])]);
     }
-    // An inner chunk after the one that claims to be the last.
+    // An inner chunk after the one that is marked as last.
     feed(&mut server, &packet(1, 9, 2, &full));
     feed(&mut server, &packet(5, 8, 2, b"end"));
     assert_eq!(dropped(&server, DropReason::BadChunk), 9);
@@ -399,7 +399,7 @@ fn end_waits_for_reliable_messages() {
     assert_eq!(take_events(&mut server), [OwnedEvent::Disconnected(id, DisconnectReason::Local)]);
 }
 
-/// An application takes events before datagrams, so an event that follows from a sent datagram waits for the next
+/// An application polls events before datagrams, so an event caused by a sent datagram is delayed until the next
 /// timeout.
 #[test]
 fn taking_datagrams_creates_no_events() {
@@ -505,7 +505,7 @@ fn a_lost_harmless_response_is_repeated_to_every_server() {
     let (_, pepper) = output(&mut server, START).remove(0);
     client.handle_datagram(START, SERVER.into(), &pepper);
     let [lost] = &packets(&mut client, START)[..] else { panic!("an answer alone") };
-    // Read as a header it is an acknowledgement.
+    // Parsed as a header it is an acknowledgement.
     assert_eq!(lost[0] & 0x8A, 0x82);
     client.send(START, id, b"early", Reliable).expect("it counts as open");
     output(&mut client, START);
@@ -611,12 +611,12 @@ fn many_clients_share_a_server_and_a_full_one_sends_end() {
     server.disconnect(START, ids[3]);
     output(&mut server, START);
     take_events(&mut server);
-    // A lingering connection makes room.
+    // A lingering connection is evicted.
     let ninth = enter(&mut server, START, addresses[8], 9);
     assert!(server.connection(ninth).is_some() && server.connection(ids[3]).is_none());
 }
 
-/// Datagrams to one address leave consecutively, so that one call can send them, up to a limit.
+/// Datagrams to one address are sent consecutively, up to a limit, so that one system call can send them.
 #[test]
 fn connections_take_turns_of_sixteen_datagrams() {
     let mut server = peer(server_config());
@@ -658,7 +658,7 @@ fn two_large_messages_beyond_the_memory_arrive_in_turn() {
     let mut resources = Resources::<1, 64, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     enter(&mut server, START, CLIENT.into(), 7);
-    // 20 chunks each, while one connection may hold 32 blocks.
+    // 20 chunks each; one connection may hold 32 blocks.
     let (first, second) = (payload(20 * 504), payload(20 * 504 - 7));
     let chunk = |sequence: u16, bytes: &[u8], number: usize| {
         let flags = if number == 19 { 5 } else { 1 };

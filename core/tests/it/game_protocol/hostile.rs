@@ -52,7 +52,8 @@ fn one_address_leaves_a_quarter_of_the_slots() {
     server.handle_datagram(START, crowded(13), &answer);
     assert_eq!(output(&mut server, START), [(crowded(13), vec![0x0C, 0, 0, 0])]);
     assert_eq!(dropped(&server, DropReason::AddressLimit), 1);
-    // Its neighbour gets the last slots of the network, and others the last ones of the server.
+    // Another address of its network gets the last slots of the network, and other networks the last ones of the
+    // server.
     enter(&mut server, START, ([198, 51, 100, 2], 1).into(), 9);
     enter(&mut server, START, ([198, 51, 100, 2], 2).into(), 9);
     let neighbour = SocketAddr::from(([198, 51, 100, 3], 1));
@@ -98,7 +99,7 @@ fn a_flood_of_end_from_a_client_ends_its_connection_once() {
     assert_eq!(dropped(&server, DropReason::Ended), 9_999);
 }
 
-/// Neither a connection's acknowledgement nor an answer to an unknown address is lost.
+/// Neither the acknowledgement of a connection nor the response to an unknown address is lost.
 #[test]
 fn a_buffer_without_room_loses_nothing() {
     let (mut server, _) = server_with_client();
@@ -135,7 +136,7 @@ fn a_pure_client_answers_no_unknown_address() {
     assert_eq!(dropped(&client, DropReason::UnknownSource), 1_000);
 }
 
-/// Each of two servers takes the other's challenge for a first message; the rate limit ends the loop.
+/// Each server mistakes the other's challenge for a first message; the rate limit ends the loop.
 #[test]
 fn two_servers_do_not_answer_each_other_forever() {
     let mut config = server_config();
@@ -184,7 +185,8 @@ fn one_network_cannot_take_all_challenges() {
     assert_eq!(answers(&mut server, 2), 200);
 }
 
-/// All kinds of headers, lengths and bodies to an open connection: there is no panic, and all memory is returned.
+/// Headers, lengths and bodies of all kinds are sent to an open connection. There is no panic, and all memory is
+/// freed.
 #[test]
 fn a_live_connection_survives_malformed_datagrams() {
     let mut resources = Resources::<4, 64, 128>::new();
@@ -196,7 +198,7 @@ fn a_live_connection_survives_malformed_datagrams() {
         server.send(now, id, &payload(700), Reliable).expect("room");
         for _ in 0..500 {
             let mut bytes = random.bytes(4);
-            // END is rare, because it would end the test.
+            // END is rare, because it closes the connection.
             bytes[0] &= if random.below(500) == 0 { 0xFF } else { 0xF7 };
             bytes[2] = 0;
             let length = [0, 1, 503, 504, 504, 504, 505, 1_400][random.below(8) as usize];
@@ -229,8 +231,8 @@ fn a_live_connection_survives_malformed_datagrams() {
     }
 }
 
-/// Sequences all over the circle, each with a chunk of an incomplete message: memory is bounded, and others are
-/// unaffected.
+/// Forged chunks of incomplete messages with sequences from the whole range. The memory is bounded, and other
+/// connections are unaffected.
 #[test]
 fn forged_sequences_take_at_most_their_share() {
     let mut resources = Resources::<2, 128, 512>::new();
@@ -247,7 +249,7 @@ fn forged_sequences_take_at_most_their_share() {
     assert_eq!(take_events(&mut server), [OwnedEvent::Message(other, Reliable, b"I am honest".to_vec())]);
 }
 
-/// With a low limit per connection, many hostile connections leave room for others.
+/// With a low limit per connection, many hostile connections leave memory to others.
 #[test]
 fn hostile_connections_take_at_most_the_limit() {
     let mut config = server_config();
@@ -262,7 +264,7 @@ fn hostile_connections_take_at_most_the_limit() {
             let never_whole = packet(1, 254, sequence * 2, &[1; 504]);
             server.handle_datagram(START, unknown_source(number), &never_whole);
         }
-        // It acknowledges nothing.
+        // The hostile client acknowledges nothing.
         while server.send(START, hostile, &[7; 504], Reliable).is_ok() {}
         assert_eq!(server.send(START, hostile, &[7; 504], Reliable), Err(SendError::QuotaExceeded));
     }
@@ -327,7 +329,7 @@ fn an_application_that_does_not_read_blocks_only_its_client() {
     assert_eq!(take_events(&mut server), [OwnedEvent::Message(id, Reliable, b"x".to_vec())]);
 }
 
-/// Snapshots that each lack a chunk make room for complete ones.
+/// Unreliable messages that each lack a chunk are dropped in favour of complete ones.
 #[test]
 fn incomplete_unreliable_payloads_make_room() {
     let mut resources = Resources::<1, 64, 512>::new();

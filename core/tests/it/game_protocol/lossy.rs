@@ -1,4 +1,4 @@
-//! The Game Protocol over seeded bad networks.
+//! The Game Protocol over seeded lossy networks.
 
 use core::time::Duration;
 
@@ -29,8 +29,8 @@ fn all_guarantees_hold_under_random_operations() {
     assert!(closed < SEQUENCES as usize / 20, "{closed} connections were closed");
 }
 
-/// Loss from none to half of all datagrams, with duplicates and reordering, from any first sequence, with both
-/// kinds of resends.
+/// Loss of up to half of all datagrams, with duplication and reordering, from any first sequence, with both resend
+/// intervals.
 #[test]
 fn everything_arrives_once_over_any_path() {
     for (seed, loss) in (0..).zip([0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]) {
@@ -106,7 +106,7 @@ fn the_longest_message_arrives_over_a_bad_path() {
     assert!(net.server == [OwnedEvent::Message(there, Reliable, payload(129_024))]);
 }
 
-/// The last message arrives before the end, on a connection that loses a third of all datagrams.
+/// The last message is delivered before the disconnect, on a path that loses a third of all datagrams.
 #[test]
 fn the_last_reliable_message_arrives_before_the_end() {
     let mut lost_ends = 0;

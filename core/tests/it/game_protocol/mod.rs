@@ -1,4 +1,4 @@
-//! The Game Protocol.
+//! Tests of the Game Protocol.
 
 mod carrier;
 mod connection;
@@ -9,7 +9,7 @@ mod readable;
 
 use rakwire::game_protocol::DropReason;
 
-/// Fails for a new reason until a test counts it.
+/// Fails for a new reason until a test covers it.
 #[test]
 fn every_drop_reason_is_counted_by_a_test() {
     let tests = concat!(include_str!("connection.rs"), include_str!("hostile.rs"), include_str!("places.rs"));

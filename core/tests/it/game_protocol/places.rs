@@ -1,4 +1,4 @@
-//! The time at which the slot of a client becomes free for the next one.
+//! When the slot of a client is freed for the next one.
 
 use core::net::SocketAddr;
 
@@ -12,11 +12,11 @@ fn at(millis: u64) -> Instant {
     START + core::time::Duration::from_millis(millis)
 }
 
-/// The client that leaves, and the one that waits for its slot.
+/// The addresses of the client that leaves and of the one that waits for its slot.
 const FIRST: ([u8; 4], u16) = ([192, 0, 2, 1], 100);
 const NEWCOMER: ([u8; 4], u16) = ([192, 0, 2, 2], 100);
 
-/// Returns a server with one slot, which the first client occupies.
+/// Returns a server with a single slot, which the first client occupies.
 fn full_server() -> (Peer<'static>, ConnectionId) {
     let mut config = server_config();
     config.max_incoming = 1;
@@ -26,7 +26,7 @@ fn full_server() -> (Peer<'static>, ConnectionId) {
     (server, first)
 }
 
-/// Returns whether the newcomer gets a slot; otherwise it receives END.
+/// Returns true if the new client gets a slot; otherwise it receives END.
 fn lets_in(server: &mut Peer<'_>, now: Instant) -> bool {
     let (from, full) = (SocketAddr::from(NEWCOMER), dropped(server, DropReason::Full));
     let answer = seasoning(server, now, from, 9);
@@ -83,7 +83,7 @@ fn a_vanished_client_keeps_its_slot_for_the_timeout_only() {
     assert!(lets_in(&mut server, at(20_000)));
 }
 
-/// As after a crash of a game on a machine that gets the same port again.
+/// For example after a crash of a game on a machine that assigns the same port again.
 #[test]
 fn an_address_is_freed_with_its_slot() {
     let (mut server, _) = full_server();

@@ -1,5 +1,4 @@
-//! Polling of Game Protocol events per connection: an application that does not read one connection delays no
-//! other.
+//! Polling the events of single connections of the Game Protocol: a connection that is not read delays no other.
 
 use core::time::Duration;
 
@@ -15,7 +14,7 @@ const INNER: u8 = 0x01;
 /// The flag END.
 const END: u8 = 0x08;
 
-/// Returns the connections that have events, each once.
+/// Returns the readable connections, each once.
 fn readable(peer: &mut Peer<'_>) -> Vec<ConnectionId> {
     let mut readable: Vec<_> = core::iter::from_fn(|| peer.poll_readable()).collect();
     readable.sort();
@@ -37,14 +36,14 @@ fn messages(peer: &mut Peer<'_>, id: ConnectionId) -> Vec<Vec<u8>> {
 fn each_connection_can_be_read_alone() {
     let mut server = peer(server_config());
     let there = [(CLIENT.into(), 7), (UNKNOWN_SOURCE.into(), 8)].map(|(from, salt)| {
-        // Earlier events are reported too, here only the handshake.
+        // Earlier events are reported too, in this case only that of the handshake.
         enter(&mut server, START, from, salt)
     });
     for number in 0..5 {
         for from in [CLIENT, UNKNOWN_SOURCE] {
             server.handle_datagram(START, from.into(), &packet(LAST, 0, number, &[number as u8]));
         }
-        // The first connection is reported but not read; the second one can be read nevertheless.
+        // The first connection is returned but not read; the second one can be read nevertheless.
         assert_eq!(readable(&mut server), there);
         assert_eq!(messages(&mut server, there[1]), [[number as u8]]);
     }
@@ -68,7 +67,7 @@ fn a_borrowed_message_stays_until_it_is_returned() {
     assert_eq!(readable(&mut server), [there]);
     let event = server.poll_event_of(there);
     assert!(matches!(event, Some(Event::Message { delivery: Reliability::Reliable, .. })));
-    // Everything else continues, including the end of the connection, and the message is unchanged.
+    // Everything else continues, including the close of the connection, and the borrowed message is unchanged.
     server.handle_datagram(START, CLIENT.into(), &packet(END, 0, 0, &[]));
     server.handle_timeout(START + Duration::from_secs(1));
     assert_eq!(server.event_data().to_vec(), long);

@@ -1,4 +1,4 @@
-//! Time and number of acknowledgements, in virtual time.
+//! When acknowledgements are sent, and how many, in virtual time.
 
 use core::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::support::raknet::{Net, OwnedEvent, client_config, peer, server_config
 const ROUND_TRIP: Duration = Duration::from_millis(50);
 /// The MTU of the npm package over WebTransport.
 const MTU: u16 = 1_052;
-/// Longer than one part.
+/// A length that needs two parts.
 const TWO_PARTS: usize = 1_200;
 const NINE_PARTS: usize = 8_500;
 
-/// Returns a client that is connected to a server and has measured the round trip.
+/// Returns a client that is connected to a server and has an RTT sample.
 fn connected(conditions: Conditions) -> (Net, ConnectionId) {
     let [client, server] = [client_config(), server_config()].map(|mut config| {
         config.mtu = MTU;
@@ -27,7 +27,8 @@ fn connected(conditions: Conditions) -> (Net, ConnectionId) {
     (net, id)
 }
 
-/// One acknowledgement per message would need as many return datagrams as a browser sends at a loss of 5 %.
+/// With one acknowledgement per message, the return path would carry as many datagrams as a browser sends at a loss
+/// of 5 %.
 #[test]
 fn messages_of_two_parts_are_acknowledged_together() {
     let path = Conditions::bottlenecked(ROUND_TRIP, 20_000_000, ROUND_TRIP);
@@ -46,7 +47,7 @@ fn messages_of_two_parts_are_acknowledged_together() {
     assert!(back.forwarded <= forth.forwarded / 6, "{} for {} datagrams", back.forwarded, forth.forwarded);
 }
 
-/// Returns the time from a message to its receipt on an empty path without a bottleneck.
+/// Returns the time from sending a message to its receipt, on an idle path without a bottleneck.
 fn time_to_receipt(length: usize) -> Duration {
     let (mut net, id) = connected(Conditions { latency: ROUND_TRIP / 2, ..Conditions::default() });
     let start = net.now();
@@ -59,7 +60,7 @@ fn time_to_receipt(length: usize) -> Duration {
     net.now().saturating_since(start)
 }
 
-/// Most of a long message is acknowledged before its last part arrives; of a short one nothing is.
+/// For a long message most parts are acknowledged before the last one is received; for a short one none is.
 #[test]
 fn a_complete_long_message_is_acknowledged_at_once() {
     assert_eq!(time_to_receipt(NINE_PARTS), ROUND_TRIP);

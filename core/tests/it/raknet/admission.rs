@@ -1,4 +1,4 @@
-//! Admission: passwords, bans, limits, and answers to unconnected peers.
+//! Admission: passwords, bans, limits, and responses to unconnected peers.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -28,7 +28,7 @@ fn net(server: Config) -> Net {
     Net::with(peer(client_config()), peer(server), LATENCY, 1)
 }
 
-/// Tries to connect with these options and returns the client's failure.
+/// Tries to connect with these options; returns the client's failure.
 fn attempt(net: &mut Net, options: &ConnectOptions<'_>) -> Option<ConnectFailure> {
     net.client.clear();
     let to = net.pair.b_address;
@@ -61,8 +61,7 @@ fn written(message: &Offline<'_>) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// Passes a first and a second request without a cookie from an address in a network; the answer to the first is
-/// discarded.
+/// Passes request 1 and request 2 without a cookie from an address; the first response is discarded.
 fn request_2(server: &mut Peer<'_>, now: Instant, from: SocketAddr, guid: u64) {
     server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
     assert_eq!(answers(server, now).pop().map(|(to, reply)| (to, reply.len())), Some((from, 28)));
@@ -291,9 +290,9 @@ fn connections_are_found_by_address_and_guid() {
     assert_eq!(b.connection_of(Guid(1)), None);
 }
 
-/// Reads reply 1 like a client of C++ RakNet with compiled-in but unused security.
+/// Parses reply 1 like a client of C++ RakNet that was built with `LIBCAT_SECURITY` but does not use it.
 ///
-/// Returns the MTU, or `None` where that client reports a key mismatch.
+/// Returns the MTU, or `None` if that client reports a key mismatch.
 fn read_with_security(reply: &[u8]) -> Option<u16> {
     let (flag, rest) = reply[25..].split_first()?;
     let rest = if *flag == 0 {
@@ -328,13 +327,13 @@ fn a_client_built_with_security_needs_a_server_without_cookies() {
         let request = Offline::Request2 { security, server: from, mtu, guid: Guid(5) };
         server.handle_datagram(now, from, &written(&request));
         let (_, reply) = answers(&mut server, now).pop().expect("reply 2");
-        // The last byte says that the connection is not encrypted; otherwise 128 bytes would follow.
+        // The last byte signals a plain connection; otherwise 128 bytes would follow.
         assert_eq!((reply[0], reply.len(), reply[34]), (8, 35, 0));
         assert_eq!(server.connections().count(), 1);
     }
 }
 
-/// A client without cookie support is refused under load, and accepted after the time of a handshake.
+/// A client without cookie support is refused under load, and accepted one handshake timeout later.
 #[test]
 fn a_client_without_cookies_connects_after_the_load() {
     let mut config = server_config();
@@ -348,13 +347,13 @@ fn a_client_without_cookies_connects_after_the_load() {
     }
     server.handle_datagram(now, from(2), &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
     assert_eq!(answers(&mut server, now).pop().map(|(_, reply)| reply.len()), Some(32), "a cookie");
-    // Accepted clients that repeat a request need no cookie.
+    // Accepted clients that retransmit a request need no cookie.
     let security = ClientSecurity::None;
     let request =
         |guid| written(&Offline::Request2 { security, server: from(0), mtu: 576, guid: Guid(guid) });
     server.handle_datagram(now, from(1), &request(1));
     assert_eq!(answers(&mut server, now).pop().map(|(_, reply)| reply[0]), Some(0x08));
-    // Connected clients without a validated address count as long as they stay.
+    // Connected clients with an unvalidated address count until they disconnect.
     let later = now + Duration::from_secs(5);
     server.handle_timeout(later);
     server.handle_datagram(later, from(3), &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
@@ -366,7 +365,7 @@ fn a_client_without_cookies_connects_after_the_load() {
     assert_eq!(server.connections().count(), 1);
 }
 
-/// Returns the cookie that a loaded server with the same secret gives to an address.
+/// Returns the cookie that a server under load with the same secret sends to an address.
 fn cookie_of_busy_server(from: SocketAddr, now: Instant) -> u32 {
     let mut server = peer(server_config());
     server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
@@ -384,7 +383,7 @@ fn server_of(max_incoming: u16, unvalidated: u16) -> Peer<'static> {
     peer(config)
 }
 
-/// A full server evicts a half-open connection for a newcomer, but without a cookie the newcomer's address may be
+/// A full server evicts half-open connections for new clients, but the address of a client without a cookie may be
 /// forged.
 #[test]
 fn a_client_without_a_cookie_evicts_no_client_with_one() {
@@ -401,7 +400,7 @@ fn a_client_without_a_cookie_evicts_no_client_with_one() {
         assert!(server.connection_at(from(0)).is_some(), "it was evicted by request {number}");
         assert_eq!(replies.first().map(|(_, reply)| reply[0]), Some(0x14), "the server is full");
     }
-    // A client that has returned a cookie may.
+    // A client with a cookie may evict it.
     let security = ClientSecurity::Cookie(cookie_of_busy_server(from(20), now));
     let request = Offline::Request2 { security, server: from(20), mtu: 576, guid: Guid(20) };
     server.handle_datagram(now, from(20), &written(&request));
@@ -411,7 +410,7 @@ fn a_client_without_a_cookie_evicts_no_client_with_one() {
     assert!(server.connection_at(from(20)).is_some());
 }
 
-/// A slot taken by eviction counts towards the limit like a free one.
+/// A slot taken by eviction counts towards the limit of unvalidated clients like a free one.
 #[test]
 fn evictions_for_clients_without_a_cookie_are_rate_limited() {
     let now = Instant::from_micros(1_000_000);
@@ -419,7 +418,7 @@ fn evictions_for_clients_without_a_cookie_are_rate_limited() {
     let mut evicted = Vec::new();
     for number in 0..8_u8 {
         let from = SocketAddr::from(([203, 0, number, 1], 9));
-        // The first request determines whether cookies are required; the second one has none.
+        // The response to request 1 determines whether cookies are required; request 2 contains none.
         server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
         let request = Offline::Request2 {
             security: ClientSecurity::None,

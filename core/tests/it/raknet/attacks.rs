@@ -1,4 +1,4 @@
-//! The attack catalogue: the rows that `hostile.rs` and `admission.rs` do not show; docs/attacks.md lists all.
+//! The attack catalogue, except for the rows in `hostile.rs` and `admission.rs`; docs/attacks.md lists all.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -20,7 +20,7 @@ use crate::support::forged::{
 };
 use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
-/// Numbers beyond those of the handshake.
+/// The first unused numbers after the handshake.
 const NEXT: u32 = 20;
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
@@ -31,20 +31,20 @@ fn open(conditions: Conditions) -> (Net, ConnectionId, ConnectionId) {
     (net, client, server)
 }
 
-/// Delivers a datagram to the server that seems to come from the client.
+/// Delivers a datagram with the client's source address to the server.
 fn forge(net: &mut Net, datagram: &[u8]) {
     let (now, from) = (net.now(), net.pair.a_address);
     net.pair.b.handle_datagram(now, from, datagram);
 }
 
-/// Returns whether a message still arrives from the client at the server.
+/// Returns true if a message from the client still reaches the server.
 fn works(net: &mut Net, client: ConnectionId) -> bool {
     net.server.clear();
     net.pair.a.send(net.pair.now, client, b"\x86works", Delivery::RELIABLE_ORDERED).expect("room");
     net.run_until(Duration::from_secs(5), |net| messages(&net.server).contains(&&b"\x86works"[..]))
 }
 
-/// A datagram of records that repeatedly name everything in flight costs exactly 8,192 look-ups.
+/// A datagram of records that repeatedly name everything in flight costs exactly 8,192 lookups.
 #[test]
 fn a02_the_work_for_records_is_bounded() {
     let latency = Duration::from_millis(50);
@@ -53,7 +53,7 @@ fn a02_the_work_for_records_is_bounded() {
         let sent = net.pair.a.send(net.pair.now, client, &[0x86; 1_300], Delivery::RELIABLE);
         assert!(matches!(sent, Ok(_) | Err(SendError::QuotaExceeded)), "{sent:?}");
     }
-    // Datagrams in flight remain known until they are resent, so every record looks them up.
+    // Datagrams in flight stay tracked until they are resent, so every record looks them up.
     let wide = |net: &mut Net| {
         let stats = net.pair.a.connection_stats(client).expect("it is open");
         stats.in_flight > 60 * 1_300
@@ -68,13 +68,13 @@ fn a02_the_work_for_records_is_bounded() {
     assert!(works(&mut net, client));
 }
 
-/// Negative acknowledgements every millisecond cause a resend only every nine tenths of a round trip.
+/// Negative acknowledgements every millisecond cause a resend only once per nine tenths of a round trip.
 ///
-/// Resends never exceed the window.
+/// Resends never exceed the congestion window.
 #[test]
 fn a03_negative_acknowledgements_cost_few_resends() {
     let (mut net, client, _) = open(Conditions { latency: ROUND_TRIP / 2, ..Conditions::default() });
-    // From here on the server receives nothing, so only the negative acknowledgements count.
+    // From here on the server receives nothing, so only the forged negative acknowledgements arrive.
     net.pair.set_conditions(Conditions { loss: 1.0, latency: ROUND_TRIP / 2, ..Conditions::default() });
     net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("room");
     net.pair.transmit();
@@ -94,7 +94,7 @@ fn a03_negative_acknowledgements_cost_few_resends() {
     assert!((5..=12).contains(&resends), "{resends} datagrams in ten round trips");
 }
 
-/// Data of every length and kind from an unknown address is answered with at most as many bytes, and causes nothing
+/// Data of any length and kind from an unknown address causes a response of at most the same length, and nothing
 /// later.
 #[test]
 fn a04_no_answer_is_longer_than_its_request() {
@@ -135,8 +135,8 @@ fn a05_pongs_can_be_disabled() {
     assert_eq!(bytes_out(&mut server, Instant::ZERO), 0);
 }
 
-/// Without cookies, reply 2 is longer than request 2. The budget is what the same source has sent before, so no
-/// group of addresses ever receives more bytes than it sent.
+/// Without cookies, reply 2 is longer than request 2. The difference is taken from the bytes that the same source has
+/// sent before, so no group of addresses ever receives more bytes than it sent.
 #[test]
 fn a04_without_cookies_request_1_covers_reply_2() {
     let addresses = ["203.0.113.9:4000", "[2001:db8::1]:4000"].map(|text| text.parse().expect("an address"));
@@ -168,25 +168,25 @@ fn a04_without_cookies_request_1_covers_reply_2() {
     }
 }
 
-/// Without cookies, a handshake that is forged up to its third datagram makes the server answer a victim.
+/// Without cookies, a handshake that is forged up to its third datagram makes the server send datagrams to a victim.
 ///
-/// The cost is known and below three times the forged bytes.
+/// The amplification is known and below three times the forged bytes.
 #[test]
 fn a04_without_cookies_forged_handshakes_have_the_documented_cost() {
     assert_eq!(cost_of_forged_handshakes(CookiePolicy::Off, 1), (94, 180), "as in docs/attacks.md");
 }
 
-/// Under load a server sends no such answers: of a hundred simultaneous forged handshakes, two continue, and the others
-/// get a cookie.
+/// Under load a server sends no such datagrams: of a hundred simultaneous forged handshakes two continue, and the
+/// others get a cookie.
 #[test]
 fn a04_under_load_forged_handshakes_have_the_documented_cost() {
     let under_load = CookiePolicy::UnderLoad { unvalidated: 2 };
     assert_eq!(cost_of_forged_handshakes(under_load, 100), (9_400, 2 * 180 + 98 * 32));
-    // By default, two of the eight slots here.
+    // By default two of the eight slots.
     assert_eq!(cost_of_forged_handshakes(CookiePolicy::default(), 100), (9_400, 2 * 180 + 98 * 32));
 }
 
-/// Returns the first three datagrams of a client's handshake, written without any received data.
+/// Returns the first three datagrams of a client's handshake, forged without any received data.
 fn forged_handshake(guid: u64) -> [Vec<u8>; 3] {
     let control = Control::Request { guid: Guid(guid), time: 0, proof: None, password: b"" };
     let mut request_1 = written(&Offline::Request1 { protocol: 6, mtu: 576 });
@@ -199,8 +199,7 @@ fn forged_handshake(guid: u64) -> [Vec<u8>; 3] {
     ]
 }
 
-/// Returns the bytes of handshakes from `count` networks at once, and the bytes that the server ever sends for
-/// them.
+/// Returns the bytes of forged handshakes from `count` networks, and the bytes that the server sends in response.
 fn cost_of_forged_handshakes(cookies: CookiePolicy, count: u8) -> (usize, usize) {
     let mut config = server_config();
     config.cookies = cookies;
@@ -222,7 +221,7 @@ fn cost_of_forged_handshakes(cookies: CookiePolicy, count: u8) -> (usize, usize)
     (bytes_in, bytes)
 }
 
-/// Passes datagrams between a player and the server; returns the bytes that the server sends to others.
+/// Exchanges datagrams between a player and the server; returns the bytes that the server sends to other addresses.
 fn exchange(player: &mut Peer<'_>, server: &mut Peer<'_>, now: Instant) -> usize {
     let (here, there) = (SocketAddr::from(([192, 0, 2, 1], 1)), SocketAddr::from(([192, 0, 2, 2], 2)));
     player.handle_timeout(now);
@@ -242,9 +241,9 @@ fn opened(peer: &mut Peer<'_>) -> usize {
     count
 }
 
-/// Players can connect at any time during a flood of complete forged handshakes, thirty per second.
+/// During a flood of complete forged handshakes, thirty per second, players can connect at any time.
 ///
-/// The forged ones get only the slots reserved for unvalidated clients.
+/// The forged clients only get the slots for unvalidated ones.
 #[test]
 fn a04_players_can_connect_during_a_flood() {
     players_come_in_beside_a_flood(CookiePolicy::UnderLoad { unvalidated: 2 }, 2);
@@ -295,7 +294,7 @@ fn players_come_in_beside_a_flood(cookies: CookiePolicy, unvalidated: usize) {
     assert!(bytes <= bytes_in, "{bytes} bytes for {bytes_in}");
 }
 
-/// A pong has the bytes of its ping plus the advertisement. A ping shorter than an empty pong gets none.
+/// A pong has the length of its ping plus the advertisement. A ping shorter than an empty pong gets no response.
 #[test]
 fn a05_a_pong_exceeds_its_ping_only_by_the_advertisement() {
     let mut config = server_config();
@@ -323,7 +322,7 @@ fn a05_a_pong_exceeds_its_ping_only_by_the_advertisement() {
 #[test]
 fn a05_a_flood_of_pings_has_the_documented_amplification() {
     const SECONDS: usize = 10;
-    // Networks share 32 groups of 20 pongs per second, which is less than the total limit of 1,000.
+    // Networks share 32 groups of 20 pongs per second each, which is less than the total limit of 1,000.
     let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
     for (networks, a_second) in [(1, 20 * 432), (200, 640 * 432)] {
         let mut server = peer(server_config());
@@ -337,14 +336,14 @@ fn a05_a_flood_of_pings_has_the_documented_amplification() {
             }
             bytes += bytes_out(&mut server, now);
         }
-        // One second's worth is available at once, and half a second's worth in advance.
+        // A burst of one second is allowed, plus half a second in advance.
         let most = a_second * (2 * SECONDS + 3) / 2;
         assert!(bytes <= most, "{bytes} bytes in {SECONDS} s for {networks} networks");
         assert!(bytes > most / 2, "a limit that is never reached shows nothing: {bytes} of {most}");
     }
 }
 
-/// Returns the cookie that a server gives this address now.
+/// Returns the cookie that a server sends to this address at `now`.
 pub(super) fn cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u32 {
     server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
     let answers = answers(server, now);
@@ -354,7 +353,7 @@ pub(super) fn cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u
     }
 }
 
-/// A cookie is valid for its own address for at most ten seconds, and no bit of it may differ.
+/// A cookie is valid for its own address for at most ten seconds, and every bit of it counts.
 #[test]
 fn a06_a_cookie_is_bound_to_its_address_and_time() {
     let mut server = peer(server_config());
@@ -373,7 +372,7 @@ fn a06_a_cookie_is_bound_to_its_address_and_time() {
         server.handle_datagram(now, address, &request_2(ClientSecurity::Cookie(given ^ 1 << bit), 5));
     }
     assert_eq!((server.connections().count(), server.stats().dropped(DropReason::BadCookie)), (0, 35));
-    // A server with the same key accepts it in time, and not later.
+    // A server with the same key accepts it until it expires.
     for (after, expected) in [(0, 1), (10, 0)] {
         let mut other = peer(server_config());
         let then = now + Duration::from_secs(after);
@@ -384,8 +383,8 @@ fn a06_a_cookie_is_bound_to_its_address_and_time() {
     assert_eq!(server.connections().count(), 1, "at its own address and in time it is valid");
 }
 
-/// Forged malformed data from the address of a player causes no penalty: its connection continues, and a new one may
-/// begin.
+/// Forged malformed data from the address of a player has no penalty: its connection continues, and a new one may be
+/// opened.
 #[test]
 fn a08_forged_malformed_data_causes_no_penalty() {
     let (mut net, client, _) = open(Conditions::default());
@@ -403,7 +402,7 @@ fn a08_forged_malformed_data_causes_no_penalty() {
     net.connect();
 }
 
-/// The ban list has a fixed capacity, reports when it is full, and no received data adds to it.
+/// The ban list has a fixed capacity, returns an error when it is full, and no received data adds to it.
 #[test]
 fn a09_the_ban_list_has_a_fixed_size() {
     let mut bans = BanList::new();
@@ -431,8 +430,8 @@ fn nonsense(seed: &mut u64, length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// Half a million random datagrams and half a million offline messages with random endings cause no event and are
-/// only counted by reason.
+/// Half a million random datagrams, and half a million offline messages with random endings, cause no events and are
+/// counted by reason.
 #[test]
 fn a10_malformed_datagrams_are_counted_without_events() {
     let mut server = peer(server_config());
@@ -472,7 +471,7 @@ fn a10_malformed_datagrams_are_counted_without_events() {
     assert_eq!(stats.drops().map(|(_, count)| count).sum::<u64>(), 1_000_000);
 }
 
-/// A number far ahead is refused before it has any effect: no negative acknowledgement, no memory, and genuine
+/// A datagram number far ahead is dropped without any effect: no negative acknowledgement, no memory, and genuine
 /// numbers continue.
 #[test]
 fn a14_a_number_far_ahead_has_no_effect() {
@@ -485,7 +484,7 @@ fn a14_a_number_far_ahead_has_no_effect() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::OutsideWindow), 4);
     let now = net.now();
     assert_eq!((bytes_out(&mut net.pair.b, now), net.pair.b.blocks_available()), (0, before));
-    // A jump within the limit costs one datagram of records.
+    // A jump within the limit costs one datagram of negative acknowledgements.
     forge(&mut net, &data(49_000, capsule(Reliability::Unreliable, 0, 0), b"\x86far"));
     let complaints = answers(&mut net.pair.b, now);
     assert!(complaints.len() <= 2 && complaints.iter().all(|(_, bytes)| bytes.len() <= 24), "{complaints:?}");
@@ -493,7 +492,7 @@ fn a14_a_number_far_ahead_has_no_effect() {
     assert!(net.pair.b.connections().next().is_some() && net.pair.a.connection(client).is_some());
 }
 
-/// A disconnection notification from an unknown address, or with implausible numbers, ends nothing.
+/// A disconnection notification from an unknown address, or with implausible numbers, closes no connection.
 #[test]
 fn a15_a_blind_disconnection_notification_ends_nothing() {
     let (mut net, client, _) = open(Conditions::default());
@@ -508,7 +507,7 @@ fn a15_a_blind_disconnection_notification_ends_nothing() {
     assert!(works(&mut net, client));
 }
 
-/// Whatever MTU the peer requests, a connection uses 576 to 1,492 bytes.
+/// For any MTU that the remote peer requests, a connection uses 576 to 1,492 bytes.
 #[test]
 fn a16_mtus_are_clamped_in_both_directions() {
     for (named, used) in [(0, 576), (1, 576), (575, 576), (1_000, 1_000), (9_000, 1_492), (u16::MAX, 1_492)] {
@@ -529,7 +528,7 @@ fn a16_mtus_are_clamped_in_both_directions() {
     }
 }
 
-/// A malformed capsule ends its datagram: capsules before it are processed, those after it are not.
+/// At a malformed capsule the rest of the datagram is dropped; the capsules before it are processed.
 #[test]
 fn a17_a_malformed_capsule_ends_only_its_datagram() {
     let (mut net, client, _) = open(Conditions::default());
@@ -547,7 +546,7 @@ fn a17_a_malformed_capsule_ends_only_its_datagram() {
     net.poll();
     assert_eq!(messages(&net.server), [b"\x86before"; 4]);
     assert_eq!(net.pair.b.stats().dropped(DropReason::BadDatagram), 3, "a length of zero is padding");
-    // The receipt kinds do not exist on the wire: they are delivered under the reliability that arrives.
+    // Receipt reliabilities do not exist on the wire: such messages are delivered with the reliability received.
     for (number, flags) in (NEXT + 4..).zip([0xA0, 0xC0]) {
         let header = written(&DatagramHeader::Data { hints: 0, number: U24::new(number) });
         forge(&mut net, &[&header[..], &[flags, 0, 16, 0x86, 7]].concat());
@@ -557,7 +556,7 @@ fn a17_a_malformed_capsule_ends_only_its_datagram() {
     assert!(works(&mut net, client));
 }
 
-/// A connection that fills its memory limit with an endless message leaves room for others.
+/// A connection that fills its memory limit with an endless message leaves memory to others.
 #[test]
 fn a18_an_endless_message_leaves_room_for_others() {
     let capacity = Capacity { connections: 4, blocks: 256, block_size: 512 };
@@ -586,7 +585,7 @@ fn a18_an_endless_message_leaves_room_for_others() {
     other.pair.a_address.set_port(77);
     let (other_client, _) = other.connect();
     assert!(works(&mut other, other_client));
-    // The connection with the endless message ends after its timeout.
+    // The connection with the endless message closes after its timeout.
     let other_id = |event: &OwnedEvent| matches!(event, OwnedEvent::Disconnected(over, DisconnectReason::Lost | DisconnectReason::ReceiveMemory) if *over == id);
     other.run_for(Duration::from_secs(60));
     assert!(other.server.iter().any(other_id), "{:?}", other.server);

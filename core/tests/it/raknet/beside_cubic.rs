@@ -1,7 +1,7 @@
-//! A RakNet flow next to a TCP-like CUBIC flow on simulated paths, in virtual time.
+//! A RakNet flow that competes with a TCP-like CUBIC flow on simulated paths, in virtual time.
 //!
-//! docs/congestion.md has the table that this command prints:
-//! `cargo test -p rakwire --test it cubic_flow -- --nocapture --test-threads 1`
+//! This command prints the table in docs/congestion.md: `cargo test -p rakwire --test it cubic_flow -- --nocapture
+//! --test-threads 1`
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -17,7 +17,7 @@ use crate::support::cubic::{self, CubicReceiver, CubicSender};
 /// The length of a message that fills a datagram.
 const MESSAGE: usize = 1_400;
 
-/// One end of a flow.
+/// One endpoint of a flow.
 enum End<C> {
     RakNet(Box<Peer<'static>>),
     Cubic(C),
@@ -53,12 +53,12 @@ impl<C: Machine> Machine for End<C> {
     }
 }
 
-/// A RakNet flow, and a CUBIC flow that begins at another time.
+/// A RakNet flow, and a CUBIC flow that starts at another time.
 struct Race {
     net: Dumbbell<End<CubicSender>, End<CubicReceiver>>,
     start: Instant,
     raknet_starts: Duration,
-    /// Bytes of messages that arrived.
+    /// The payload bytes of delivered RakNet messages.
     raknet_bytes: u64,
 }
 
@@ -73,7 +73,7 @@ impl Race {
         };
         net.join(End::RakNet(peer(1, 0).into()), End::RakNet(peer(2, 1).into()));
         let start = net.now;
-        // Only the two machines of a pair reach each other, at these addresses.
+        // A machine only reaches the other one of its pair, at this address.
         let [from, to] = [1, 2].map(|host| SocketAddr::from(([192, 0, 2, host], 2)));
         let sender = CubicSender::new(to, start + cubic_starts);
         net.join(End::Cubic(sender), End::Cubic(CubicReceiver::new(from)));
@@ -111,7 +111,7 @@ impl Race {
         }
     }
 
-    /// Returns the payload bytes of the RakNet flow and of the CUBIC flow that arrived.
+    /// Returns the payload bytes delivered by the RakNet flow and by the CUBIC flow.
     fn arrived(&self) -> [f64; 2] {
         let datagrams = self.net.pairs().iter().find_map(|ends| match &ends.b {
             End::Cubic(receiver) => Some(receiver.arrived),
@@ -120,7 +120,7 @@ impl Race {
         [self.raknet_bytes as f64, datagrams.unwrap_or(0) as f64 * MESSAGE as f64]
     }
 
-    /// Returns the bits per second of both flows from 3 s on, over a minute, and the mean queueing delay.
+    /// Returns the bits per second of both flows over a minute, after the first 3 s, and the mean queueing delay.
     fn run(mut self) -> ([f64; 2], Duration) {
         self.until(Duration::from_secs(3));
         let before = self.arrived();
@@ -134,7 +134,7 @@ impl Race {
 /// The start times of the RakNet flow and the CUBIC flow, in milliseconds.
 const STARTS: [[u64; 2]; 3] = [[0, 0], [0, 3_000], [3_000, 0]];
 
-/// Returns the shares of a RakNet flow next to a CUBIC flow at 20 Mbit/s.
+/// Returns the shares of a RakNet flow that competes with a CUBIC flow at 20 Mbit/s.
 fn shares(control: CongestionControl, round_trip: u64, queue: u64) -> Vec<f64> {
     let millis = Duration::from_millis;
     let conditions = Conditions::bottlenecked(millis(round_trip), 20_000_000, millis(queue));
@@ -165,8 +165,7 @@ fn a_flow_shares_a_path_with_a_cubic_flow() {
     }
 }
 
-/// Validates the model: a single CUBIC flow is known to fill the path, while two CUBIC flows would show nothing
-/// about RakNet.
+/// Validates the model: a single CUBIC flow is known to fill the path.
 #[test]
 fn a_cubic_flow_alone_fills_a_path() {
     let millis = Duration::from_millis;

@@ -15,7 +15,7 @@ const TICK: Duration = Duration::from_millis(16);
 struct Path {
     pair: Pair<Peer<'static>, Peer<'static>>,
     id: ConnectionId,
-    /// The end of the stall, before which nothing arrives.
+    /// The end of the stall, before which nothing is delivered.
     stalled_until: Instant,
     received: Vec<u32>,
 }
@@ -37,13 +37,13 @@ impl Path {
             assert!(pair.step());
         }
         let mut path = Self { pair, id, stalled_until: Instant::ZERO, received: Vec::new() };
-        // Measures the round-trip time, until everything is acknowledged.
+        // Measures the RTT, until everything is acknowledged.
         (0..100).for_each(|number| path.send(number));
         path.run_for(Duration::from_secs(2));
         path
     }
 
-    /// Sends a message and waits briefly.
+    /// Sends a message and advances the time a little.
     fn send(&mut self, number: u32) {
         let message = [&[0x86][..], &number.to_be_bytes()].concat();
         self.pair.a.send(self.pair.now, self.id, &message, Delivery::RELIABLE).expect("there is room");
@@ -73,7 +73,7 @@ impl Path {
         }
     }
 
-    /// Sends a message that is lost behind the stream.
+    /// Sends a message that is lost beyond the stream.
     fn lose(&mut self, number: u32) {
         let message = [&[0x86][..], &number.to_be_bytes()].concat();
         self.pair.a.send(self.pair.now, self.id, &message, Delivery::RELIABLE).expect("there is room");
@@ -88,7 +88,7 @@ impl Path {
     }
 }
 
-/// While a stream retransmits its losses, nothing arrives; then everything arrives at once.
+/// While a stream retransmits its own losses nothing is delivered; then everything is.
 #[test]
 fn data_held_back_by_a_stream_is_not_resent() {
     let lost = |carrier| {
@@ -105,7 +105,7 @@ fn data_held_back_by_a_stream_is_not_resent() {
     assert!(spurious > 0, "the stall is too short to show anything: {spurious}");
 }
 
-/// Data that a path holds back is declared lost and resent, and then it arrives.
+/// Data that the path delays is declared lost and resent, and then received.
 #[test]
 fn late_data_does_not_count_as_missing() {
     let mut path = Path::new(Carrier::Datagrams);
@@ -122,7 +122,7 @@ fn late_data_does_not_count_as_missing() {
     assert_eq!(path.stats().datagrams_missing(), 1, "the lost one");
 }
 
-/// A stream leads to a relay, behind which datagrams may be lost.
+/// A stream leads to a relay, beyond which datagrams may be lost.
 #[test]
 fn data_lost_behind_a_stream_is_resent() {
     let mut path = Path::new(Carrier::Stream);
@@ -136,7 +136,7 @@ fn data_lost_behind_a_stream_is_resent() {
         "acknowledgements of later datagrams show the loss: {waited:?}"
     );
 
-    // No later datagram shows the loss, so it takes the timeout of one second.
+    // No acknowledgement of a later datagram reveals the loss, so it takes the timeout of one second.
     path.lose(110);
     let lost_at = path.pair.now;
     path.run_until_received(110);
@@ -144,7 +144,7 @@ fn data_lost_behind_a_stream_is_resent() {
     assert!((Duration::from_secs(1)..Duration::from_millis(1_200)).contains(&waited), "{waited:?}");
 }
 
-/// The timeout is one second over a stream. After the move, data sent over the stream is covered too.
+/// The timeout is one second over a stream. After the move, a shorter one applies to data sent over the stream too.
 #[test]
 fn a_move_from_a_stream_to_datagrams_ends_the_wait() {
     let mut path = Path::new(Carrier::Stream);
@@ -157,7 +157,7 @@ fn a_move_from_a_stream_to_datagrams_ends_the_wait() {
     assert!(path.pair.a.poll_timeout() < Some(path.pair.now));
 }
 
-/// However often it happens, a timeout over a stream is no evidence of congestion.
+/// A timeout over a stream does not indicate congestion, however often it occurs.
 #[test]
 fn a_timeout_over_a_stream_does_not_reduce_the_window() {
     let window = |carrier| {

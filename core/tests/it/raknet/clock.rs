@@ -33,7 +33,7 @@ impl DifferingClocks {
         }
     }
 
-    /// Runs both for a while, a millisecond at a time, and returns the last message that the server received.
+    /// Runs both peers for this time in steps of a millisecond; returns the last message that the server received.
     fn run(&mut self, time: Duration) -> Option<Vec<u8>> {
         let (client_address, server_address) = addresses();
         let end = self.now + time;
@@ -94,7 +94,7 @@ fn pings_measure_the_path_and_the_peers_clock() {
     assert!((difference + 3_600_000).abs() <= 3, "{difference} ms");
 }
 
-/// The time in a timestamped message is translated to the receiver's clock (docs/raknet.md#timestamps).
+/// The time in a timestamped message is converted to the receiver's clock (docs/raknet.md#timestamps).
 #[test]
 fn timestamps_are_translated() {
     let mut clocks = DifferingClocks::new(Duration::from_secs(500));
@@ -131,7 +131,7 @@ fn every_byte_is_counted_once() {
     let other = net.pair.b.connection_stats(server).expect("it is connected");
     assert_eq!(other.bytes_processed.total, 50_000);
     assert_eq!((other.messages_received, other.bytes_ignored.total), (10, 0));
-    // The server kept no state of this client when the two requests arrived.
+    // The server had no state for this client when it received the two requests.
     assert_eq!(other.actual_bytes_received.total + 1464 + 39, stats.actual_bytes_sent.total);
 }
 

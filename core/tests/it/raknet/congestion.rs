@@ -1,7 +1,7 @@
 //! Throughput and fairness on simulated paths, in virtual time.
 //!
-//! docs/congestion.md has the table that this command prints:
-//! `cargo test -p rakwire --test it congestion -- --nocapture --test-threads 1`
+//! This command prints the table in docs/congestion.md: `cargo test -p rakwire --test it congestion -- --nocapture
+//! --test-threads 1`
 
 use core::time::Duration;
 
@@ -24,11 +24,11 @@ fn large_peer(config: Config) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections: 1, blocks: 131_072, block_size: 512 }, config)
 }
 
-/// A sender that always has data to send, and the data that arrived.
+/// A sender that always has data to send, and its receiver.
 struct Flow {
     control: CongestionControl,
     starts: Duration,
-    /// The acknowledgement interval of the receiver; zero is the default behaviour of this crate.
+    /// The acknowledgement interval of the receiver; zero selects the default behaviour of this crate.
     tick: Duration,
     id: Option<ConnectionId>,
     bytes: u64,
@@ -51,10 +51,10 @@ struct Race {
     start: Instant,
 }
 
-/// The results of a race within the measured time.
+/// The measurements of a race.
 #[derive(Debug)]
 struct Outcome {
-    /// Bits of messages per second.
+    /// The payload bits per second of each flow.
     goodput: Vec<f64>,
     mean_queueing_delay: Duration,
     max_queueing_delay: Duration,
@@ -106,7 +106,7 @@ impl Race {
                 }
             }
             let Some(id) = flow.id else { continue };
-            // Enough for any window, and too little to exhaust the pool.
+            // Enough for any window, but too little to exhaust the pool.
             while ends
                 .a
                 .connection_stats(id)
@@ -121,7 +121,7 @@ impl Race {
         }
     }
 
-    /// Runs until `to` and returns the results from `from` on.
+    /// Runs until `to`; returns the measurements from `from` on.
     fn run(&mut self, from: Duration, to: Duration) -> Outcome {
         self.until(from);
         let before: Vec<_> = self.flows.iter().map(|flow| flow.bytes).collect();
@@ -193,11 +193,11 @@ fn flows_share_fairly() {
     }
 }
 
-/// The start times of a DelayBased and a NewReno flow, in milliseconds. Their paths have no randomness, so runs
-/// differ by these instead of by a seed.
+/// The start times of a DelayBased and a NewReno flow in milliseconds. The paths have no randomness, so runs differ
+/// by these times instead of by a seed.
 const STARTS: [[u64; 2]; 7] = [[0, 0], [0, 3_000], [3_000, 0], [0, 170], [170, 0], [0, 3_170], [3_170, 0]];
 
-/// Returns the shares of the path that the DelayBased flow gets in a minute.
+/// Returns the share of the bandwidth that the DelayBased flow gets in a minute, for each pair of start times.
 fn shares_beside_new_reno(round_trip: u64, queue: u64, starts: &[[u64; 2]]) -> Vec<f64> {
     let millis = Duration::from_millis;
     let conditions = Conditions::bottlenecked(millis(round_trip), 20_000_000, millis(queue));
@@ -212,7 +212,7 @@ fn shares_beside_new_reno(round_trip: u64, queue: u64, starts: &[[u64; 2]]) -> V
     starts.iter().map(share).collect()
 }
 
-/// Returns whether a share is fair next to a flow that reacts only to losses.
+/// Returns true if a share is fair beside a flow that reacts only to losses.
 fn is_fair(share: &f64) -> bool {
     (0.4..=0.6).contains(share)
 }
@@ -233,7 +233,7 @@ fn a_delay_based_and_a_new_reno_flow_share_a_short_path() {
     }
 }
 
-/// With a queue of a quarter of the round trip, NewReno cannot fill the path, and DelayBased takes the rest.
+/// With a queue of a quarter of the RTT, NewReno cannot fill the path, and DelayBased uses the rest.
 #[test]
 fn a_delay_based_and_a_new_reno_flow_share_a_long_path() {
     let shares = shares_beside_new_reno(100, 25, &STARTS[..3]);
@@ -244,10 +244,10 @@ fn a_delay_based_and_a_new_reno_flow_share_a_long_path() {
     }
 }
 
-/// Four DelayBased flows distinguish each other from NewReno even where the queue could become long.
+/// Four DelayBased flows do not mistake each other for NewReno, even if the queue can become long.
 #[test]
 fn delay_based_flows_keep_a_long_queue_short() {
-    // The result depends on the phase of the other flows' round at which a flow begins.
+    // The result depends on when in the other flows' round a flow starts.
     for (gap, shift) in [(0, 0), (3, 0), (3, 7), (3, 14), (3, 21), (3, 28)] {
         let start = |number| seconds(gap * number) + Duration::from_millis(shift * number);
         let flows = (0..4).map(|number| Flow::from(DelayBased, start(number))).collect();
@@ -270,7 +270,7 @@ fn a_second_flow_gets_its_share_within_ten_seconds() {
     }
 }
 
-/// Sends 20,000 messages at once; returns their rate per second and the time by which 99 % had arrived.
+/// Sends 20,000 messages at once; returns their rate per second and the time by which 99 % were delivered.
 fn messages(control: CongestionControl, conditions: Conditions, seed: u64) -> (f64, Duration) {
     const MESSAGES: u32 = 20_000;
     let (mut client, mut server) = (client_config(), server_config());
@@ -324,7 +324,7 @@ fn random_loss_does_not_slow_messages_down() {
     }
 }
 
-/// Returns paths that differ from 20 Mbit/s, 50 ms and a queue of 50 ms, and the minimum utilisation of each.
+/// Returns variations of a path with 20 Mbit/s, 50 ms and a queue of 50 ms, and the minimum utilisation of each.
 fn paths() -> [(&'static str, Conditions, f64); 11] {
     let millis = Duration::from_millis;
     let base = path(20_000_000, ROUND_TRIP);
@@ -361,7 +361,7 @@ fn other_paths_are_utilised_too() {
     }
 }
 
-/// C++ RakNet acknowledges every 10 ms and go-raknet every 100 ms; that delay must not count as queueing.
+/// C++ RakNet acknowledges every 10 ms and go-raknet every 100 ms; this delay must not count as queueing delay.
 #[test]
 fn delayed_acknowledgements_do_not_count_as_congestion() {
     for (tick, least) in [(10, 0.7), (100, 0.85)] {

@@ -1,5 +1,5 @@
-//! Every reason for dropping received data, apart from the malformed data of A10 in `attacks.rs`: bytes that
-//! trigger it, or why none do.
+//! Every reason for dropping received data, except for the malformed data of A10 in `attacks.rs`: bytes that trigger
+//! it, or why none do.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -19,15 +19,15 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 use crate::support::secure::{client_key, pinned, requiring_server, secure_client, secure_server};
 
 const NOW: Instant = Instant::from_micros(1_000_000);
-/// Numbers beyond those of the handshake.
+/// The first unused numbers after the handshake.
 const NEXT: u32 = 20;
 
-/// Returns a source address in a separate network.
+/// Returns a source address in network number `network`.
 fn source(network: u8, port: u16) -> SocketAddr {
     ([203, 0, network, 1], port).into()
 }
 
-/// Returns a server that received these datagrams and has answered nothing yet.
+/// Returns a server that received these datagrams and has sent no response yet.
 fn sent(config: Config, datagrams: &[(SocketAddr, Vec<u8>)]) -> Peer<'static> {
     let mut server = peer(config);
     for (from, datagram) in datagrams {
@@ -56,7 +56,7 @@ fn deliver(net: &mut Net, datagrams: &[Vec<u8>]) {
     }
 }
 
-/// Returns a datagram with the next number and a message.
+/// Returns a datagram with a message; its number is `ahead` of the next one.
 fn message(ahead: u32, payload: &[u8]) -> Vec<u8> {
     data(NEXT + ahead, capsule(Reliability::Reliable, NEXT + ahead, 0), payload)
 }
@@ -88,7 +88,7 @@ fn without_cookies() -> Config {
     config
 }
 
-/// Queues messages behind a missing one, up to one more than the memory holds.
+/// Queues messages after a missing one, until one more than fits into memory.
 fn without_memory() -> Net {
     let mut config = server_config();
     config.connection_blocks = Some(8);
@@ -102,7 +102,7 @@ fn without_memory() -> Net {
     net
 }
 
-/// Sends more handshake requests than one network may have computed.
+/// Requests more secure handshakes than one network is allowed.
 fn crowded_handshakes() -> Peer<'static> {
     let mut config = requiring_server();
     if let Some(security) = &mut config.security {
@@ -126,14 +126,14 @@ fn crowded_handshakes() -> Peer<'static> {
     server
 }
 
-/// Puts more datagrams in flight than a datagram of negative acknowledgements may look up.
+/// Puts more datagrams in flight than one negative acknowledgement may look up.
 fn busy() -> Net {
     let conditions = Conditions { latency: Duration::from_millis(50), ..Conditions::default() };
     let mut net = Net::new(conditions, 1);
     let (_, server) = net.connect();
     net.run_for(Duration::from_millis(500));
     for _ in 0..2_000 {
-        // There may be no room for the last ones.
+        // The last ones may not fit into memory.
         let _ = net.pair.b.send(net.pair.now, server, &[0x86; 1_300], Delivery::RELIABLE);
     }
     let wide =
@@ -142,7 +142,7 @@ fn busy() -> Net {
     net
 }
 
-/// A reason, and a server that received data dropped for it.
+/// A reason, and a server that dropped data for it.
 type Sent = (DropReason, Peer<'static>);
 
 /// Returns servers that received data from sources without a connection.
@@ -221,7 +221,7 @@ fn sent_by_client() -> [Sent; 12] {
     ]
 }
 
-/// Returns servers that received data from connecting clients.
+/// Returns servers that received data from new clients.
 fn sent_by_newcomers() -> [Sent; 7] {
     use DropReason as Why;
     [
@@ -267,7 +267,7 @@ fn sent_by_newcomers() -> [Sent; 7] {
     ]
 }
 
-/// Reasons that do not apply to received datagrams, and the cases to which they apply.
+/// Reasons that do not apply to received datagrams, and when they apply.
 const OTHERS: [(DropReason, &str); 1] = [(DropReason::Expired, "an outgoing message that waits too long")];
 
 /// Fails for a new reason until bytes above trigger it, or `OTHERS` explains it.

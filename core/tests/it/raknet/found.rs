@@ -1,4 +1,4 @@
-//! Minimised sequences that once violated a guarantee.
+//! Minimised sequences of operations that once violated a guarantee.
 
 use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
 
@@ -9,7 +9,7 @@ use crate::model::world;
 
 const SMALL: Setup = Setup { first_number: 0xFF_FFFC, blocks: 64, block_size: 256, mtu: 1_492 };
 
-/// Runs a sequence in which every guarantee must hold.
+/// Runs a sequence and checks every guarantee.
 fn keep(setup: Setup, operations: Vec<Operation>) {
     let kept = world::run(&Sequence { setup, operations });
     assert!(kept.is_ok(), "{kept:?}");
@@ -24,14 +24,15 @@ const fn advance(millis: u16) -> Operation {
     Operation::Advance { millis }
 }
 
-/// Regression: a client's datagram numbers began at 0 regardless of the configured start, and a server with a
-/// distant start refused them.
+/// Regression: a client's datagram numbers started at 0 regardless of the configured start, and a server with a
+/// distant start dropped them.
 #[test]
 fn both_ends_use_their_configured_first_numbers() {
     keep(Setup { first_number: 0x7F_FFF8, ..SMALL }, Vec::new());
 }
 
-/// Regression: a disconnection notification overtook lost or late parts, and the peer accepted nothing after it.
+/// Regression: a disconnection notification overtook lost or delayed parts, and the remote peer accepted nothing
+/// after it.
 #[test]
 fn the_disconnection_notification_follows_earlier_messages() {
     keep(
@@ -47,8 +48,8 @@ fn the_disconnection_notification_follows_earlier_messages() {
     );
 }
 
-/// Regression: a connection that drained while the machine slept had a permanent deadline for an acknowledgement
-/// without a recipient.
+/// Regression: a connection that drained while the machine slept kept a permanent deadline for an acknowledgement
+/// that could not be sent.
 #[test]
 fn a_draining_connection_ends_after_a_sleep() {
     keep(
@@ -64,7 +65,7 @@ fn a_draining_connection_ends_after_a_sleep() {
     );
 }
 
-/// Regression: a message without room blocked the next one in the same datagram, which it had to wait for.
+/// Regression: a message without memory blocked the next one in the same datagram, for which it had to wait.
 #[test]
 fn a_message_without_room_does_not_block_the_next() {
     keep(
@@ -76,7 +77,8 @@ fn a_message_without_room_does_not_block_the_next() {
     );
 }
 
-/// Regression: the unreliable messages of a datagram refused for lack of memory arrived again with its duplicate.
+/// Regression: the unreliable messages in a datagram that was refused for lack of memory were delivered again with
+/// its duplicate.
 #[test]
 fn a_duplicate_of_a_refused_datagram_repeats_no_unreliable_message() {
     keep(
@@ -93,7 +95,7 @@ fn a_duplicate_of_a_refused_datagram_repeats_no_unreliable_message() {
     );
 }
 
-/// Regression: a connection that once had no room before a gap closed was ended, although only its own application
+/// Regression: a connection that once had no memory before a gap closed was closed, although only its own application
 /// did not read.
 #[test]
 fn a_slow_local_application_does_not_end_the_connection() {
@@ -110,7 +112,7 @@ fn a_slow_local_application_does_not_end_the_connection() {
 }
 
 /// Regression: urgent messages overtook a less urgent one on their channel and filled the memory that it needed, so
-/// both ends gave up.
+/// both peers gave up.
 #[test]
 fn an_urgent_message_takes_no_room_from_its_predecessor() {
     keep(
@@ -128,8 +130,7 @@ fn an_urgent_message_takes_no_room_from_its_predecessor() {
     );
 }
 
-/// Regression: after a sleep of the machine the measured round trip was minutes long, so losses were resent minutes
-/// later.
+/// Regression: after a sleep of the machine the RTT sample was minutes long, so losses were resent minutes later.
 #[test]
 fn a_false_round_trip_time_delays_messages_only_briefly() {
     let sleep = || Operation::Jump { millis: 21_716 };
@@ -152,7 +153,7 @@ fn a_false_round_trip_time_delays_messages_only_briefly() {
     );
 }
 
-/// Regression: an ended connection still probed the path, so it waited for an acknowledgement and had a permanent
+/// Regression: a closed connection still probed the path, so it waited for an acknowledgement and had a permanent
 /// deadline after a sleep.
 #[test]
 fn an_ended_connection_sends_no_probe() {

@@ -1,4 +1,4 @@
-//! The hook interface and its first users.
+//! The hook interface and the hooks in this crate.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -31,7 +31,7 @@ fn pair<H: Hook<RakNet>>(hook: H) -> Joined<H> {
     Pair::new(peer(client_config()), server, CONDITIONS, 1)
 }
 
-/// Runs for a while; returns the server's messages, and the connection on both sides if it is open.
+/// Runs for this time; returns the server's messages, and the ids of the connection at both peers if it is open.
 fn run<H: Hook<RakNet>>(
     pair: &mut Joined<H>,
     time: Duration,
@@ -94,7 +94,8 @@ fn a_connection_that_ends_leaves_its_group() {
     assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
 
-/// A hook that uses every ability: it drops incoming and outgoing data, refuses sends and sends its own messages.
+/// A hook that implements every method: it drops incoming and outgoing data, refuses sends and sends its own
+/// messages.
 #[derive(Default)]
 struct Meddler {
     drops_from: Option<SocketAddr>,
@@ -181,7 +182,7 @@ impl Hook<RakNet> for Times {
     }
 }
 
-/// A driver's clock may step back; neither the peer nor the hook goes back with it.
+/// A driver's clock may step back; the times passed to a hook do not.
 #[test]
 fn a_hook_never_sees_time_go_backwards() {
     let mut pair = pair(Times::default());
@@ -220,7 +221,7 @@ fn captures_are_valid_and_lines_are_readable() {
     assert_eq!(check_capture(&file.borrow()), vec![4; lines.lines().count()]);
 }
 
-/// A dual-stack socket records peers of both IP versions.
+/// On a dual-stack socket, captures contain peers of both IP versions.
 #[test]
 fn captures_have_addresses_of_either_version() {
     let mut file = Vec::new();
@@ -232,7 +233,7 @@ fn captures_have_addresses_of_either_version() {
         writer.record(Instant::ZERO, Direction::Receiving, peer, &vec![0xFF; length]);
         writer.record(Instant::ZERO, Direction::Sending, peer, &vec![0xA5; length]);
     }
-    // Longer than an IPv4 packet.
+    // Longer than an IPv4 packet can be.
     writer.record(
         Instant::ZERO,
         Direction::Sending,
@@ -242,7 +243,7 @@ fn captures_have_addresses_of_either_version() {
     assert_eq!(check_capture(&file), [4, 4, 6, 6, 4, 4, 6, 6]);
 }
 
-/// Walks through a capture and checks every length and every checksum. Returns the IP versions.
+/// Parses a capture and checks every length and every checksum; returns the IP versions.
 fn check_capture(file: &[u8]) -> Vec<u8> {
     assert_eq!(file[..4], [0xA1, 0xB2, 0xC3, 0xD4]);
     assert_eq!(file[20..24], [0, 0, 0, 101]);
@@ -279,7 +280,7 @@ fn sum(bytes: &[u8]) -> u32 {
     words.fold(0, |sum, word| (sum + word) % 0x1_0000 + (sum + word) / 0x1_0000)
 }
 
-/// Drivers that queue unread events take those of one connection at a time.
+/// Drivers that queue unread events poll those of one connection at a time.
 #[test]
 fn a_message_filter_sees_the_events_of_one_connection() {
     let mut filter = MessageFilter::<1>::new();
@@ -320,7 +321,7 @@ impl Hook<RakNet> for Blind {
 
 #[test]
 fn a_hook_that_does_not_watch_events_receives_none() {
-    // It is notified of the connection nevertheless.
+    // The application is notified of the connection nevertheless.
     connect(&mut pair(Blind));
     let mut both = pair((Blind, MessageFilter::<1>::new()));
     both.a.connect(both.now, both.b_address).expect("a free slot");

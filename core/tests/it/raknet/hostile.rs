@@ -1,5 +1,4 @@
-//! Arbitrary data from any source: no panic, no state for unknown addresses, bounded work, and every drop is
-//! counted.
+//! Arbitrary data from any source: no panic, no state for unknown addresses, bounded work, and every drop is counted.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -21,7 +20,7 @@ fn drops(peer: &Peer<'_>) -> u64 {
     peer.stats().drops().map(|(_, count)| count).sum()
 }
 
-/// Takes everything that the peer has to send, and returns its length.
+/// Polls all datagrams of the peer; returns their total length.
 fn drain(peer: &mut Peer<'_>, now: Instant) -> u64 {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut bytes = 0;
@@ -39,13 +38,13 @@ fn connected() -> (Net, ConnectionId, ConnectionId) {
     (net, client, server)
 }
 
-/// Numbers beyond those of the client's handshake.
+/// The first unused numbers after the client's handshake.
 const NEXT: u32 = 20;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Bytes from an unknown address leave no state and are answered with at most as many bytes.
+    /// Bytes from an unknown address leave no state, and the response has at most the same length.
     #[test]
     fn unknown_addresses_leave_no_state(datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 1..8)) {
         let mut server = peer(server_config());
@@ -60,7 +59,7 @@ proptest! {
         prop_assert_eq!(drain(&mut server, now), 0);
     }
 
-    /// Bytes that look like a datagram of a live connection, from its address.
+    /// Bytes that look like datagrams of an open connection, with the address of its remote peer.
     #[test]
     fn a_live_connection_survives_malformed_datagrams(
         heads in prop::collection::vec((0x80_u8.., prop::collection::vec(any::<u8>(), 0..200)), 1..20)
@@ -82,7 +81,7 @@ proptest! {
         }
     }
 
-    /// Every genuine datagram of a handshake, truncated and changed.
+    /// Every genuine offline message of a handshake, truncated and modified.
     #[test]
     fn changed_offline_messages_are_harmless(which in 0_usize..6, at in 0_usize..64, xor in 1_u8.., cut in 0_usize..64) {
         let address: SocketAddr = UNKNOWN_SOURCE.into();
@@ -102,13 +101,13 @@ proptest! {
         let mut server = peer(server_config());
         server.handle_datagram(Instant::from_micros(1), address, &bytes);
         prop_assert_eq!(server.connections().count(), 0);
-        // A pong has a separate limit: 33 bytes and the advertisement, which is empty here.
+        // A pong has a separate limit: 33 bytes plus the advertisement, which is empty here.
         let cap = (bytes.len() as u64).max(33);
         prop_assert!(drain(&mut server, Instant::from_micros(1)) <= cap);
     }
 }
 
-/// A million forged first requests: no state grows, and no answer is longer than its request.
+/// A million forged first requests: no state grows, and no response is longer than its request.
 #[test]
 fn forged_requests_cost_nothing() {
     let mut server = peer(server_config());
@@ -151,12 +150,12 @@ fn a_second_request_without_its_cookie_leaves_no_state() {
     assert_eq!((server.connections().count(), drain(&mut server, Instant::ZERO)), (0, 0));
 }
 
-/// Without cookies, forged sources take at most all slots, and only for a short time.
+/// Without cookies, forged sources can take all slots, but only until their half-open connections expire.
 #[test]
 fn half_open_connections_are_bounded_and_expire() {
     let mut config = server_config();
     config.cookies = CookiePolicy::Off;
-    // Raised, so that the limit of one network excludes no source.
+    // Raised, so that no source is refused by the limit of its network.
     config.max_per_network = Some(8);
     let mut server = peer(config);
     for number in 0..100_u8 {
@@ -198,7 +197,7 @@ fn a_split_count_alone_costs_nothing() {
     assert_eq!(net.client, [OwnedEvent::Disconnected(client, DisconnectReason::SentTooLarge)]);
 }
 
-/// One record may span all numbers; the work is bounded by the datagrams in flight and by a budget.
+/// A record may span all numbers; the work is bounded by the datagrams in flight and by a budget.
 #[test]
 fn wide_acknowledgements_are_bounded_by_the_datagrams_in_flight() {
     let (mut net, client, _) = connected();
@@ -221,7 +220,7 @@ fn wide_acknowledgements_are_bounded_by_the_datagrams_in_flight() {
     assert_eq!(stats.in_flight, 0);
 }
 
-/// Repeating a negative acknowledgement costs one resend of a datagram per round trip.
+/// Repeated negative acknowledgements cost one resend of a datagram per round trip.
 #[test]
 fn a_flood_of_negative_acknowledgements_is_bounded() {
     let mut net = Net::new(Conditions { latency: Duration::from_millis(50), ..Conditions::default() }, 1);
@@ -241,7 +240,7 @@ fn a_flood_of_negative_acknowledgements_is_bounded() {
     assert_eq!(net.pair.a.stats().datagrams_sent, before);
 }
 
-/// Messages behind a gap that never closes take the memory limit of one connection, then the connection ends.
+/// Messages after a gap that is never filled take the memory limit of one connection, which then closes.
 #[test]
 fn withholding_one_message_ends_the_connection() {
     let (mut net, _, server) = connected();
@@ -263,7 +262,7 @@ fn withholding_one_message_ends_the_connection() {
     assert_eq!(net.pair.b.blocks_available(), blocks);
 }
 
-/// Two interleaved messages of 60 % of the memory limit each: both arrive.
+/// Two interleaved messages of 60 % of the memory limit each are both delivered.
 #[test]
 fn two_messages_beyond_the_memory_arrive_in_turn() {
     let capacity = Capacity { connections: 1, blocks: 400, block_size: 256 };
@@ -301,7 +300,7 @@ fn contradicting_parts_are_dropped() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateMessage), 1);
 }
 
-/// A client that begins with anything except its request is dropped; its address may try again immediately.
+/// A client that begins with anything except its connection request is dropped; its address may retry immediately.
 #[test]
 fn a_client_without_a_connection_request_is_dropped() {
     let mut config = server_config();
@@ -319,7 +318,7 @@ fn a_client_without_a_connection_request_is_dropped() {
     net.connect();
 }
 
-/// A full pool loses no reliable message, but exerts back pressure.
+/// With a full pool no reliable message is lost; the sender is blocked instead.
 #[test]
 fn an_application_that_does_not_read_blocks_the_sender() {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };
@@ -331,7 +330,7 @@ fn an_application_that_does_not_read_blocks_the_sender() {
         let message = [&[0x86][..], &number.to_be_bytes(), &[0; 300]].concat();
         net.pair.a.send(net.pair.now, client, &message, Delivery::RELIABLE_ORDERED).expect("room");
     }
-    // The application does not read for a while.
+    // The application stops reading for a while.
     let end = net.now() + Duration::from_secs(30);
     while net.now() < end && net.pair.step() {}
     assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
@@ -348,7 +347,7 @@ fn an_application_that_does_not_read_blocks_the_sender() {
     assert!(arrived.iter().zip(0_u32..).all(|(message, number)| message[1..5] == number.to_be_bytes()));
 }
 
-/// A connection of a paused application keeps its events and refuses data without room; the others continue.
+/// A paused connection keeps its events and refuses data once its memory is full; other connections continue.
 #[test]
 fn a_paused_connection_keeps_its_events() {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };

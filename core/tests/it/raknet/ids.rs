@@ -1,4 +1,4 @@
-//! The message ids that an application may send and receive: the table of docs/raknet.md.
+//! The message IDs that an application may send and receive: the table of docs/raknet.md.
 
 use rakwire::raknet::{Delivery, DropReason, Reliability, SendError};
 use rakwire::sim::Conditions;
@@ -7,7 +7,7 @@ use rakwire::wire::id;
 use crate::support::forged::{capsule, data};
 use crate::support::raknet::{Net, messages};
 
-/// A number beyond those of the handshake.
+/// The first unused number after the handshake.
 const NEXT: u32 = 20;
 
 #[test]
@@ -27,7 +27,7 @@ fn an_application_sends_ids_from_1b_on() {
     assert_eq!(arrived, (0x1B..=u8::MAX).map(|first| vec![first, 7]).collect::<Vec<_>>());
 }
 
-/// Returns whether RakNet has a message with this id inside connections.
+/// Returns true if RakNet itself uses this id inside connections.
 const fn is_control(first: u8) -> bool {
     matches!(
         first,
@@ -43,7 +43,7 @@ const fn is_control(first: u8) -> bool {
     )
 }
 
-/// Handwritten datagrams may contain any id: those of RakNet itself never reach the application.
+/// Received datagrams may contain any id, but messages of RakNet itself never reach the application.
 #[test]
 fn an_application_receives_ids_from_1b_on() {
     for first in 0..=u8::MAX {

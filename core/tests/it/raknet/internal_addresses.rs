@@ -1,4 +1,4 @@
-//! The addresses that peers announce as their own (docs/raknet.md#internal-addresses).
+//! The local addresses that peers announce (docs/raknet.md#internal-addresses).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn addresses(count: u8) -> Vec<SocketAddr> {
     ipv4.chain([ipv6]).collect()
 }
 
-/// The connection of one end, and the addresses announced to it.
+/// The connection at one peer, and the addresses announced to it.
 type Opened = (ConnectionId, Vec<SocketAddr>);
 
 fn opened(peer: &mut Peer<'_>) -> Option<Opened> {
@@ -22,7 +22,7 @@ fn opened(peer: &mut Peer<'_>) -> Option<Opened> {
     Some((id, peer.internal_addresses(id).to_vec()))
 }
 
-/// Connects without taking any event after the opening of the connection.
+/// Connects without polling any event after `Connected`.
 fn connect(net: &mut Net) -> [Opened; 2] {
     net.pair.a.connect(net.now(), net.pair.b_address).expect("a free slot");
     let (mut client, mut server) = (None, None);
@@ -45,7 +45,7 @@ fn both_sides_receive_the_addresses_of_the_peer() {
     assert_eq!((of_server, of_client), (addresses(3), addresses(1)));
 }
 
-/// Returns the free blocks of both ends of an idle connection, after one of them received `announced`.
+/// Returns the free blocks at both peers of an idle connection, after one of them received `announced`.
 fn blocks_while_idle(net: &mut Net, announced: &[SocketAddr]) -> [usize; 2] {
     let [(_, of_server), (_, of_client)] = connect(net);
     assert_eq!((&of_server[..], &of_client[..]), (&[][..], announced));
@@ -74,7 +74,7 @@ fn an_idle_connection_holds_no_memory_for_addresses() {
         blocks_while_idle(&mut net, own)
     });
     assert_eq!(free[0][1], free[1][1]);
-    // This end's own list remains.
+    // This peer's own list stays stored.
     assert!(free[0][0] > free[1][0]);
 }
 

@@ -1,4 +1,4 @@
-//! A server that requires keys ends the attempt of a client immediately, with its requirement
+//! A server that requires keys makes a client's attempt fail immediately, with its requirement as the reason
 //! (docs/raknet.md#key-problems).
 
 use rakwire::Instant;
@@ -19,9 +19,9 @@ const MTU: u16 = 1_200;
 /// The progress of a client's attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It sent its first request.
+    /// It has sent its first request.
     Asked,
-    /// It sent its connection request.
+    /// It has sent its connection request.
     Requested,
 }
 use Stage::{Asked, Requested};
@@ -40,7 +40,7 @@ fn client(stage: Stage) -> Peer<'static> {
     client
 }
 
-/// Returns the client's failure after a datagram has arrived.
+/// Returns the client's failure after it has received a datagram.
 fn failure_after(client: &mut Peer<'_>, datagram: &[u8]) -> Option<ConnectFailure> {
     client.handle_datagram(NOW, SERVER.into(), datagram);
     match client.poll_event() {
@@ -50,7 +50,7 @@ fn failure_after(client: &mut Peer<'_>, datagram: &[u8]) -> Option<ConnectFailur
     }
 }
 
-/// The failure for each id, with the contents that the documentation specifies after it.
+/// The failure for each id, followed by the contents that the documentation specifies.
 const MESSAGES: [(&[u8], ConnectFailure); 7] = [
     (&[0x0A], ConnectFailure::SecurityRequired),
     (&[0x0A, 0], ConnectFailure::SecurityRequired),
@@ -81,7 +81,7 @@ fn offline_key_problems_end_the_attempt() {
     }
 }
 
-/// C++ RakNet passes the number of bytes as the number of bits, so only two bits of the message arrive.
+/// C++ RakNet passes the number of bytes as the number of bits, so only two bits of the message are sent.
 #[test]
 fn truncated_key_problems_of_the_original_are_understood() {
     for left in [0x00, 0x0A] {

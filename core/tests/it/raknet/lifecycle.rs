@@ -1,4 +1,4 @@
-//! Opening, use and end of a connection, in virtual time.
+//! Opening, use and closing of a connection, in virtual time.
 
 use core::time::Duration;
 
@@ -132,7 +132,7 @@ fn an_attempt_fails_after_thirteen_unanswered_requests() {
     assert_eq!(net.pair.a.stats().bytes_sent, sizes);
 }
 
-/// On a path that loses large datagrams, the first size that arrives becomes the MTU of the connection.
+/// On a path that drops large datagrams, the MTU of the connection is the first probed size that arrives.
 #[test]
 fn the_mtu_is_the_first_size_that_the_path_carries() {
     for (longest, mtu) in [(1_464, 1_492), (1_463, 1_200), (1_171, 576)] {
@@ -177,7 +177,7 @@ fn an_unresponsive_peer_is_lost() {
     assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
 }
 
-/// An application that cannot wait, such as a closing web page, passes a time after all deadlines right after
+/// An application that cannot wait, such as a closing web page, passes a time after all deadlines directly after
 /// `disconnect`.
 #[test]
 fn a_disconnect_without_time_notifies_a_peer_that_owes_acknowledgements() {
@@ -314,7 +314,7 @@ fn duplicated_unreliable_messages_arrive_once() {
     assert!(net.pair.b.stats().dropped(DropReason::DuplicateDatagram) > 0);
 }
 
-/// A refused or disconnected client may reconnect immediately from the same address.
+/// A refused or disconnected client may immediately reconnect from the same address.
 #[test]
 fn an_ended_connection_makes_way_for_the_next() {
     let mut net = Net::new(latency(5), 1);
@@ -330,14 +330,14 @@ fn an_ended_connection_makes_way_for_the_next() {
     assert!(net.pair.a.connections().count() <= 1);
 }
 
-/// For the client, a connection that the server has accepted is open.
+/// A connection that the server has accepted is open for the client.
 #[test]
 fn a_server_closing_during_the_handshake_notifies_its_client() {
     let mut net = Net::new(latency(10), 1);
     let to = net.pair.b_address;
     let id = net.pair.a.connect(net.now(), to).expect("a free slot");
     assert!(net.run_until(Duration::from_secs(1), |net| net.client.contains(&OwnedEvent::Connected(id))));
-    // No further datagram of the client arrives.
+    // The client sends no further datagram.
     net.pair.transmit();
     net.pair.forth().set_conditions(Conditions { loss: 1.0, ..latency(10) });
     while net.pair.forth().receive(Instant::from_micros(u64::MAX)).is_some() {}
@@ -368,8 +368,7 @@ fn an_mtu_that_no_peer_accepts_is_refused() {
     }
 }
 
-/// As in C++ RakNet, a flag in data datagrams signals to the peer's congestion control that the sender's window
-/// grows fast.
+/// As in C++ RakNet, a flag in data datagrams signals that the sender is in slow start.
 #[test]
 fn data_datagrams_signal_slow_start() {
     const SLOW_START: u8 = 0x04;
@@ -379,7 +378,7 @@ fn data_datagrams_signal_slow_start() {
     let (client, _) = net.connect();
     let (at_a, at_b) = (net.pair.a_address, net.pair.b_address);
     let (mut now, mut hints) = (net.now(), Vec::new());
-    // Every fourth datagram of many is lost.
+    // Every fourth datagram is lost.
     for _ in 0..200 {
         net.pair.a.send(now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("room");
         for (_, datagram) in answers(&mut net.pair.a, now) {

@@ -1,7 +1,7 @@
-//! The cost of losses, in virtual time and with the default memory of an endpoint.
+//! The cost of losses, in virtual time and with the default memory.
 //!
-//! docs/congestion.md has the table that this command prints:
-//! `cargo test -p rakwire --test it raknet::loss -- --nocapture --test-threads 1`
+//! This command prints the table in docs/congestion.md: `cargo test -p rakwire --test it raknet::loss -- --nocapture
+//! --test-threads 1`
 
 use core::time::Duration;
 
@@ -14,30 +14,30 @@ const MESSAGES: u32 = 20_000;
 const SEEDS: u64 = 9;
 const LATENCY: Duration = Duration::from_millis(25);
 
-/// The acknowledgement policy of the peer.
+/// When the remote peer acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Acks {
-    /// As in this crate.
+    /// Like this crate.
     Usual,
-    /// Each datagram at once.
+    /// Each datagram immediately.
     AtOnce,
 }
 
-/// The results for 20,000 messages.
+/// The measurements of 20,000 messages.
 struct Run {
     /// Messages per second.
     rate: f64,
-    /// The 99th percentile of the time from `send` to the application.
+    /// The 99th percentile of the time from `send` to delivery.
     p99: Duration,
     sender: ConnectionStats,
-    /// Counters of the links of messages and of acknowledgements.
+    /// Counters of the link for messages and of the link for acknowledgements.
     forth: LinkStats,
     back: LinkStats,
     /// Datagrams for which the receiver had no memory.
     no_memory: u64,
 }
 
-/// Sends messages of 100 bytes as fast as there is room for them.
+/// Sends messages of 100 bytes as fast as they are accepted.
 fn transfer(capacity: Capacity, acks: Acks, there: Conditions, back: Conditions, seed: u64) -> Run {
     let mut server = server_config();
     server.max_incoming = 1;
@@ -86,13 +86,13 @@ fn lossy(loss: f64) -> Conditions {
     Conditions { loss, latency: LATENCY, ..Conditions::default() }
 }
 
-/// Returns bursts of five lost datagrams on average, with a loss of 4.8 %.
+/// Returns a path with a loss of 4.8 % in bursts of five datagrams on average.
 fn bursts() -> Conditions {
     let bursts = Some(GilbertElliott { good_to_bad: 0.01, bad_to_good: 0.2 });
     Conditions { bursts, ..lossy(0.0) }
 }
 
-/// Returns the medians of the rate and of the 99th percentile, and the lowest rate.
+/// Returns the medians of the rate and of the 99th percentile, and the minimum rate.
 fn measure(name: &str, acks: Acks, conditions: Conditions) -> (f64, Duration, f64) {
     let run = |seed| transfer(Capacity::for_connections(1), acks, conditions, conditions, seed);
     let mut runs: Vec<_> = (0..SEEDS).map(run).collect();
@@ -135,7 +135,7 @@ fn random_losses_reduce_the_throughput_only_moderately() {
     }
 }
 
-/// The following acknowledgements repeat the same numbers.
+/// The following acknowledgements name the same datagrams again.
 #[test]
 fn a_lost_acknowledgement_causes_no_spurious_loss() {
     for (seed, loss) in [(1, 0.05), (2, 0.1), (3, 0.15)] {
@@ -146,15 +146,15 @@ fn a_lost_acknowledgement_causes_no_spurious_loss() {
     }
 }
 
-/// Repetition lengthens records and adds none.
+/// Repeated numbers extend records and add none.
 #[test]
 fn repetition_costs_no_bytes_without_losses() {
     let run = transfer(Capacity::for_connections(1), Acks::Usual, lossy(0.0), lossy(0.0), 1);
-    // Three bytes of header and seven of a record, and a few longer datagrams at the beginning.
+    // A header of three bytes and a record of seven, and a few longer datagrams at the beginning.
     assert!(run.back.bytes <= 10 * run.back.forwarded + 40, "{:?}", run.back);
 }
 
-/// A short message takes a whole block, but messages that wait for a lost one share blocks.
+/// A short message takes a whole block, but messages buffered after a lost one share blocks.
 #[test]
 fn messages_waiting_for_a_lost_one_share_blocks() {
     let capacity = Capacity { blocks: 4_096, ..Capacity::for_connections(1) };
@@ -166,7 +166,7 @@ fn messages_waiting_for_a_lost_one_share_blocks() {
     }
 }
 
-/// After a timeout a probe is sent even if the window is full of datagrams that will never be acknowledged.
+/// After a timeout a probe is sent even if the window is full of datagrams that are never acknowledged.
 #[test]
 fn a_full_window_does_not_hold_probes_back() {
     let capacity = Capacity { blocks: 512, ..Capacity::for_connections(1) };

@@ -1,4 +1,4 @@
-//! The guarantees of reliable ordered messages over a bad network, for many seeds.
+//! The guarantees of reliable ordered messages over a lossy network, for many seeds.
 
 use core::time::Duration;
 
@@ -23,14 +23,14 @@ const BAD_NETWORK: Conditions = Conditions {
     bursts: None,
 };
 
-/// Returns a number from which a message is generated, the same on both sides.
+/// Returns a number from which both peers generate a message.
 fn mix(seed: u64, number: u32) -> u64 {
     let mut x = seed ^ u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB)
 }
 
-/// Returns a length from 1 to 20,480 bytes.
+/// Returns a length of 1 to 20,480 bytes.
 fn length(seed: u64, number: u32) -> usize {
     ((mix(seed, number) >> 32) as u32 % MAX_LENGTH + 1) as usize
 }
@@ -46,7 +46,7 @@ const fn channel_of(number: u32) -> u8 {
     (number % CHANNELS as u32) as u8
 }
 
-/// One direction of a run: the messages sent, and those that arrived on each channel.
+/// One direction of a run: the messages sent, and those delivered on each channel.
 struct Flow {
     seed: u64,
     sent: u32,
@@ -61,7 +61,7 @@ impl Flow {
         Self { seed, sent: 0, next, arrived: 0, buffer: Vec::new() }
     }
 
-    /// Sends until the peer has no more room.
+    /// Sends until the peer accepts no more.
     fn send(&mut self, peer: &mut Peer<'_>, now: Instant, id: ConnectionId) {
         while self.sent < MESSAGES {
             fill(self.seed, self.sent, &mut self.buffer);
@@ -86,7 +86,7 @@ impl Flow {
         self.arrived += 1;
     }
 
-    /// Takes received messages; returns false when the connection ended.
+    /// Polls received messages; returns false once the connection has closed.
     fn receive(&mut self, peer: &mut Peer<'_>) -> bool {
         while let Some(event) = peer.poll_event() {
             match event {
@@ -101,7 +101,7 @@ impl Flow {
     }
 }
 
-/// Sends 2,000 messages in each direction; returns the number that arrived, and the end time.
+/// Sends 2,000 messages in each direction; returns the number delivered, and the end time.
 fn run(seed: u64, conditions: Conditions, first_number: U24) -> (u32, Duration) {
     let capacity = Capacity { connections: 1, blocks: 8_192, block_size: 256 };
     let mut a = Peer::with_capacity(capacity, client_config());
@@ -128,7 +128,7 @@ fn run(seed: u64, conditions: Conditions, first_number: U24) -> (u32, Duration) 
     (up.arrived + down.arrived, took)
 }
 
-/// Closes both sides and checks that all blocks are free.
+/// Closes the connection at both peers and checks that all blocks are free.
 fn close(pair: &mut Pair<Peer<'static>, Peer<'static>>, client: ConnectionId, server: ConnectionId) {
     let end = pair.now + Duration::from_secs(60);
     pair.a.disconnect(pair.now, client);

@@ -1,4 +1,4 @@
-//! The maximum length of a message, and the treatment of one that is too long for the peer.
+//! The maximum length of a message, and messages that are too long for the remote peer.
 
 use core::time::Duration;
 
@@ -16,7 +16,7 @@ fn net(client: (Capacity, Config), server: (Capacity, Config)) -> (Net, Connecti
     (net, client, server)
 }
 
-/// Sends the longest message that the server accepts, one byte less, and one byte more.
+/// Sends messages of the maximum length, one byte less, and one byte more.
 fn the_longest_arrives(mut net: Net, server: ConnectionId, expected: Option<usize>) {
     let longest = net.pair.b.max_message_len(server).expect("an open connection");
     assert!(expected.is_none_or(|expected| expected == longest), "{longest}");
@@ -79,7 +79,7 @@ fn accepted_messages_fit_an_equal_peer_of_any_size() {
     }
 }
 
-/// The receiver reserves memory by the negotiated MTU, whatever the path carries now.
+/// The receiver reserves memory by the negotiated MTU, regardless of the current path MTU.
 #[test]
 fn accepted_messages_arrive_after_the_path_has_shrunk() {
     for refused in [1_459, 1_167] {

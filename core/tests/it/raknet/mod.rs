@@ -1,4 +1,4 @@
-//! RakNet.
+//! Tests of RakNet.
 
 mod acknowledgements;
 mod admission;

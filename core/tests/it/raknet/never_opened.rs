@@ -1,7 +1,7 @@
-//! Connections that end before they were open.
+//! Connections that close before they were open.
 //!
-//! The application that opens such a connection is notified of the reason; the application of the accepting peer is
-//! notified of nothing, whatever has arrived meanwhile.
+//! The application that opens such a connection is notified of the reason. The application of the accepting peer is
+//! not notified at all, even if it has received messages meanwhile.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -22,7 +22,7 @@ const OTHER: ([u8; 4], u16) = ([203, 0, 113, 5], 4_000);
 const GUID: Guid = Guid(5);
 const EARLY: &[u8] = b"\x86early";
 
-/// Sends a reliable message with the number of its datagram.
+/// Delivers a reliable message with the number of its datagram.
 fn deliver(peer: &mut Peer<'_>, number: u32, payload: &[u8]) {
     peer.handle_datagram(
         NOW,
@@ -31,15 +31,14 @@ fn deliver(peer: &mut Peer<'_>, number: u32, payload: &[u8]) {
     );
 }
 
-/// Sends the first part of a message of nine parts.
+/// Delivers the first part of a message of nine parts.
 fn deliver_part(peer: &mut Peer<'_>, number: u32) {
     let split = Some(Split { count: 9, id: 0, index: 0 });
     let header = CapsuleHeader { split, ..capsule(Reliability::Reliable, number, 0) };
     peer.handle_datagram(NOW, OTHER.into(), &data(number, header, EARLY));
 }
 
-/// Returns a server that received a connection request (datagram 0) but no confirmation that the connection is
-/// open.
+/// Returns a server that received a connection request (datagram 0) but not the client's confirmation.
 fn awaiting_server() -> Peer<'static> {
     let mut config = server_config();
     config.progress_interval = 1;
@@ -74,7 +73,7 @@ fn requesting_client() -> (Peer<'static>, ConnectionId) {
     (client, id)
 }
 
-/// Runs a peer until nothing is left of its connection.
+/// Runs a peer until its connection no longer exists.
 fn close_all(peer: &mut Peer<'_>) {
     let mut now = NOW;
     while peer.connections().next().is_some() {
@@ -122,7 +121,7 @@ fn a_client_is_only_notified_of_the_failure() {
     close_all(&mut client);
 }
 
-/// Messages that arrived before a connection opens are reported after the opening.
+/// Messages received before a connection opens are reported after `Connected`.
 #[test]
 fn early_messages_follow_the_opening() {
     let mut server = awaiting_server();

@@ -1,4 +1,4 @@
-//! Peers of other implementations: how they read, what they omit, and what they do not expect.
+//! Other implementations: how they parse, what they omit, and what they do not expect.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -22,7 +22,7 @@ const CLIENT: SocketAddr =
 const SERVER: SocketAddr =
     SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1)), 19132);
 
-/// Returns the ids of RakNet's own messages in a datagram, each with the number of addresses that it lists.
+/// Returns the ids of RakNet's own messages in a datagram, each with its number of addresses.
 fn controls(datagram: &[u8]) -> Vec<(u8, usize)> {
     let mut reader = Reader::new(datagram);
     let Ok(DatagramHeader::Data { .. }) = DatagramHeader::read(&mut reader) else { return Vec::new() };
@@ -40,7 +40,7 @@ fn controls(datagram: &[u8]) -> Vec<(u8, usize)> {
     found
 }
 
-/// Connects a client to a server and returns RakNet's own messages in each datagram of both.
+/// Connects a client to a server; returns RakNet's own messages in each datagram of both peers.
 fn handshake(client: Config, server: Config) -> [Vec<Vec<(u8, usize)>>; 2] {
     let (mut client, mut server) = (peer(client), peer(server));
     client.connect(Instant::ZERO, SERVER).expect("a free slot");
@@ -67,7 +67,7 @@ fn addresses_of(said: &[Vec<(u8, usize)>], id: u8) -> usize {
     all.filter(|(found, _)| *found == id).map(|(_, addresses)| *addresses).next().expect("it was sent")
 }
 
-/// Two servers of the npm registry crash on a list of ten addresses, and C++ RakNet misreads one of twenty.
+/// Two servers in the npm registry crash on a list of ten addresses, and C++ RakNet misreads one of twenty.
 #[test]
 fn both_peers_list_the_address_count_of_their_version() {
     let policies = [CookiePolicy::Required, CookiePolicy::Off, CookiePolicy::Automatic];
@@ -90,7 +90,7 @@ fn both_peers_list_the_address_count_of_their_version() {
     }
 }
 
-/// The addresses of this peer keep their slots, and a list of ten has the first ones.
+/// The addresses of this peer keep their positions, and a list of ten contains the first ones.
 #[test]
 fn a_list_of_any_length_contains_the_peers_addresses() {
     let own: Vec<SocketAddr> = (1..=12).map(|host| ([198, 51, 100, host], 7).into()).collect();
@@ -125,12 +125,12 @@ fn nothing_precedes_the_message_that_opens_a_connection() {
     }
 }
 
-/// A client of a handwritten server, with its connection request in flight.
+/// A client of a simulated server, with its connection request in flight.
 struct Requested {
     client: Peer<'static>,
     id: ConnectionId,
     now: Instant,
-    /// The number of connection requests that were sent.
+    /// The number of connection requests sent.
     requests: usize,
 }
 
@@ -159,7 +159,7 @@ impl Requested {
         self.look();
     }
 
-    /// Takes the datagrams of the client and acknowledges them.
+    /// Polls the datagrams of the client and acknowledges them.
     fn look(&mut self) {
         let mut buffer = [0; MAX_DATAGRAM];
         while let Some(transmit) = self.client.poll_transmit(self.now, &mut buffer) {
@@ -184,7 +184,7 @@ impl Requested {
         self.now = end;
     }
 
-    /// Delivers the acceptance of a server that sends it unreliably.
+    /// Delivers "connection request accepted" from a server that sends it unreliably.
     fn accept(&mut self, number: u32) {
         let accepted = Control::Accepted {
             client: CLIENT,
@@ -206,7 +206,7 @@ impl Requested {
     }
 }
 
-/// A server that sends its acceptance unreliably sends it once for each request.
+/// Some servers send "connection request accepted" unreliably, once for each request.
 #[test]
 fn a_lost_acceptance_is_requested_again() {
     let password = ConnectOptions { password: b"friends", ..ConnectOptions::default() };
@@ -225,7 +225,7 @@ fn a_lost_acceptance_is_requested_again() {
     }
 }
 
-/// A server that answers and then falls silent is reported differently from an absent one.
+/// The failure distinguishes a server that stops responding from an absent one.
 #[test]
 fn a_stuck_handshake_has_its_own_reason() {
     let mut requested = Requested::new(&ConnectOptions::default());
@@ -243,8 +243,8 @@ fn a_stuck_handshake_has_its_own_reason() {
     assert_eq!(only_first.event(), Some(OwnedEvent::Failed(id, ConnectFailure::HandshakeTimeout)));
 }
 
-/// Some peers reuse a datagram number. Messages of the second datagram are not lost, and those of the first are not
-/// repeated.
+/// Some implementations reuse datagram numbers. Messages in the second datagram are not lost, and those in the first
+/// are not repeated.
 #[test]
 fn a_repeated_datagram_number_hides_no_reliable_message() {
     let mut net = Net::new(Default::default(), 1);
@@ -268,7 +268,8 @@ fn a_repeated_datagram_number_hides_no_reliable_message() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateMessage), 1);
 }
 
-/// A repeated number is acknowledged, so a message in it without memory is lost, which has a separate counter.
+/// A reused number counts as acknowledged, so a message in it that does not fit into memory is lost; a separate
+/// counter shows that.
 #[test]
 fn a_message_lost_with_a_repeated_number_is_counted() {
     let mut config = server_config();
@@ -278,7 +279,7 @@ fn a_message_lost_with_a_repeated_number_is_counted() {
     net.run_for(Duration::from_millis(100));
     let client = net.pair.a_address;
     let mut take = |number: u32, reliable: u32| {
-        // They wait for one that never arrives.
+        // They wait for a predecessor that never arrives.
         let datagram = data(number, capsule(Reliability::ReliableOrdered, reliable, reliable), &[0x86; 400]);
         net.pair.b.handle_datagram(net.pair.now, client, &datagram);
         let stats = net.pair.b.stats();
@@ -292,8 +293,8 @@ fn a_message_lost_with_a_repeated_number_is_counted() {
     assert_eq!(take(100, reliable + 1), (1, 1));
 }
 
-/// Three of eight foreign clients do not return a cookie. With default options a server accepts them, and counts
-/// those that connect while it requires cookies.
+/// Three of eight foreign clients do not return a cookie. By default a server accepts them, and counts those that
+/// connect while it requires cookies.
 #[test]
 fn a_client_without_cookie_support_is_counted_under_load() {
     let mut config = Config::new([2; 32]);
@@ -312,8 +313,8 @@ fn a_client_without_cookie_support_is_counted_under_load() {
     assert_eq!(open(3), (false, 1), "two are an eighth of sixteen");
 }
 
-/// A server that blocks an address after a request with another version never receives one, because the version is
-/// queried first.
+/// Some servers block an address after a request with another version. The client queries the version first, so it
+/// never sends one.
 #[test]
 fn a_client_queries_the_version_before_its_first_request() {
     let answer = |pong: Option<&[u8]>, server_version: u8| {
@@ -345,7 +346,7 @@ fn a_client_queries_the_version_before_its_first_request() {
     assert_eq!(answer(None, 6), (vec![(1, 0), (5, 6)], 500), "a server without pongs");
 }
 
-/// No query is sent where it cannot help, and a short attempt spends no time on it.
+/// No query is sent if it cannot help, and a short attempt spends little time on it.
 #[test]
 fn the_version_is_queried_once_and_within_the_time() {
     let first = |version: u8, options: ConnectOptions<'_>| {

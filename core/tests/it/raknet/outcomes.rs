@@ -1,5 +1,4 @@
-//! The outcome of a second request for each state of the server and each kind of request
-//! (docs/raknet.md#request-2).
+//! The outcome of request 2 for each state of the server and each kind of request (docs/raknet.md#request-2).
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -20,16 +19,16 @@ use crate::support::raknet::{client_config, peer, server_config};
 const NOW: Instant = Instant::from_micros(1_000_000);
 const MTU: u16 = 1_200;
 
-/// The progress of each of the four known clients. Their GUID is their number.
+/// The state of each of the four known clients. Their GUID is the number of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// It sent its second request.
+    /// Has sent request 2.
     Unverified = 1,
-    /// It sent its connection request.
+    /// Has sent its connection request.
     Awaiting,
-    /// Its connection is open.
+    /// Is connected.
     Connected,
-    /// It sent its disconnection notification, and the rest of its connection only sends acknowledgements.
+    /// Has sent its disconnection notification; its connection only acknowledges retransmissions.
     Ended,
 }
 use Known::{Awaiting, Connected, Ended, Unverified};
@@ -44,16 +43,16 @@ enum Owner {
 }
 use Owner::{Of, Unknown};
 
-/// The outcome of a request.
+/// The server's reaction to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// The reply to the first such request, and no other slot.
+    /// The same reply as to the first such request, and no other slot.
     SameReply,
     /// Reply 2 and a slot.
     Accepted,
     /// A refusal with this id, and no slot.
     Refused(u8),
-    /// A counted drop.
+    /// A drop that is counted.
     Dropped(DropReason),
 }
 use Outcome::{Accepted, Dropped, Refused, SameReply};
@@ -75,7 +74,7 @@ fn guid(of: Owner) -> Guid {
     }
 }
 
-/// Sends a first request and returns the cookie of its reply, if there is one.
+/// Sends request 1; returns the cookie in the reply, if there is one.
 fn cookie(server: &mut Peer<'_>, from: SocketAddr) -> Option<u32> {
     server.handle_datagram(NOW, from, &written(&Offline::Request1 { protocol: 6, mtu: 1_492 }));
     let (to, reply) = answers(server, NOW).pop()?;
@@ -92,14 +91,14 @@ fn request_2(server: &mut Peer<'_>, from: SocketAddr, security: ClientSecurity<'
     server.handle_datagram(NOW, from, &written(&request));
 }
 
-/// Sends both requests with the cookie that the server requires, and returns the server's answers.
+/// Sends both requests, with a cookie if required; returns the server's responses.
 fn ask(server: &mut Peer<'_>, from: SocketAddr, guid: Guid) -> Vec<Vec<u8>> {
     let security = cookie(server, from).map_or(ClientSecurity::None, ClientSecurity::Cookie);
     request_2(server, from, security, guid);
     answers(server, NOW).into_iter().filter(|(to, _)| *to == from).map(|(_, answer)| answer).collect()
 }
 
-/// Brings a client to this state; returns the answer to its second request.
+/// Brings a client to this state; returns the response to its request 2.
 fn bring(server: &mut Peer<'_>, known: Known) -> Vec<u8> {
     let (from, guid) = (address(Of(known)), guid(Of(known)));
     let reply = ask(server, from, guid).pop().expect("reply 2");
@@ -118,13 +117,13 @@ fn bring(server: &mut Peer<'_>, known: Known) -> Vec<u8> {
             server.handle_datagram(NOW, from, &datagram);
         }
     }
-    // Discards acknowledgements and answers of the connection.
+    // Discards acknowledgements and messages of the connection.
     answers(server, NOW);
     while server.poll_event().is_some() {}
     reply
 }
 
-/// Returns a server with the four clients, and its answers to them.
+/// Returns a server with the four clients, and its responses to them.
 fn server_that_knows() -> (Peer<'static>, [Vec<u8>; 4]) {
     let mut server = peer(server_config());
     let replies = KNOWN.map(|known| bring(&mut server, known));
@@ -139,10 +138,10 @@ fn server_that_knows() -> (Peer<'static>, [Vec<u8>; 4]) {
     (server, replies)
 }
 
-/// The address and the GUID of a request, and its outcome.
+/// The address and the GUID in a request, and its outcome.
 #[rustfmt::skip]
 const TABLE: [(Owner, Owner, Outcome); 25] = [
-    // Address and GUID known: the client may lack its reply, so the same slot repeats it.
+    // Address and GUID are known: the client may not have received its reply, so the server repeats it.
     (Of(Unverified), Of(Unverified), SameReply),
     (Of(Unverified), Of(Awaiting),   ALREADY_CONNECTED),
     (Of(Unverified), Of(Connected),  ALREADY_CONNECTED),
@@ -152,17 +151,17 @@ const TABLE: [(Owner, Owner, Outcome); 25] = [
     (Of(Connected),  Of(Unverified), ALREADY_CONNECTED),
     (Of(Connected),  Of(Awaiting),   ALREADY_CONNECTED),
     (Of(Connected),  Of(Connected),  ALREADY_CONNECTED),
-    // Address known, GUID unknown.
+    // The address is known, the GUID is not.
     (Of(Unverified), Unknown,        ALREADY_CONNECTED),
     (Of(Awaiting),   Unknown,        ALREADY_CONNECTED),
     (Of(Connected),  Unknown,        ALREADY_CONNECTED),
-    // GUID known, address unknown.
+    // The GUID is known, the address is not.
     (Unknown,        Of(Unverified), ALREADY_CONNECTED),
     (Unknown,        Of(Awaiting),   ALREADY_CONNECTED),
     (Unknown,        Of(Connected),  ALREADY_CONNECTED),
-    // Neither known.
+    // Neither is known.
     (Unknown,        Unknown,        Accepted),
-    // An ended connection makes way: neither its address nor its GUID counts as known.
+    // A closed connection is evicted: neither its address nor its GUID counts as known.
     (Of(Ended),      Of(Ended),      Accepted),
     (Of(Ended),      Unknown,        Accepted),
     (Unknown,        Of(Ended),      Accepted),
@@ -212,24 +211,24 @@ fn every_pair_of_address_and_guid_has_its_outcome() {
     assert_eq!(pairs.count(), TABLE.len());
 }
 
-/// The events at a server before a newcomer connects.
+/// What happens at the server before a new client connects.
 #[derive(Clone, Copy, Debug)]
 enum Before {
     Nothing,
-    /// A client came to this state.
+    /// A client entered this state.
     Came(Known),
-    /// The newcomer's network was banned after its first request.
+    /// The new client's network was banned after its request 1.
     Banned,
 }
 
-/// The cookie that the newcomer sends.
+/// The cookie that the new client sends.
 #[derive(Clone, Copy, Debug)]
 enum Proof {
     /// The cookie that it received, if any.
     Given,
     Wrong,
     Missing,
-    /// Without even a first request.
+    /// None, without a preceding request 1.
     Unasked,
 }
 
@@ -266,14 +265,14 @@ const fn pure_client(config: &mut Config) {
     config.max_incoming = 0;
 }
 
-/// The host of the connected client, and an unknown host.
+/// The host of the connected client, and another host.
 const SAME_HOST: Owner = Of(Connected);
 const OTHER_HOST: Owner = Unknown;
 
-/// The configuration, the previous events, the newcomer's host, and its proof.
+/// The configuration, the previous event, the new client's host, its cookie, and the outcome.
 type Row = (fn(&mut Config), Before, Owner, Proof, Outcome);
 
-/// The decisions about a newcomer with unknown address and GUID.
+/// The decisions about a new client with unknown address and GUID.
 #[rustfmt::skip]
 const NEWCOMERS: [Row; 21] = [
     (as_it_is,      Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
@@ -288,12 +287,12 @@ const NEWCOMERS: [Row; 21] = [
     (as_it_is,      Before::Banned,           OTHER_HOST, Proof::Given,   Refused(0x17)),
     (one,           Before::Came(Connected),  OTHER_HOST, Proof::Given,   Refused(0x14)),
     (one,           Before::Came(Awaiting),   OTHER_HOST, Proof::Given,   Refused(0x14)),
-    // The oldest half-open connection is evicted, and the newcomer repeats its request.
+    // The oldest half-open connection is evicted, and the new client retransmits its request.
     (one,           Before::Came(Unverified), OTHER_HOST, Proof::Given,   Dropped(DropReason::HalfOpenLimit)),
     (rarely,        Before::Came(Connected),  SAME_HOST,  Proof::Given,   Refused(0x1A)),
     (rarely,        Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
     (one_half_open, Before::Came(Unverified), OTHER_HOST, Proof::Given,   Dropped(DropReason::HalfOpenLimit)),
-    // The first client needs no cookie and gets none; after that every client needs one.
+    // The first client needs no cookie and gets none; from then on every client needs one.
     (one_unvalidated,  Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
     (one_unvalidated,  Before::Nothing,          OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
     (one_unvalidated,  Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
@@ -342,7 +341,7 @@ fn every_newcomer_has_the_outcome_of_the_servers_limits() {
     }
 }
 
-/// A connecting client is notified of each refusal of the table.
+/// A connecting client is notified of each refusal in the table.
 #[test]
 fn every_refusal_is_reported_to_the_client() {
     let to = address(Unknown);

@@ -51,7 +51,7 @@ fn a_request_too_large_for_the_interface_is_shortened_at_once() {
         (ipv4(), 1_400, &[1_464, 1_172]),
         (ipv4(), 600, &[1_464, 1_172, 548]),
         (ipv6(), 1_452, &[1_444]),
-        // Tunnels of 1,420 and 1,280 bytes.
+        // Tunnels with an MTU of 1,420 and 1,280 bytes.
         (ipv6(), 1_372, &[1_444, 1_372]),
         (ipv6(), 1_232, &[1_444, 1_372, 1_232]),
     ] {
@@ -110,9 +110,9 @@ fn ipv6_mtus_never_exceed_an_ethernet_frame() {
     assert_eq!(server.connection_stats(id).map(|stats| stats.mtu), Some(MAX_MTU_IPV6));
 }
 
-/// Returns the MTUs of a client and a server whose interfaces send packets of `interface` bytes.
+/// Returns the MTUs of a client and a server with network interfaces of `interface` bytes.
 ///
-/// These are the MTU of the client's first request, and those that the server offers and accepts.
+/// These are the MTU in the client's first request, and those that the server offers and accepts.
 fn mtus_at_interface(interface: u16, remote: SocketAddr) -> [Option<u16>; 3] {
     let (now, mut client_config, mut server_config) = (START, client_config(), server_config());
     client_config.interface_mtu = interface;
@@ -142,7 +142,7 @@ fn mtus_and_probes_never_exceed_the_interface() {
     assert_eq!(peer(config).connect(START, ipv4()), Err(ConnectError::InvalidMtu));
 }
 
-/// C++ RakNet reads up to 1,492 bytes regardless of the MTU; other implementations send 1,480 and 1,482.
+/// C++ RakNet accepts up to 1,492 bytes regardless of the MTU; other implementations send 1,480 and 1,482.
 #[test]
 fn datagrams_longer_than_the_local_mtu_are_read() {
     let mut net = Net::new(Conditions::default(), 1);
@@ -165,27 +165,27 @@ struct Path {
     addresses: [SocketAddr; 2],
     now: Instant,
     longest: usize,
-    /// The longest datagram from the second to the first.
+    /// The longest datagram that the path carries from the second peer to the first.
     longest_back: usize,
-    /// The latency.
+    /// The one-way latency.
     latency: Duration,
     /// Datagrams in flight: arrival time, sender and bytes.
     under_way: VecDeque<(Instant, usize, Vec<u8>)>,
-    /// The number of events that each peer reads per step.
+    /// The number of events that each peer polls per step.
     reads: [usize; 2],
-    /// The datagrams that the first peer sent.
+    /// The datagrams that the first peer has sent.
     sent: Vec<Vec<u8>>,
     /// Random loss in both directions, per thousand datagrams.
     lost_of_1000: u64,
     random: u64,
     id: ConnectionId,
-    /// The MTUs reported to the first peer.
+    /// The MTUs reported to the first peer's application.
     mtus: Vec<u16>,
-    /// The lengths of the messages that the second peer received.
+    /// The lengths of the messages delivered to the second peer's application.
     arrived: Vec<usize>,
     /// The number of receipts for acknowledged messages at the first peer.
     receipts: usize,
-    /// The reason of the end at the first peer.
+    /// The reason of the disconnection at the first peer.
     ended: Option<DisconnectReason>,
 }
 
@@ -223,14 +223,14 @@ impl Path {
         path
     }
 
-    /// Returns a path with random loss, per thousand datagrams.
+    /// Creates a path with random loss, per thousand datagrams.
     fn with_loss(lost_of_1000: u64, seed: u64) -> Self {
         let mut path = Self::new();
         (path.lost_of_1000, path.random) = (lost_of_1000, seed);
         path
     }
 
-    /// Returns a path after both peers have measured the round trip.
+    /// Creates a path on which both peers have an RTT sample.
     fn with_latency(latency: Duration) -> Self {
         let mut path = Self::new();
         path.latency = latency;
@@ -261,7 +261,7 @@ impl Path {
         assert!(sent.is_ok(), "{sent:?}");
     }
 
-    /// Lets 10 ms pass.
+    /// Advances the time by 10 ms.
     fn step(&mut self) {
         self.now = self.now + Duration::from_millis(10);
         for from in [0, 1] {
@@ -312,12 +312,12 @@ impl Path {
         self.arrived.iter().filter(|arrived| **arrived == length).count()
     }
 
-    /// Returns the blocks that each peer holds.
+    /// Returns the number of blocks that each peer holds.
     fn held(&self) -> [usize; 2] {
         self.peers.each_ref().map(|peer| peer.blocks() - peer.blocks_available())
     }
 
-    /// Returns whether both peers hold no blocks after a while, except for periodic datagrams.
+    /// Returns true if both peers free all their blocks within a while, except for periodic datagrams.
     fn frees_all(&mut self) -> bool {
         (0..200).any(|_| {
             self.step();
@@ -325,7 +325,7 @@ impl Path {
         })
     }
 
-    /// Sends messages from the second to the first peer.
+    /// Sends messages from the second peer to the first.
     fn send_back(&mut self, count: usize) {
         let id = self.peers[1].connection_at(self.addresses[0]).expect("a connection");
         for _ in 0..count {
@@ -356,7 +356,7 @@ fn new_datagrams_are_smaller_in_a_black_hole() {
     }
 }
 
-/// All messages arrive in order.
+/// All messages are delivered in order.
 #[test]
 fn whole_messages_are_cut_when_the_path_shrinks() {
     let mut path = Path::new();
@@ -395,8 +395,8 @@ fn a_message_that_is_split_again_keeps_its_receipt_and_arrives_once() {
     }
 }
 
-/// A message arrives whole, and then in parts, since its acknowledgement was lost. The first part has the message's
-/// number, so it is a duplicate, and the other parts have nothing to wait for.
+/// A message is received whole, and then in parts, because its acknowledgement was lost. The first part has the
+/// message's number, so it is a duplicate, and the other parts must not wait for it.
 #[test]
 fn a_message_received_before_it_was_cut_leaves_no_state() {
     let mut net = Net::new(Conditions::default(), 1);
@@ -424,7 +424,7 @@ fn a_message_received_before_it_was_cut_leaves_no_state() {
         assert_eq!(net.pair.b.blocks_available(), free, "{order:?}");
     }
     assert_eq!(messages(&net.server).len(), 1 + orders.len());
-    // A repeated first part does not discard the others.
+    // A duplicate of the first part does not discard the others.
     let split = |index| Some(Split { count: 3, id: 7, index });
     for (number, index) in [(201, 1), (200, 0), (200, 0), (202, 2), (200, 0)] {
         arrive(&mut net, number, split(index), &[0x86; 500]);
@@ -433,8 +433,8 @@ fn a_message_received_before_it_was_cut_leaves_no_state() {
     assert_eq!(net.pair.b.blocks_available(), free);
 }
 
-/// The first part of a message arrives twice, and the split id soon belongs to another message, as with peers that
-/// reuse ids quickly.
+/// The first part of a message is duplicated, and its split id soon belongs to another message, as with
+/// implementations that reuse ids quickly.
 #[test]
 fn an_early_reuse_of_a_split_id_loses_no_message() {
     for order in [[0, 1], [1, 0]] {
@@ -459,7 +459,7 @@ fn an_early_reuse_of_a_split_id_loses_no_message() {
     }
 }
 
-/// It refuses large messages and acknowledges small ones that need no memory.
+/// The receiver drops large messages and acknowledges small ones that need no memory.
 #[test]
 fn a_receiver_that_does_not_read_is_not_a_black_hole() {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };
@@ -471,7 +471,7 @@ fn a_receiver_that_does_not_read_is_not_a_black_hole() {
         let now = net.now();
         net.pair.a.send(now, client, &[0x86; 1_400], Delivery::RELIABLE_ORDERED).expect("room");
     }
-    // The application does not read for a while.
+    // The application stops reading for a while.
     let end = net.now() + Duration::from_secs(120);
     while net.now() < end && net.pair.step() {}
     assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
@@ -480,7 +480,7 @@ fn a_receiver_that_does_not_read_is_not_a_black_hole() {
     assert_eq!(net.pair.a.connection_stats(client).map(|stats| stats.mtu), Some(1_492));
 }
 
-/// As over paths that fragment: their parts keep their size, since the receiver counts them.
+/// On paths that fragment, the parts keep their size, because the receiver counts them.
 #[test]
 fn messages_cut_for_a_larger_mtu_keep_their_parts() {
     let mut path = Path::new();
@@ -493,7 +493,7 @@ fn messages_cut_for_a_larger_mtu_keep_their_parts() {
     assert_eq!(path.arrived, [500_000, 300_000]);
 }
 
-/// Takes a step of a game that sends small messages often and large ones occasionally.
+/// Simulates a step of a game that sends small messages often and large ones occasionally.
 fn play(path: &mut Path, millis: usize) {
     if millis.is_multiple_of(30) {
         path.send(60);
@@ -504,7 +504,7 @@ fn play(path: &mut Path, millis: usize) {
     path.step();
 }
 
-/// Returns the milliseconds until the MTU is lowered on a path that loses large datagrams, and others at random.
+/// Returns the milliseconds until the MTU is reduced on a path that drops large datagrams, and others at random.
 fn time_to_heal(lost_of_1000: u64, seed: u64) -> usize {
     let mut path = Path::with_loss(lost_of_1000, seed);
     path.longest = 1_400;
@@ -553,10 +553,10 @@ fn random_loss_of_mixed_messages_is_not_a_black_hole() {
     }
 }
 
-/// The datagram length on a path of 1,300 bytes.
+/// The maximum datagram length on a path with an MTU of 1,300.
 const NARROW: usize = 1_272;
 
-/// Runs until everything has arrived or the connection has ended, for a limited time.
+/// Runs until everything was delivered or the connection has closed, for a limited time.
 fn run_until_arrived(path: &mut Path, messages: usize) {
     for _ in 0..1_000 {
         if path.arrived.len() == messages || path.ended.is_some() {
@@ -567,7 +567,7 @@ fn run_until_arrived(path: &mut Path, messages: usize) {
     (0..100).for_each(|_| path.step());
 }
 
-/// As on a return path that is narrower than the handshake showed. No small datagrams are in flight.
+/// The return path has a smaller MTU than the handshake showed, and no small datagrams are in flight.
 #[test]
 fn split_messages_arrive_on_a_path_that_never_carried_large_datagrams() {
     let unordered = Delivery::new(Reliability::ReliableWithReceipt);
@@ -600,7 +600,8 @@ fn a_large_transfer_arrives_on_a_path_without_large_datagrams() {
     assert_eq!(path.arrived, [100_000, 300_000]);
 }
 
-/// Ordered messages cannot arrive twice, so they are split again although large datagrams had arrived before.
+/// Ordered messages cannot be delivered twice, so they are split again although large datagrams were acknowledged
+/// before.
 #[test]
 fn split_messages_arrive_after_the_path_has_shrunk() {
     let mut path = Path::new();
@@ -615,7 +616,7 @@ fn split_messages_arrive_after_the_path_has_shrunk() {
     assert_eq!((&path.mtus[..], path.ended), (&[1_200][..], None));
 }
 
-/// The last datagram of a message may still fit the path although it is longer than the smallest MTU allows.
+/// The last datagram of a message may fit the path although it is longer than the minimum MTU allows.
 #[test]
 fn split_messages_arrive_after_the_path_has_shrunk_again() {
     for length in [50_000, 44 * 1_137, 50_700, 5_000] {
@@ -638,7 +639,7 @@ fn split_messages_arrive_after_the_path_has_shrunk_again() {
     }
 }
 
-/// All of it had arrived, but none of its acknowledgements, when the path became narrower.
+/// The path MTU is reduced after the whole message was received, but none of its acknowledgements.
 #[test]
 fn a_received_message_that_is_split_again_arrives_once() {
     let mut path = Path::new();
@@ -654,8 +655,8 @@ fn a_received_message_that_is_split_again_arrives_once() {
     assert_eq!(free, [0, 0]);
 }
 
-/// A message that arrived in part cannot be split again, nor one that may have arrived completely, since it could
-/// arrive twice.
+/// A message cannot be split again if a part of it was received. It cannot either if all of it may have been
+/// received, because it could be delivered twice.
 #[test]
 fn a_message_that_cannot_be_split_again_ends_the_connection() {
     for is_on_its_way in [true, false] {
@@ -681,7 +682,7 @@ fn a_message_that_cannot_be_split_again_ends_the_connection() {
     }
 }
 
-/// The length of a probe that is too long for an MTU of 1,200.
+/// The length of a probe that exceeds an MTU of 1,200.
 const PROBE: usize = 1_168;
 
 /// Messages of 1,100 bytes fit the next smaller MTU, but not the path. No longer datagram is sent that could reveal
@@ -731,7 +732,7 @@ fn random_loss_below_the_next_smaller_mtu_is_not_a_black_hole() {
     for (lost_of_1000, seed) in [(10, 1), (200, 2), (500, 3), (600, 4)] {
         let mut path = Path::with_loss(lost_of_1000, seed);
         for step in 0..10_000 {
-            // At higher losses the game sends only what arrives.
+            // At higher losses the game sends less, so that it does not outpace the path.
             if step % (1 + lost_of_1000 / 20) == 0 {
                 path.send(20);
                 path.send(600);
@@ -744,7 +745,7 @@ fn random_loss_below_the_next_smaller_mtu_is_not_a_black_hole() {
     assert!(probes > 0);
 }
 
-/// Each outage is shorter than the timeout and loses a probe of the path.
+/// Each outage is shorter than the timeout and loses a path probe.
 #[test]
 fn outages_without_large_datagrams_are_not_a_black_hole() {
     for latency in [0, 10, 100] {
@@ -762,7 +763,7 @@ fn outages_without_large_datagrams_are_not_a_black_hole() {
     }
 }
 
-/// The last part arrives; the others exceed the path by less than a ping.
+/// The last part is received; the others exceed the path MTU by less than a ping.
 #[test]
 fn an_unsplittable_message_does_not_hang_on_a_slightly_narrow_path() {
     for longest in [1_157, 1_160, 1_164, 1_170] {
@@ -782,7 +783,7 @@ fn an_unsplittable_message_does_not_hang_on_a_slightly_narrow_path() {
     }
 }
 
-/// Other messages arrive meanwhile, so no timeout elapses.
+/// Other messages are delivered meanwhile, so no timeout occurs.
 #[test]
 fn an_unsplittable_message_does_not_hang_among_others() {
     let mut path = Path::new();
@@ -800,7 +801,7 @@ fn an_unsplittable_message_does_not_hang_among_others() {
     assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow));
 }
 
-/// The driver reports it after the connection has ended.
+/// The driver reports the refusal after the connection has closed.
 #[test]
 fn a_datagram_refused_before_the_end_changes_no_later_mtu() {
     let mut path = Path::new();
@@ -832,12 +833,12 @@ fn a_connection_ended_by_an_unsplittable_message_frees_its_slot() {
     assert_eq!(next, [None, None]);
 }
 
-/// Returns a peer with little memory.
+/// Creates a peer with little memory.
 fn small(config: Config) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections: 1, blocks: 60, block_size: 256 }, config)
 }
 
-/// It rarely has more than one or two free blocks, so it hardly ever accepts a large message.
+/// The receiver rarely has more than one or two free blocks, so it hardly ever accepts a large message.
 #[test]
 fn a_receiver_of_only_small_messages_is_not_a_black_hole() {
     let mut path = Path::between([peer(client_config()), small(server_config())]);
@@ -860,8 +861,7 @@ fn a_receiver_of_only_small_messages_is_not_a_black_hole() {
     assert_eq!((path.arrived(1_400), &path.mtus[..], path.held()), (60, &[][..], [0; 2]));
 }
 
-/// The path delivers a message with datagrams that are still in flight when the path is found too narrow for earlier
-/// ones.
+/// Large datagrams still in flight deliver their message after the path was found too small for earlier ones.
 #[test]
 fn late_large_datagrams_deliver_their_message_once() {
     let mut cut = 0;
@@ -888,7 +888,7 @@ fn late_large_datagrams_deliver_their_message_once() {
     assert!(cut > 10, "{cut}");
 }
 
-/// Datagrams that were sent before are still in flight.
+/// Datagrams sent before the refused one are still in flight.
 #[test]
 fn datagrams_before_a_refused_one_deliver_their_message_once() {
     let mut path = Path::with_latency(Duration::from_millis(50));
@@ -915,8 +915,8 @@ fn split_messages_are_split_again_after_a_refusal() {
     assert!(longest <= Some(1_172), "{longest:?}");
 }
 
-/// Its header is shorter than the longest one, for which parts reserve space. Many messages wait when the path is
-/// found to be narrow.
+/// Its header is shorter than the longest one, for which parts reserve space. Many messages are queued when the path
+/// MTU is reduced.
 #[test]
 fn a_message_that_fits_the_narrower_path_is_not_cut() {
     let mut config = client_config();
@@ -933,7 +933,7 @@ fn a_message_that_fits_the_narrower_path_is_not_cut() {
         }
         for _ in 0..5 {
             let low = Delivery::RELIABLE.with_priority(Priority::Low);
-            // If there is no more room, enough messages wait.
+            // If it is refused, enough messages are queued.
             let _ = path.peers[0].send(path.now, path.id, &[0x86; 1_150], low);
         }
         path.step();
@@ -972,7 +972,7 @@ fn a_message_with_parts_that_never_fit_ends_the_connection() {
     assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow));
 }
 
-/// Without memory for it neither the large probe nor the small one is sent.
+/// Without memory for the large probe, neither it nor the small one is sent.
 #[test]
 fn a_large_probe_precedes_the_small_one_despite_a_lack_of_memory() {
     let mut path = Path::between([small(client_config()), peer(server_config())]);
@@ -985,7 +985,7 @@ fn a_large_probe_precedes_the_small_one_despite_a_lack_of_memory() {
     path.sent.clear();
     (path.longest, path.reads[0]) = (NARROW, usize::MAX);
     path.run(50);
-    // A datagram of messages that begins with an unreliable one, which is a ping.
+    // A data datagram that begins with an unreliable message, which is a ping.
     let is_probe = |datagram: &&Vec<u8>| datagram[0] & 0xE0 == 0x80 && datagram[4] >> 5 == 0;
     let probe = path.sent.iter().find(is_probe).map(Vec::len);
     assert!(probe > Some(1_200), "{probe:?}");

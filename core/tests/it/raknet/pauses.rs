@@ -1,4 +1,4 @@
-//! An application that does not read for a while: unread data takes memory, and none of it is lost.
+//! An application that stops reading for a while: unread data takes memory, and none of it is lost.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 const MESSAGES: u32 = 1_500;
 const LENGTH: usize = 100;
 
-/// A small client that sends more than fits anywhere, and a server that echoes everything.
+/// A client with little memory that sends more than fits anywhere, and a server that echoes everything.
 struct Flood {
     net: Net,
     client: ConnectionId,
@@ -73,7 +73,7 @@ impl Flood {
         }
     }
 
-    /// Runs the client, which first sends everything and only then reads.
+    /// Runs the client, which first sends everything and then reads.
     fn run(&mut self, time: Duration) {
         let end = self.net.now() + time;
         while self.received < MESSAGES && self.net.now() < end {
@@ -110,7 +110,7 @@ fn everything_arrives_at_a_client_that_sends_before_it_reads() {
     }
 }
 
-/// Refused data is requested when there is room again, instead of waiting for timeouts that have backed off.
+/// Refused data is requested once memory is free, instead of after a timeout with backoff.
 #[test]
 fn refused_data_arrives_soon_after_there_is_room() {
     for seed in 0..40 {

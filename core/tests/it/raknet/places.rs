@@ -1,4 +1,4 @@
-//! The time at which the slot of a client becomes free, and the number of slots for one address.
+//! When the slot of a client is freed, and the number of slots for one address.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -13,12 +13,12 @@ use rakwire::wire::MAX_DATAGRAM;
 const SERVER: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
 const START: Instant = Instant::from_micros(1_000_000);
 
-/// A server and its clients without latency.
+/// A server and its clients on paths without latency.
 struct Lan {
     server: Peer<'static>,
     clients: Vec<Client>,
     now: Instant,
-    /// The reasons of ends at the server.
+    /// The reasons of disconnections at the server.
     ended: Vec<DisconnectReason>,
 }
 
@@ -41,7 +41,7 @@ impl Lan {
         Self { server, clients: Vec::new(), now: START, ended: Vec::new() }
     }
 
-    /// Makes a client connect and returns its number.
+    /// Makes a new client connect; returns its index.
     fn dial(&mut self, address: impl Into<SocketAddr>, guid: u64, password: &[u8]) -> usize {
         let mut config = Config::new([1; 32]);
         config.guid = Guid(guid);
@@ -107,7 +107,7 @@ impl Lan {
         self.deliver();
     }
 
-    /// Connects a client; returns its number, or its failure.
+    /// Connects a new client; returns its index, or its failure.
     fn enter(&mut self, address: impl Into<SocketAddr>, guid: u64) -> Result<usize, Option<ConnectFailure>> {
         let number = self.dial(address, guid, b"");
         self.run_for(Duration::from_millis(200));
@@ -153,7 +153,7 @@ fn a_vanished_client_keeps_its_address_and_guid_for_the_timeout_only() {
         let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
         lan.run_for(Duration::from_millis(61_234));
         assert!(lan.clients[first].is_connected && lan.ended.is_empty(), "an idle connection stays open");
-        // Its last datagram.
+        // The last datagram of this client.
         let id = lan.clients[first].peer.connections().next().expect("a connection");
         let sent = lan.clients[first].peer.send(lan.now, id, &[0x90], rakwire::raknet::Delivery::RELIABLE);
         assert!(sent.is_ok());
@@ -176,7 +176,7 @@ fn no_single_loss_ends_an_idle_connection() {
     let mut lan = Lan::new(4, |_| {});
     let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
     for round in 0..200 {
-        // A second of outage in either direction, at every offset between two pings.
+        // An outage of one second in either direction, at every offset between two pings.
         lan.run_for(Duration::from_millis(9_000 + round * 50));
         (lan.clients[first].receives, lan.clients[first].sends) = (round % 2 == 0, round % 2 == 1);
         lan.run_for(Duration::from_secs(1));
@@ -187,7 +187,7 @@ fn no_single_loss_ends_an_idle_connection() {
 
 #[test]
 fn an_unacknowledged_refusal_frees_its_slot_at_once() {
-    // Another client gets the slot, as does the same one, which now has the right password.
+    // The slot is free for another client, and for the same one with the right password.
     for (address, guid) in [([10, 0, 0, 3], 2), ([10, 0, 0, 2], 1)] {
         let mut lan = Lan::new(1, |_| {});
         lan.server.set_password(b"right").expect("a short password");
@@ -222,19 +222,19 @@ fn one_address_leaves_a_quarter_of_the_slots() {
     }
     assert_eq!(lan.enter(([198, 51, 100, 1], 2_000), 20), NO_PLACE);
     assert_eq!(lan.server.stats().dropped(DropReason::AddressLimit), 1);
-    // Other addresses of its network get two more; the last two slots are only for other networks.
+    // Other addresses of its network get two more slots; the last two are only for other networks.
     assert!(lan.enter(([198, 51, 100, 2], 1_000), 21).is_ok());
     assert!(lan.enter(([198, 51, 100, 2], 1_001), 25).is_ok());
     assert_eq!(lan.enter(([198, 51, 100, 3], 1_000), 22), NO_PLACE);
     assert!(lan.enter(([203, 0, 113, 1], 1_000), 23).is_ok());
-    // An ended connection no longer counts.
+    // A closed connection does not count.
     let id = lan.clients[0].peer.connections().next().expect("a connection");
     lan.clients[0].peer.disconnect(lan.now, id);
     lan.deliver();
     assert!(lan.enter(([198, 51, 100, 1], 3_000), 24).is_ok());
 }
 
-/// A game among friends, who may all share an address.
+/// Friends who play together may share an address.
 #[test]
 fn one_address_may_fill_a_small_server() {
     let mut lan = Lan::new(8, |_| {});

@@ -1,4 +1,4 @@
-//! Polling of events per connection: an application that does not read one connection delays no other.
+//! Polling the events of single connections: a connection that is not read delays no other.
 
 use core::net::SocketAddr;
 
@@ -14,7 +14,7 @@ fn address(number: u8) -> SocketAddr {
     ([192, 0, 2, number], 1).into()
 }
 
-/// Delivers all datagrams over 600 ms.
+/// Delivers all datagrams for 600 ms.
 fn exchange(now: &mut Instant, clients: &mut [Peer<'_>], server: &mut Peer<'_>) {
     let mut buffer = [0; MAX_DATAGRAM];
     for _ in 0..60 {
@@ -33,7 +33,7 @@ fn exchange(now: &mut Instant, clients: &mut [Peer<'_>], server: &mut Peer<'_>) 
     }
 }
 
-/// Returns the connections that have events, each once.
+/// Returns the readable connections, each once.
 fn readable(peer: &mut Peer<'_>) -> Vec<ConnectionId> {
     let mut readable: Vec<_> = core::iter::from_fn(|| peer.poll_readable()).collect();
     readable.sort();
@@ -73,7 +73,7 @@ fn each_connection_can_be_read_alone() {
             client.send(now, *id, &[0xFE, number], Delivery::RELIABLE_ORDERED).unwrap();
         }
         exchange(&mut now, &mut clients, &mut server);
-        // The first connection is reported but not read; the second one can be read nevertheless.
+        // The first connection is returned but not read; the second one can be read nevertheless.
         assert_eq!(readable(&mut server), there);
         assert_eq!(numbers(&mut server, there[1]), [number]);
     }
@@ -94,7 +94,7 @@ fn a_borrowed_message_stays_until_it_is_returned() {
     clients[0].send(now, id, &long, Delivery::RELIABLE_ORDERED).unwrap();
     exchange(&mut now, &mut clients, &mut server);
     assert!(matches!(server.poll_event_of(there), Some(Event::Message { .. })));
-    // Everything else continues, including the end of the connection, and the message is unchanged.
+    // Everything else continues, including the close of the connection, and the borrowed message is unchanged.
     clients[0].disconnect(now, id);
     exchange(&mut now, &mut clients, &mut server);
     assert_eq!(server.event_data().to_vec(), long);

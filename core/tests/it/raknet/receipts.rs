@@ -1,4 +1,4 @@
-//! Receipts of messages, and the progress of large ones.
+//! Receipts of messages, and the progress of split ones.
 
 use core::time::Duration;
 
@@ -59,7 +59,7 @@ fn only_receipt_reliabilities_have_receipts() {
     close(&mut net, id);
 }
 
-/// Receipts do not exist on the wire: the peer receives the plain reliability.
+/// Receipts are local: the remote peer sees the reliability without a receipt.
 #[test]
 fn the_receiver_gets_the_plain_reliability() {
     let (mut net, id) = net(client_config(), 0.0, 1);
@@ -103,8 +103,8 @@ fn every_reliable_message_is_acknowledged_once_over_a_bad_path() {
     close(&mut net, id);
 }
 
-/// An unreliable message that arrived is acknowledged; one that did not is reported lost, or acknowledged late.
-/// Each has one receipt.
+/// A received unreliable message is acknowledged; a lost one is reported as lost, or acknowledged late. Each has one
+/// receipt.
 #[test]
 fn every_unreliable_message_gets_one_receipt() {
     let (mut net, id) = net(client_config(), 0.3, 3);
@@ -123,7 +123,7 @@ fn every_unreliable_message_gets_one_receipt() {
     close(&mut net, id);
 }
 
-/// The receipt of a split message is issued when all parts are acknowledged, not with the last part
+/// The receipt of a split message is reported when all parts are acknowledged, not when the last one is
 /// (docs/raknet.md#receipts).
 #[test]
 fn a_split_message_has_one_receipt_after_all_parts() {
@@ -155,7 +155,7 @@ fn a_message_that_waits_too_long_is_reported_lost() {
     assert_eq!(net.pair.a.stats().dropped(DropReason::Expired), 1);
 }
 
-/// Messages without a receipt at the end of the connection get none, and no memory leaks.
+/// Messages without an outcome when the connection closes get no receipt, and no memory leaks.
 #[test]
 fn open_receipts_end_with_the_connection() {
     let (mut net, id) = net(client_config(), 1.0, 5);

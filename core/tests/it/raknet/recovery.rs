@@ -16,7 +16,7 @@ use crate::support::raknet::{Net, client_config, messages, server_config};
 const LATENCY: Duration = Duration::from_millis(25);
 const MESSAGE: [u8; 1_400] = [0x86; 1_400];
 
-/// A connected client at a round trip of 50 ms. The test takes and answers its datagrams.
+/// A connected client with an RTT of 50 ms. The test polls its datagrams and responds to them.
 struct Sender {
     net: Net,
     id: ConnectionId,
@@ -26,7 +26,7 @@ struct Sender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sent {
     number: U24,
-    /// The number of its first reliable message.
+    /// The number of the first reliable message in it.
     message: U24,
 }
 
@@ -68,7 +68,7 @@ impl Sender {
         self.net.pair.a.handle_timeout(self.net.pair.now);
     }
 
-    /// Returns the first byte and the contents of each datagram that is sent now.
+    /// Polls all datagrams; returns the first byte and the contents of each.
     fn take_all(&mut self) -> Vec<Vec<u8>> {
         let mut buffer = [0; MAX_DATAGRAM];
         let mut all = Vec::new();
@@ -78,7 +78,7 @@ impl Sender {
         all
     }
 
-    /// Returns the data datagrams that are sent now.
+    /// Polls the data datagrams.
     fn take(&mut self) -> Vec<Sent> {
         let mut sent = Vec::new();
         for bytes in self.take_all() {
@@ -91,7 +91,7 @@ impl Sender {
         sent
     }
 
-    /// Returns the data datagrams that are sent until the window is full.
+    /// Polls data datagrams until the window is full.
     fn take_window(&mut self) -> Vec<Sent> {
         let mut sent = self.take();
         for _ in 0..25 {
@@ -114,7 +114,7 @@ impl Sender {
         self.answer(DatagramHeader::Ack { arrival_speed: None, records: records_count }, records);
     }
 
-    /// Returns the first bytes of the datagrams sent in answer to one with this number.
+    /// Returns the first bytes of the datagrams sent in response to one with this number.
     fn answers_to(&mut self, number: u32) -> Vec<u8> {
         let mut datagram = written(&DatagramHeader::Data { hints: 0, number: U24::new(number) });
         datagram.extend([0x00, 0x00, 0x08, 0x86]);
@@ -142,7 +142,7 @@ fn acknowledgements_are_never_delayed_by_the_window() {
     let window = sender.take_window();
     assert!(!window.is_empty());
     assert_eq!(sender.take(), [], "pacing and the limit delay messages");
-    // A datagram of the peer after a missing one.
+    // A datagram of the remote peer after a missing one.
     assert_eq!(sender.answers_to(100), [0xC0, 0xA0], "missing and received numbers are reported at once");
     assert_eq!(sender.answers_to(101), [0; 0], "the next one may be delayed");
     sender.pass(Duration::from_millis(10));
@@ -169,8 +169,8 @@ fn resends_precede_new_messages_and_respect_the_window() {
     }
 }
 
-/// An urgent message overtakes those of other channels but none of its own channel, for which it would have to wait
-/// at the receiver.
+/// An urgent message overtakes those of other channels. It overtakes none of its own channel, for which it would have
+/// to wait at the receiver.
 #[test]
 fn no_message_overtakes_others_of_its_channel() {
     let mut sender = Sender::new(|_| ());
@@ -221,7 +221,7 @@ fn priorities_share_the_bandwidth_by_their_weights() {
     assert!(shares, "{counts:?}");
 }
 
-/// Small messages that wait together share a datagram.
+/// Small messages that are queued together share a datagram.
 #[test]
 fn many_messages_share_one_datagram() {
     let mut sender = Sender::new(|_| ());
@@ -292,7 +292,7 @@ fn the_window_grows_only_by_datagrams_sent_after_the_reduction() {
     assert!(sender.window() > reduced);
 }
 
-/// RFC 9002, section 6.1.2: on a path that just became slower, a datagram is late, not lost.
+/// RFC 9002, section 6.1.2: when the latency of a path has just increased, a datagram is late, not lost.
 #[test]
 fn the_time_threshold_follows_the_latest_round_trip() {
     let mut sender = Sender::new(|config| config.min_resend_timeout = Duration::from_secs(1));
@@ -311,7 +311,7 @@ fn the_time_threshold_follows_the_latest_round_trip() {
     assert_eq!(lost(&sender), before + 1);
 }
 
-/// After reordering, a gap alone is no evidence of loss for a while.
+/// After reordering, a gap alone does not indicate a loss for a while.
 #[test]
 fn reordering_widens_the_reordering_window() {
     let mut sender = Sender::new_reno();
@@ -338,7 +338,7 @@ fn negative_and_forged_acknowledgements_do_not_grow_the_window() {
             // Before, after and around the datagrams in flight, but never exactly those.
             sender.acknowledge(&[(U24::new(0), oldest.minus(1)), (next, next.plus(5_000))]);
             sender.miss(&[(U24::new(0), U24::new(0xFF_FFFE)), (oldest, next)]);
-            // A resend may be sent, so its number is a genuine one from here on.
+            // A resend may be sent, so from here on its number is valid.
             assert!(sender.window() <= before, "{control:?}");
             let in_flight = sender.net.pair.a.connection_stats(sender.id).expect("it is open").in_flight;
             assert!(in_flight <= before + MAX_DATAGRAM as u32);
@@ -346,7 +346,7 @@ fn negative_and_forged_acknowledgements_do_not_grow_the_window() {
     }
 }
 
-/// A receiver that acknowledges everything immediately, whether it arrived or not, gets at most the largest window.
+/// A receiver that acknowledges everything immediately, received or not, gets at most the maximum window.
 #[test]
 fn the_window_is_bounded() {
     for control in [CongestionControl::DelayBased, CongestionControl::NewReno] {
@@ -367,7 +367,7 @@ fn the_window_is_bounded() {
     }
 }
 
-/// Returns the times at which an unacknowledged datagram is sent, in milliseconds after the first, without path
+/// Returns when an unacknowledged datagram is resent, in milliseconds after the first transmission, without path
 /// probes.
 fn resend_times(change: impl FnOnce(&mut Config)) -> Vec<u64> {
     let mut sender = Sender::new(change);
@@ -401,7 +401,7 @@ fn resend_timeouts_follow_the_configuration() {
     assert!(fast.iter().all(|gap| *gap <= 61), "{fast:?}");
 }
 
-/// No later datagram of a burst reveals the loss of its last one.
+/// No later datagram reveals the loss of the last one of a burst.
 #[test]
 fn a_lost_tail_is_detected_before_the_timeout() {
     let mut sender = Sender::new(|_| {});

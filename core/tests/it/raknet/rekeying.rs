@@ -1,4 +1,4 @@
-//! Secure connections with keys that change during use (docs/secure.md#rekeying).
+//! Secure connections that rekey during use (docs/secure.md#rekeying).
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -73,7 +73,7 @@ impl Machine for Recorded {
     }
 }
 
-/// Executes the next event, or advances to `end` if there is none before.
+/// Executes the next event before `end`, or advances to `end`.
 fn step_until(pair: &mut Pair<Recorded, Recorded>, end: Instant) {
     pair.transmit();
     let links = [pair.forth().next_arrival(), pair.back().next_arrival()];
@@ -116,7 +116,7 @@ fn keys_change_in_both_directions_despite_loss() {
             assert_eq!(end.received, expected, "seed {seed}: each once, in order");
             assert!(sent > 2_000 && sent - (end.received.len() as u32) < 20, "seed {seed}: {sent}");
             assert!(end.epochs.windows(2).all(|two| two[1] == (two[0] + 1) % 4), "{:?}", end.epochs);
-            // One change every two minutes, and one more at the beginning with an identity.
+            // One rekeying every two minutes, and one more at the beginning with an identity.
             let changes = end.epochs.len() - usize::from(has_identity);
             assert!((4..=6).contains(&changes), "seed {seed}: {:?}", end.epochs);
             assert_eq!(end.unauthentic, 0, "seed {seed}");

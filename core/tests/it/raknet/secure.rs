@@ -25,8 +25,8 @@ const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
 const SERVER: ([u8; 4], u16) = ([192, 0, 2, 2], 2);
 const ALREADY_CONNECTED: ConnectFailure = ConnectFailure::Refused(Refusal::AlreadyConnected);
 
-/// Messages of all sizes pass in both directions despite loss, duplication and reordering, and every datagram is
-/// sealed.
+/// Messages of all sizes are delivered in both directions despite loss, duplication and reordering, and every
+/// datagram is sealed.
 #[test]
 fn messages_pass_over_any_path_in_sealed_datagrams() {
     let conditions = Conditions {
@@ -59,7 +59,7 @@ fn messages_pass_over_any_path_in_sealed_datagrams() {
     }
 }
 
-/// Each peer receives the identity that the other has proved, and no third peer does.
+/// Each peer gets the authenticated identity of the other.
 #[test]
 fn each_peer_knows_the_identity_of_the_other() {
     for identity in [None, Some(client_key())] {
@@ -75,7 +75,7 @@ fn each_peer_knows_the_identity_of_the_other() {
     }
 }
 
-/// The application data of an identity arrives with it, up to its maximum length.
+/// The application data of an identity is delivered with it, up to its maximum length.
 #[test]
 fn the_data_of_an_identity_arrives_with_it() {
     let key = client_key();
@@ -101,7 +101,7 @@ fn oversized_identity_data_opens_no_connection() {
     assert_eq!(peer(secure_client(None)).connect_with(NOW, SERVER.into(), &nobodys), error);
     let plain = ConnectOptions { identity_data: &[7], ..ConnectOptions::default() };
     assert_eq!(peer(client_config()).connect_with(NOW, SERVER.into(), &plain), error);
-    // The identity of the configuration has the same limit.
+    // The identity in the configuration has the same limit.
     let mut always = peer(secure_client(Some(client_key())));
     assert!(always.connect_with(NOW, SERVER.into(), &nobodys).is_ok());
 }
@@ -132,7 +132,7 @@ fn a_server_is_trusted_by_key_hash_record_or_blindly() {
     }
 }
 
-/// Trust on first use: the record that a client stores of its first connection is what it trusts afterwards.
+/// Trust on first use: a client stores the record of its first connection and trusts only that from then on.
 #[test]
 fn a_server_trusted_on_first_use_is_known_afterwards() {
     let mut first = net(secure_client(None), requiring_server(), Conditions::default(), 1);
@@ -152,7 +152,7 @@ fn a_server_trusted_on_first_use_is_known_afterwards() {
     assert_eq!(other.server, []);
 }
 
-/// The rows of docs/secure.md#compatibility between peers of this crate.
+/// The rows of docs/secure.md#compatibility, with peers of this crate.
 #[test]
 fn incompatible_security_settings_are_refused_with_distinct_reasons() {
     let plain = ConnectOptions::default;
@@ -193,7 +193,7 @@ fn incompatible_security_settings_are_refused_with_distinct_reasons() {
     }
 }
 
-/// Returns a peer that accepts connections and has a key.
+/// Creates a peer that accepts connections and has a key.
 fn listening(mut config: Config) -> Peer<'static> {
     config.max_incoming = 8;
     let security = config.security.get_or_insert_with(|| Security::new([0x33; 32]));
@@ -201,7 +201,7 @@ fn listening(mut config: Config) -> Peer<'static> {
     peer(config)
 }
 
-/// Delivers everything that both have sent, so that their answers are in flight.
+/// Delivers everything that both peers have sent, so that their responses are in flight.
 fn exchange(net: &mut Net) {
     let now = net.now();
     let (forth, back) = (answers(&mut net.pair.a, now), answers(&mut net.pair.b, now));
@@ -214,8 +214,7 @@ fn exchange(net: &mut Net) {
     net.poll();
 }
 
-/// Checks the outcome of an attempt while the peer connects too: a connection with keys if requested, or the
-/// refusal.
+/// Checks the outcome of an attempt during a simultaneous open: a secure connection if requested, or the refusal.
 fn assert_kept(peer: &Peer<'_>, id: ConnectionId, events: &[OwnedEvent], options: &ConnectOptions<'_>) {
     if events.contains(&OwnedEvent::Connected(id)) {
         assert_eq!(peer.secure_peer(id).is_some(), options.trust.is_some(), "{events:?}");
@@ -224,9 +223,10 @@ fn assert_kept(peer: &Peer<'_>, id: ConnectionId, events: &[OwnedEvent], options
     }
 }
 
-/// An attempt with keys is not answered by the peer's own second request with other settings.
+/// A secure attempt never results in a plain connection because of the remote peer's own attempt.
 ///
-/// This holds with and without keys on either side, whenever within a handshake the second peer connects.
+/// It is checked with and without keys at either peer, for every time within a handshake at which the second peer
+/// connects.
 #[test]
 fn simultaneous_attempts_never_downgrade_a_secure_one() {
     let plain = ConnectOptions::default();
@@ -251,7 +251,7 @@ fn simultaneous_attempts_never_downgrade_a_secure_one() {
     }
 }
 
-/// A client without security is refused by a packet that C++ RakNet understands too, after its cookie is verified.
+/// A client without security is refused by a message that C++ RakNet supports too, after its cookie is verified.
 #[test]
 fn a_client_without_security_is_refused_by_a_secure_server() {
     let mut server = peer(requiring_server());
@@ -266,7 +266,7 @@ fn a_client_without_security_is_refused_by_a_secure_server() {
     assert_eq!(server.connections().count(), 0);
 }
 
-/// Returns the cookie that a server gives to an unknown address.
+/// Returns the cookie that a server sends to an unknown address.
 fn cookie_of(server: &mut Peer<'_>) -> u32 {
     server.handle_datagram(
         NOW,
@@ -287,7 +287,7 @@ fn a_secure_connection_needs_a_configuration_with_security() {
     assert_eq!(client.connect_with(NOW, SERVER.into(), &pinned()), Err(ConnectError::NoSecurity));
 }
 
-/// A client with an identity opens no plain connection, whether or not the peer has connected to it.
+/// A client with an identity opens no plain connection, even if the remote peer has already started one.
 #[test]
 fn an_identity_without_a_trusted_server_opens_no_connection() {
     let (key, plain) = (client_key(), ConnectOptions::default());
@@ -306,7 +306,8 @@ fn an_identity_without_a_trusted_server_opens_no_connection() {
     assert_eq!(net.pair.b.connect_with(now, to, &shown), error);
 }
 
-/// A peer that always presents its identity accepts plain connections, but never adopts one as its own attempt.
+/// A peer with an identity in its configuration accepts plain incoming connections, but does not use one for its own
+/// attempt.
 #[test]
 fn a_peer_with_an_identity_adopts_no_plain_connection() {
     let mut identified = server_config();
@@ -343,7 +344,7 @@ impl Steps {
         Self { client, server: peer(server), client_address, server_address }
     }
 
-    /// Returns the pending datagrams of the client, without delivering them.
+    /// Polls the datagrams of the client, without delivering them.
     fn sent_by_client(&mut self) -> Vec<Vec<u8>> {
         answers(&mut self.client, NOW).into_iter().map(|(_, bytes)| bytes).collect()
     }
@@ -360,7 +361,7 @@ impl Steps {
         datagrams.iter().for_each(|bytes| self.client.handle_datagram(NOW, self.server_address, bytes));
     }
 
-    /// Returns the second request of the client, without delivering it.
+    /// Polls the request 2 of the client, without delivering it.
     fn request_2(&mut self) -> Vec<u8> {
         let request_1 = self.sent_by_client();
         self.deliver_to_server(&request_1);
@@ -413,7 +414,7 @@ fn check_identical_answers(client: SocketAddr, server: SocketAddr, length: usize
     assert!(connected(steps.server.poll_event()) && connected(steps.client.poll_event()));
 }
 
-/// A challenge that is refused by its clear bytes does not count towards the rate limit of its network.
+/// A challenge that is rejected by its clear bytes does not count towards the rate limit of its network.
 #[test]
 fn challenges_refused_before_computation_are_not_rate_limited() {
     /// The offset after id, magic, cookie and flag: the pattern, two zeros, and the suite.
@@ -438,7 +439,7 @@ fn challenges_refused_before_computation_are_not_rate_limited() {
     assert_eq!(steps.sent_by_server().iter().map(Vec::len).collect::<Vec<_>>(), [163]);
 }
 
-/// A challenge with any changed bit gets no answer and leaves no state, nor does one beyond the rate limit.
+/// A challenge with any changed bit gets no response and leaves no state, nor does one beyond the rate limit.
 #[test]
 fn changed_requests_get_no_answer() {
     let mut steps = Steps::new(requiring_server());
@@ -454,7 +455,7 @@ fn changed_requests_get_no_answer() {
     assert!(steps.server.stats().dropped(DropReason::HandshakeLimit) > 0, "86 challenges of one network");
 }
 
-/// A changed reply 2, or one without an answer, does not end the attempt: the genuine one opens it.
+/// A modified reply 2, or one without an answer, does not fail the attempt: the genuine one completes it.
 #[test]
 fn changed_replies_are_dropped_and_the_attempt_goes_on() {
     /// The offset of the encryption flag of reply 2, after id, magic, GUID, address and MTU.
@@ -466,7 +467,7 @@ fn changed_replies_are_dropped_and_the_attempt_goes_on() {
     let reply_2 = &replies[0];
     for at in 17..reply_2.len() {
         let mut changed = reply_2.clone();
-        // Any value except zero announces an answer.
+        // Any value but zero announces an answer.
         changed[at] = if at == FLAG { 0 } else { changed[at] ^ 1 };
         steps.deliver_to_client(&[changed]);
     }
@@ -484,15 +485,14 @@ fn changed_replies_are_dropped_and_the_attempt_goes_on() {
     assert!(!steps.sent_by_client().is_empty(), "the connection request");
 }
 
-/// For a source that has not returned its cookie nothing is stored and nothing computed, whatever the cookie
-/// policy.
+/// For a source without a valid cookie nothing is stored and nothing computed, with any cookie policy.
 #[test]
 fn a_forged_source_causes_no_state_computation_or_amplification() {
     for cookies in [CookiePolicy::Required, CookiePolicy::Off, CookiePolicy::UnderLoad { unvalidated: 9 }] {
         let mut config = requiring_server();
         config.cookies = cookies;
         if let Some(security) = &mut config.security {
-            // With a limit of zero, any computation would be counted as excessive.
+            // With a limit of zero, any computation would be counted as dropped.
             security.handshakes_per_second = 0;
         }
         let mut server = peer(config);
@@ -522,7 +522,7 @@ fn a_forged_source_causes_no_state_computation_or_amplification() {
     }
 }
 
-/// Forged, damaged and repeated datagrams change nothing, end nothing and are counted.
+/// Forged, damaged and replayed datagrams change nothing, close no connection and are counted.
 #[test]
 fn forged_datagrams_are_counted_and_ignored() {
     let mut net = net(secure_client(None), requiring_server(), Conditions::default(), 5);
@@ -547,7 +547,7 @@ fn forged_datagrams_are_counted_and_ignored() {
         net.pair.b.handle_datagram(now, from, &sealed[..at]);
         forged += u64::from(at > 2);
     }
-    // Plain RakNet datagrams too.
+    // Datagrams of plain RakNet too.
     for plain in [&[0x84, 0, 0, 0, 0x60, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0x15][..], &[0xC0, 0, 1, 1, 0, 0, 0]] {
         net.pair.b.handle_datagram(now, from, plain);
         forged += 1;
@@ -568,7 +568,7 @@ fn forged_datagrams_are_counted_and_ignored() {
     assert_eq!(messages(&net.client), [b"\x86still"]);
 }
 
-/// A flood of forged datagrams does not keep a dead connection alive, since only opened datagrams count as
+/// A flood of forged datagrams does not keep a dead connection alive, because only opened datagrams count as
 /// activity.
 #[test]
 fn forged_datagrams_do_not_keep_a_connection_alive() {
@@ -608,8 +608,8 @@ fn sealed_datagrams_fit_the_mtu() {
     assert_eq!(OVERHEAD, 19);
 }
 
-/// A server that supports the version that a client announced first does not answer a challenge in another version,
-/// because the packet 19 was forged.
+/// If a server accepts the version that the client offered first, it does not answer a challenge in another version:
+/// the "incompatible protocol version" was forged.
 #[test]
 fn a_forged_version_packet_causes_no_downgrade() {
     let mut client = peer({
@@ -633,7 +633,7 @@ fn a_forged_version_packet_causes_no_downgrade() {
     assert_eq!(server.stats().dropped(DropReason::Unauthentic), 1);
     assert_eq!(server.connections().count(), 0);
 
-    // The next attempt does not begin with the forged version.
+    // The next attempt does not start with the forged version.
     let later = NOW + MINUTE;
     client.handle_timeout(later);
     while client.poll_event().is_some() {}
@@ -644,7 +644,7 @@ fn a_forged_version_packet_causes_no_downgrade() {
     assert_eq!(protocol, 11);
 }
 
-/// Handshakes are rate-limited by network, and those of other networks continue.
+/// Handshakes are rate-limited by network; those of other networks continue.
 #[test]
 fn handshakes_are_rate_limited() {
     let mut config = requiring_server();
@@ -677,7 +677,7 @@ fn handshakes_are_rate_limited() {
     assert_eq!(server.stats().dropped(DropReason::HandshakeLimit), 9);
 }
 
-/// Returns the second request of a client.
+/// Returns the request 2 of a client.
 fn challenge_of(config: Config) -> Vec<u8> {
     let mut steps = Steps::new(requiring_server());
     steps.client = peer(config);
@@ -685,8 +685,8 @@ fn challenge_of(config: Config) -> Vec<u8> {
     steps.request_2()
 }
 
-/// Two peers from copies of one configuration would generate the same keys, so drivers mix in other bytes. The
-/// state that a peer leaves in its configuration does not reveal them either.
+/// Two peers from copies of one configuration would generate the same keys, so drivers mix different entropy into
+/// each. The state that a peer leaves in its configuration does not reveal the keys.
 #[test]
 fn diversified_copies_of_a_configuration_generate_different_keys() {
     use rakwire::endpoint::Protocol;
@@ -713,7 +713,7 @@ fn diversified_copies_of_a_configuration_generate_different_keys() {
     }
 }
 
-/// Neither a printed configuration nor the printed options of a connection contain a secret.
+/// `Debug` of a configuration or of connection options shows no secret.
 #[test]
 fn a_configuration_prints_no_secret() {
     let mut security = Security::new([0xA7; 32]);

@@ -1,4 +1,4 @@
-//! The limit of the shared memory that one connection may take, and its return.
+//! How much of the shared memory one connection may take, and that it is freed.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -17,14 +17,14 @@ use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, id};
 use crate::support::forged::{capsule, data, written};
 use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
-/// Numbers beyond those of the client's handshake.
+/// The first unused numbers after the client's handshake.
 const NEXT: u32 = 20;
 
 fn latency(millis: u64) -> Conditions {
     Conditions { latency: Duration::from_millis(millis), ..Conditions::default() }
 }
 
-/// Returns part `index` of `count`, of `length` bytes, in a separate datagram.
+/// Returns part `index` of `count`, with `length` bytes, in a datagram of its own.
 fn part(index: u32, count: u32, length: usize) -> Vec<u8> {
     let bits = u16::try_from(length * 8).unwrap_or(u16::MAX);
     let split = Some(Split { count, id: 1, index });
@@ -34,7 +34,7 @@ fn part(index: u32, count: u32, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// A client that claims a small MTU and sends large parts gets at most its share, as does one with jumbo frames.
+/// A client that negotiates a small MTU and sends large parts, or jumbo frames, gets at most its share.
 #[test]
 fn parts_longer_than_the_mtu_take_at_most_the_share() {
     for (mtu, length) in [(576, 1_432), (1_492, 8_000)] {
@@ -52,8 +52,7 @@ fn parts_longer_than_the_mtu_take_at_most_the_share() {
     }
 }
 
-/// With a low limit, a connection that begins a long message and acknowledges nothing leaves the rest of the
-/// memory.
+/// With a low limit, a connection that starts a long message and acknowledges nothing leaves the rest of the memory.
 #[test]
 fn a_connection_holds_at_most_the_limit() {
     let mut config = server_config();
@@ -75,8 +74,7 @@ fn a_connection_holds_at_most_the_limit() {
     assert!(net.server.contains(&too_large), "{:?}", net.server);
 }
 
-/// A client that acknowledges nothing and floods pings: their pongs take no memory, and pongs that probe the path
-/// free theirs.
+/// A client that acknowledges nothing and floods pings: their pongs take no memory, and path probes free theirs.
 #[test]
 fn a_flood_of_pings_takes_no_memory() {
     for length in [500, 1_000, 1_400] {
@@ -85,7 +83,7 @@ fn a_flood_of_pings_takes_no_memory() {
 }
 
 fn a_flood_of_pings_beside_messages(length: usize) {
-    /// Blocks of the probes in flight, and of lost ones that are not declared lost yet.
+    /// Blocks of the probes in flight, and of lost probes not declared lost yet.
     const PATH_PROBES: usize = 8;
     let mut net = Net::new(Conditions::default(), 1);
     let (_, server) = net.connect();
@@ -118,7 +116,7 @@ fn a_flood_of_pings_beside_messages(length: usize) {
     }
 }
 
-/// A peer disconnects before everything that it sent was read: acknowledged messages that wait for blocks are
+/// A remote peer disconnects before everything that it sent was read. Acknowledged messages that wait for blocks are
 /// delivered first.
 #[test]
 fn a_disconnection_notification_loses_no_message_waiting_for_blocks() {
@@ -129,7 +127,7 @@ fn a_disconnection_notification_loses_no_message_waiting_for_blocks() {
     let (_, server) = net.connect();
     net.run_for(Duration::from_secs(1));
     let (now, from) = (net.now(), net.pair.a_address);
-    // Messages before the first of their channel share blocks, and need one each when that one arrives.
+    // Messages buffered before the first of their channel share blocks, and need one each when that one is received.
     for order in (1..MESSAGES).chain([0]) {
         let number = NEXT + order;
         let header = CapsuleHeader { channel: 1, ..capsule(Reliability::ReliableOrdered, number, order) };
@@ -148,7 +146,7 @@ fn a_disconnection_notification_loses_no_message_waiting_for_blocks() {
     assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
 }
 
-/// An unreliable message without room is lost and has no other effect.
+/// An unreliable message that does not fit into memory is dropped and has no other effect.
 #[test]
 fn an_unreliable_message_without_room_is_only_lost() {
     let capacity = Capacity { connections: 1, blocks: 16, block_size: 128 };
@@ -162,9 +160,9 @@ fn an_unreliable_message_without_room_is_only_lost() {
     assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
 }
 
-/// Two large messages on a slow path, the second more or less urgent than the first.
+/// Two large messages on a slow path, with different priorities.
 ///
-/// As long as one progresses, the other may wait for its room, and refused parts do not block the other.
+/// While one progresses, the other may wait for memory, and its refused parts do not block the first.
 #[test]
 fn a_message_may_wait_for_room_while_another_progresses() {
     for second in [Priority::Immediate, Priority::High, Priority::Low] {
@@ -188,9 +186,9 @@ fn both_arrive(second: Priority) {
     assert_eq!(messages(&net.server).len(), 2, "{second:?}: {:?}", net.client);
 }
 
-/// A message that needs more than half of the share, and one that waits for it.
+/// A message that needs more than half of the share, and one that has to wait for it.
 ///
-/// Both arrive, or both sides are notified of the failure; the sizes of `Resources` determine what fits.
+/// Both are delivered, or both peers are notified of the failure; the sizes of `Resources` determine which.
 #[test]
 fn a_message_beyond_half_a_share_arrives_or_fails_with_a_reason() {
     let capacity = Capacity { connections: 1, blocks: 24, block_size: 128 };
@@ -210,8 +208,8 @@ fn a_message_beyond_half_a_share_arrives_or_fails_with_a_reason() {
     assert!(messages(&net.server).len() == 2 || both_notified, "{:?}, {:?}", net.server, net.client);
 }
 
-/// The state of the high channels comes in addition to the shares. Messages that do not fit next to it are refused
-/// with a separate error.
+/// The state of the high channels is charged in addition to the shares. Messages that do not fit beside it are
+/// refused with a separate error.
 #[test]
 fn high_channels_leave_a_small_peer_its_shares() {
     let capacity = Capacity { connections: 1, blocks: 24, block_size: 64 };
@@ -233,7 +231,7 @@ fn high_channels_leave_a_small_peer_its_shares() {
     assert_eq!((messages(&net.server).len(), messages(&net.client).len()), (3, 3));
 }
 
-/// A peer with less memory than that reports an error.
+/// A peer with less memory returns an error for high channels.
 #[test]
 fn a_peer_too_small_for_high_channels_refuses_them() {
     let capacity = Capacity { connections: 1, blocks: 16, block_size: 32 };
@@ -266,7 +264,7 @@ fn half_open_connections_do_not_block_a_full_server() {
         };
         server.handle_datagram(now, from, &request(port.into()));
         if server.connection_at(from).is_none() {
-            // The first try made room; a real client repeats its request half a second later.
+            // The first request evicts a connection; a real client retransmits it half a second later.
             let mut buffer = [0; MAX_DATAGRAM];
             assert!(server.poll_transmit(now, &mut buffer).is_none(), "it was refused");
             server.handle_datagram(now, from, &request(port.into()));
@@ -304,7 +302,7 @@ fn the_largest_number_of_attempts_ends() {
     assert_eq!(net.pair.a.stats().datagrams_sent, 255);
 }
 
-/// Records before a malformed one of an acknowledgement are processed.
+/// The records before a malformed one are processed.
 #[test]
 fn a_truncated_acknowledgement_counts_up_to_the_truncation() {
     let mut net = Net::new(latency(20), 1);

@@ -1,4 +1,4 @@
-//! A sample of the runs that `cargo xtask soak` executes by the ten thousand.
+//! A sample of the runs of `cargo xtask soak`, which executes tens of thousands.
 
 use crate::model::soak;
 

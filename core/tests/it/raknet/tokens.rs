@@ -16,11 +16,11 @@ use crate::support::secure::{
     client_key, net, pinned, requiring_server, secure_client, secure_server, server_key,
 };
 
-/// The current time of the tests, in seconds since 1970.
+/// The Unix time of the tests in seconds.
 const TODAY: u64 = 1_800_000_000;
 const LIFETIME: u64 = 60;
 
-/// A store for two tokens.
+/// A store with a capacity of two tokens.
 #[derive(Debug, Default)]
 pub(super) struct Store(Mutex<UsedTokens<2>>);
 
@@ -40,13 +40,13 @@ fn token_key(seed: u8) -> TokenKey {
     TokenKey::from_bytes([seed; 32])
 }
 
-/// Returns a server that only requires tokens of these keys.
+/// Creates the configuration of a server that requires tokens sealed with these keys.
 pub(super) fn server_with_tokens(keys: &[u8], store: &Arc<Store>) -> Config {
     let keys = keys.iter().map(|seed| token_key(*seed)).collect();
     secure_server(|identity| identity.tokens = Some(TokenVerifier::shared(keys, store.clone())))
 }
 
-/// Returns a token of the first key for the client and the server of the tests, modified by `change`.
+/// Returns a token sealed with the first key for the client and the server of the tests, modified by `change`.
 fn sealed(salt: u8, change: impl FnOnce(&mut TokenClaims<'_>)) -> Vec<u8> {
     let servers = [server_key().public().hash()];
     let mut claims = TokenClaims {
@@ -64,14 +64,14 @@ fn good(salt: u8) -> Vec<u8> {
     sealed(salt, |_| ())
 }
 
-/// Returns two peers; the server has the current time.
+/// Creates two peers and sets the Unix time of the server.
 pub(super) fn peers(client: Config, server: Config) -> Net {
     let mut net = net(client, server, Conditions::default(), 1);
     net.pair.b.set_unix_time(net.pair.now, TODAY);
     net
 }
 
-/// Connects with options and returns the server's information about the client.
+/// Connects with these options; returns the token that the server accepted.
 fn dial(net: &mut Net, options: &ConnectOptions<'_>) -> Result<Option<AcceptedToken>, ConnectFailure> {
     let id = net.dial(options);
     net.run_for(Duration::from_secs(1));
@@ -178,7 +178,7 @@ fn several_token_keys_are_accepted() {
     assert!(show(&mut net, &good(1)).is_ok());
 }
 
-/// A server that requires tokens accepts no client without one, whatever else is configured.
+/// A server that requires tokens accepts no client without one, regardless of its other settings.
 #[test]
 fn clients_without_an_identity_or_a_token_are_refused() {
     let fresh = |identity| {
@@ -193,7 +193,7 @@ fn clients_without_an_identity_or_a_token_are_refused() {
     assert_eq!(dial(&mut fresh(Some(client_key())), &secure), Err(ConnectFailure::InvalidPassword));
 }
 
-/// For a server without token keys a token is a password like any other.
+/// A server without token keys compares a token with its password.
 #[test]
 fn a_server_without_token_keys_takes_a_token_for_the_password() {
     let mut net = peers(secure_client(None), requiring_server());
@@ -214,7 +214,7 @@ fn the_options_of_a_token_trust_only_its_server() {
     assert_eq!(options, expected);
 }
 
-/// The client gets few details, so the server's application gets all of them.
+/// The client gets few details; the server's application gets all of them.
 #[test]
 fn a_server_is_notified_why_a_client_was_refused() {
     const ELSEWHERE: [KeyHash; 1] = [KeyHash([7; 24])];
@@ -243,7 +243,7 @@ fn a_server_is_notified_why_a_client_was_refused() {
     assert_eq!(full.refused, [RefuseReason::TokenStoreFull]);
 }
 
-/// The same holds for passwords and identities.
+/// Refusals because of the password or the identity are reported too.
 #[test]
 fn a_server_is_notified_of_refused_passwords_and_identities() {
     let mut net = peers(secure_client(None), requiring_server());

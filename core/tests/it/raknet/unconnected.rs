@@ -32,7 +32,7 @@ fn written(message: &Offline<'_>) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// Returns the events about unconnected peers: the kind, the address, and the bytes.
+/// Returns the events of unconnected peers: the kind, the address, and the bytes.
 fn take_events(peer: &mut Peer<'_>) -> Vec<(char, SocketAddr, Vec<u8>)> {
     let mut events = Vec::new();
     while let Some(event) = peer.poll_event() {

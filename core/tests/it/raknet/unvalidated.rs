@@ -1,5 +1,4 @@
-//! Clients that connect without a proof of their address: their number, the bytes sent to them, and their effect on
-//! others.
+//! Clients with unvalidated addresses: their number, the bytes sent to them, and their effect on others.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -30,7 +29,7 @@ fn server(places: u16, change: impl FnOnce(&mut Config)) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections: places.into(), blocks: 4_096, block_size: 512 }, config)
 }
 
-/// Returns the datagrams of a whole handshake, written by a forger without any received data.
+/// Returns the datagrams of a complete handshake, forged without any received data.
 fn forged_handshake(guid: u64, mtu: u16) -> [Vec<u8>; 4] {
     let request = Control::Request { guid: Guid(guid), time: 0, proof: None, password: b"" };
     let addresses = AddressList::unassigned(10);
@@ -49,12 +48,12 @@ fn acknowledgement(first: u32, last: u32) -> Vec<u8> {
     bytes
 }
 
-/// A client with latency that records its datagrams.
+/// A client at the end of a path with latency, which records its datagrams.
 struct Client {
     peer: Peer<'static>,
     address: SocketAddr,
     answers_pings: bool,
-    /// The length of the first reply that it received.
+    /// The length of the first reply 1 received.
     reply_1: usize,
     events: Vec<OwnedEvent>,
 }
@@ -112,7 +111,7 @@ impl Path {
         Self { server, opened: Vec::new(), now: START, one_way, to_server: Vec::new(), to_client: Vec::new() }
     }
 
-    /// Lets a millisecond pass. Datagrams to the client for which `drops` returns true are lost.
+    /// Advances the time by a millisecond. Datagrams to the client for which `drops` returns true are lost.
     fn step(&mut self, client: &mut Client, mut drops: impl FnMut(&[u8]) -> bool) {
         let now = self.now;
         client.peer.handle_timeout(now);
@@ -149,7 +148,7 @@ impl Path {
     }
 }
 
-/// Returns whether a datagram contains a pong of a connection.
+/// Returns true if a datagram contains a connected pong.
 fn has_pong(datagram: &[u8]) -> bool {
     let mut reader = Reader::new(datagram);
     let Ok(DatagramHeader::Data { .. }) = DatagramHeader::read(&mut reader) else { return false };
@@ -169,7 +168,7 @@ fn arrived(queue: &mut Vec<(Instant, Vec<u8>)>, now: Instant) -> Vec<Vec<u8>> {
     due.into_iter().map(|(_, bytes)| bytes).collect()
 }
 
-/// Attack A4: complete forged handshakes, kept alive for up to three minutes by forged acknowledgements. The limit
+/// Attack A4: complete forged handshakes, kept open for up to three minutes by forged acknowledgements. The limit
 /// refills every ten seconds, but the number of slots does not grow.
 #[test]
 fn a04_forged_connections_that_stay_take_an_eighth_of_the_slots() {
@@ -197,7 +196,7 @@ fn a04_forged_connections_that_stay_take_an_eighth_of_the_slots() {
         let places = server.connections().count();
         assert!(places <= 12, "{places} of 100 places after {second} s");
     }
-    // Clients that return a cookie can connect.
+    // Clients with a cookie can connect.
     let mut path = Path::new(server, Duration::from_millis(20));
     path.now = now;
     let mut client = Client::new(now, ([203, 0, 113, 7], 1), 7);
@@ -206,10 +205,10 @@ fn a04_forged_connections_that_stay_take_an_eighth_of_the_slots() {
     assert_eq!(client.reply_1, 32, "a cookie was required");
 }
 
-/// A client that proves that it receives at its address no longer counts as possibly forged.
+/// A client that proves that it receives datagrams at its address no longer counts as unvalidated.
 #[test]
 fn a_client_that_answers_a_ping_frees_its_unvalidated_slot() {
-    // The limit refills in 10 s, and regains the slot immediately if the address is validated.
+    // The limit refills in 10 s, and regains the slot immediately when the address is validated.
     for (answers_pings, seconds, reply_1) in [(true, 2, 28), (true, 15, 28), (false, 2, 32), (false, 15, 32)]
     {
         let mut path = Path::new(server(4, |_| {}), Duration::from_millis(20));
@@ -225,9 +224,9 @@ fn a_client_that_answers_a_ping_frees_its_unvalidated_slot() {
     }
 }
 
-/// Attack A4: the slots that a forger gets over any time depend on the size of the server.
+/// Attack A4: the number of slots that forged clients get over any time depends on the size of the server.
 ///
-/// It gets the only slot of a server with one, one slot of up to seven, two of 8 to 15, and an eighth of more.
+/// They get one slot of up to seven, two of 8 to 15, and an eighth of more.
 #[test]
 fn a04_forged_connections_get_at_most_two_slots_of_small_servers() {
     for (places, most) in [(1, 1), (4, 1), (7, 1), (8, 2), (15, 2), (16, 2), (24, 3)] {
@@ -251,7 +250,7 @@ fn a04_forged_connections_get_at_most_two_slots_of_small_servers() {
     }
 }
 
-/// Attack A4: the forger directs the application's greeting, ten large messages, to a victim.
+/// Attack A4: forged clients make the application send its greeting, ten large messages, to a victim.
 #[test]
 fn a04_a_forged_connection_receives_at_most_three_times_its_bytes() {
     for (policy, mtu) in
@@ -286,7 +285,7 @@ fn a04_a_forged_connection_receives_at_most_three_times_its_bytes() {
                 now = server.poll_timeout().unwrap_or(end).clamp(now + Duration::from_micros(1), end);
                 server.handle_timeout(now);
             }
-            // In addition to messages, a ping of 16 bytes is sent each second while the connection lasts.
+            // In addition to messages, a ping of 16 bytes is sent each second while the connection exists.
             let most = 3 * bytes_in + 16 * usize::try_from(second.min(11)).expect("few seconds");
             assert!(bytes <= most, "{bytes} bytes for {bytes_in} after {second} s, {policy:?}, {mtu}");
         }
@@ -294,8 +293,7 @@ fn a04_a_forged_connection_receives_at_most_three_times_its_bytes() {
     }
 }
 
-/// Returns the time that a server's greeting of ten large messages takes if `drops` selects the lost datagrams to
-/// the client.
+/// Returns how long a server's greeting of ten large messages takes if datagrams selected by `drops` are lost.
 fn greeting_takes(cookies: CookiePolicy, mut drops: impl FnMut(usize) -> bool) -> Duration {
     let mut path = Path::new(server(8, |config| config.cookies = cookies), Duration::from_millis(50));
     let mut client = Client::new(START, ([203, 0, 113, 7], 1), 7);
@@ -341,7 +339,7 @@ fn a_greeting_waits_only_for_the_proof_of_the_address() {
     }
 }
 
-/// Connections forged from a player's address take none of the slots that the address may have.
+/// Connections forged from a player's address take none of the slots for that address.
 #[test]
 fn a_player_connects_despite_connections_forged_from_its_address() {
     type Change = fn(&mut Config);
@@ -370,7 +368,7 @@ fn a_player_connects_despite_connections_forged_from_its_address() {
     }
 }
 
-/// An operator that bans the addresses of refused clients must not ban forged ones.
+/// An operator that bans the addresses of refused clients must not ban forged addresses.
 #[test]
 fn a_refused_client_is_reported_with_its_address_validation() {
     for (cookies, expected) in
@@ -398,7 +396,7 @@ fn a_refused_client_is_reported_with_its_address_validation() {
     }
 }
 
-/// Requests with another version from many ports do not change the list of addresses that a client receives.
+/// Requests with another version from many ports do not change the number of addresses that a client is sent.
 #[test]
 fn requests_of_others_do_not_change_a_clients_list() {
     for (own, others, addresses) in [(11, 6, 20), (6, 11, 10)] {
@@ -425,7 +423,8 @@ fn requests_of_others_do_not_change_a_clients_list() {
     }
 }
 
-/// A flood of first requests counts as load too: others keep their slots in the table of clients without cookies.
+/// A flood of first requests counts as load too, so that others keep their entries in the table of clients without
+/// cookies.
 #[test]
 fn a_flood_of_first_requests_makes_cookies_required() {
     let mut server = server(8, |_| {});
@@ -460,14 +459,14 @@ fn a_client_that_needed_no_cookie_is_not_counted_as_lacking_support() {
         assert_eq!(RakNet::advice(&server), None);
         let dropped = |server: &Peer<'_>, reason| server.stats().dropped(reason);
         assert_eq!(dropped(&server, DropReason::CookieRequested), 1);
-        // A client that repeats its request without the cookie is counted and gets no further answer.
+        // A client that repeats its request without the cookie is counted and gets no further response.
         for _ in 0..1_000 {
             server.handle_datagram(START, from(2), &request_2(ClientSecurity::None, 2));
         }
         assert!(answers(&mut server, START).is_empty());
         assert_eq!(dropped(&server, DropReason::MissingCookie), 1_000);
         assert!(RakNet::advice(&server).is_some());
-        // Its neighbours still get all their pongs.
+        // Other clients of its network still get all their pongs.
         let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
         for host in 0..20 {
             server.handle_datagram(START, ([203, 0, 113, 100 + host], 1).into(), &ping);

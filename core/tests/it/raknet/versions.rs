@@ -1,4 +1,4 @@
-//! The protocol version that a client announces, and the duration of its attempts.
+//! The protocol version that a client offers, and the duration of its attempts.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -18,9 +18,9 @@ const GUID: Guid = Guid(7);
 struct Client {
     peer: Peer<'static>,
     now: Instant,
-    /// The version, the MTU and the time in milliseconds of each first request.
+    /// The version, the MTU and the time in milliseconds of each request 1.
     requests: Vec<(u8, u16, u64)>,
-    /// The number of second requests.
+    /// The number of requests 2.
     second_requests: usize,
     failure: Option<(ConnectFailure, u64)>,
 }
@@ -56,7 +56,7 @@ impl Client {
         self.receive(&Offline::Pong { time: 0, guid: GUID, data });
     }
 
-    /// Takes the datagrams and events of the client.
+    /// Polls the datagrams and events of the client.
     fn look(&mut self) {
         let mut buffer = [0; MAX_DATAGRAM];
         while let Some(transmit) = self.peer.poll_transmit(self.now, &mut buffer) {
@@ -75,7 +75,7 @@ impl Client {
         }
     }
 
-    /// Lets time pass until the attempt fails, at most until `end` in milliseconds.
+    /// Advances the time until the attempt fails, at most until `end` in milliseconds.
     fn wait(&mut self, end: u64) {
         let end = Instant::from_micros(end * 1_000);
         while let Some(next) = self.peer.poll_timeout().filter(|next| *next <= end && self.failure.is_none())
@@ -145,7 +145,7 @@ fn a_version_fixed_by_the_application_is_not_changed() {
     assert_eq!(client.requests, [(11, 1492, 0)], "it was remembered all the same");
 }
 
-/// If a server names the version just used, or another one each time, the attempt ends.
+/// If a server rejects the version that it named, or names another one each time, the attempt fails.
 #[test]
 fn an_attempt_ends_if_the_server_accepts_no_version() {
     for versions in [&[6][..], &[11, 11, 11], &[9, 10, 11, 12]] {
@@ -179,7 +179,7 @@ fn a_pong_reveals_the_version_of_bedrock() {
     }
 }
 
-/// Forged pongs of a thousand servers take no memory: unsolicited ones are not even parsed.
+/// Forged pongs of a thousand servers take no memory: unsolicited pongs are not parsed.
 #[test]
 fn versions_in_unsolicited_pongs_are_not_remembered() {
     let mut client = Client::new(client_config());
@@ -225,7 +225,7 @@ fn the_timeout_of_an_attempt_covers_the_whole_handshake() {
     }
 }
 
-/// Returns the data of a server's pongs, on the wire and as a client receives it.
+/// Returns the data of a server's pong, on the wire and as its client's application gets it.
 fn pong_of(server: Config, client: Config, said: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut server, mut client) = (peer(server), peer(client));
     assert_eq!(server.set_advertisement(said), Ok(()));
@@ -258,8 +258,8 @@ fn the_framing_of_pongs_follows_the_versions_of_the_server() {
     assert_eq!(pong_of(accepting(&[11]), client_config(), &prefixed), (prefixed, raw), "there is one length");
 }
 
-/// Clients of Minecraft Bedrock misread a pong without its length, and they ping every server with an advertisement in
-/// their format.
+/// Clients of Minecraft Bedrock misread a pong without its length, and they ping every server with an advertisement
+/// in their format.
 #[test]
 fn a_bedrock_advertisement_has_its_length() {
     for said in [&b"MCPE;a game;594;1.20.13;2;20;"[..], b"MCEE;a class;594;1.20.13;2;20;"] {

@@ -14,7 +14,7 @@ fn message() -> Vec<u8> {
     (0..LENGTH).map(|at| 0x86 | (at / 7) as u8).collect()
 }
 
-/// Returns a client after its message of 1 MB has arrived at the server.
+/// Returns a client after its message of 1 MB was delivered to the server.
 fn deliver(conditions: Conditions, seed: u64) -> (Net, usize) {
     let mut net = Net::new(conditions, seed);
     let (id, _) = net.connect();
@@ -121,7 +121,7 @@ fn a_refused_message_stays_with_the_application() {
     let mut reserved = vec![0; LENGTH];
     let sent = net.pair.a.send_vec(now, id, &mut reserved, Delivery::RELIABLE);
     assert_eq!((sent, reserved.len()), (Err(SendError::ReservedId), LENGTH));
-    // Its parts would fit, but not into the memory of a peer with as many blocks.
+    // Its parts would fit, but not into the memory of a remote peer with as many blocks.
     let mut endless = vec![0x86; 4 * LENGTH];
     let sent = net.pair.a.send_vec(now, id, &mut endless, Delivery::RELIABLE);
     assert_eq!((sent, endless.len()), (Err(SendError::NeverFits), 4 * LENGTH));
@@ -129,7 +129,7 @@ fn a_refused_message_stays_with_the_application() {
     assert_all_is_given_back(&mut net);
 }
 
-/// Half of the message is at the server when the client ends the connection immediately.
+/// Half of the message was received by the server when the client closes the connection immediately.
 #[test]
 fn the_end_of_a_connection_frees_all_memory() {
     let mut config = client_config();

@@ -83,7 +83,7 @@ fn an_answer_with_a_changed_bit_is_refused() {
         for bit in 0..ANSWER * 8 {
             let mut changed = *handshake.answer();
             changed[bit / 8] ^= 1 << (bit % 8);
-            // A new handshake with the same values, because no attempt tries so many answers.
+            // A new handshake with the same values for each try, because an attempt limits the number of answers.
             let mut stage = make();
             assert_eq!(stage.challenge(), Ok(challenge));
             assert_eq!(stage.accept(&changed).err(), Some(HandshakeError::DecryptionFailed), "bit {bit}");
@@ -101,7 +101,7 @@ fn an_answer_is_bound_to_the_guid_of_its_reply() {
     let challenge = stage.challenge().expect("a trusted key");
     let (handshake, _) = stage.respond(&challenge).expect("a good challenge");
     let genuine = stage.negotiated.server;
-    // An attacker repeats reply 1 with another GUID, and changes that of reply 2 to it.
+    // An attacker replays reply 1 with another GUID, and changes that of reply 2 to match.
     stage.negotiated.server = Guid(genuine.0 ^ 1);
     stage.challenge().expect("the same key");
     assert_eq!(stage.accept(handshake.answer()).err(), Some(HandshakeError::DecryptionFailed));
@@ -253,8 +253,7 @@ fn a_replayed_handshake_has_keys_unknown_to_the_attacker() {
     assert!(first_keys.open(START, &mut recorded[..length]).is_ok());
 }
 
-/// Returns the cleartext of a second server, to which the first one, trusted by the client, relays what it
-/// receives.
+/// Returns the cleartext of a second server, to which the first one, trusted by the client, relays what it receives.
 fn at_another_server(client: Option<StaticKey>) -> Stage {
     let mut other = Stage::new(client);
     other.server = ServerIdentity::new(StaticKey::from_bytes([3; 32]));
@@ -301,8 +300,8 @@ fn a_challenge_for_one_server_is_not_answered_by_another() {
     }
 }
 
-/// A malicious server opens its own handshake with a second server. It can neither present the client's identity
-/// there, nor pass the answer of the second server to the client.
+/// A malicious server starts its own handshake with a second server. It can neither present the client's identity
+/// there, nor pass the second server's answer to the client.
 #[test]
 fn identities_and_answers_are_bound_to_their_server() {
     let mut stage = Stage::with_identity();

@@ -1,4 +1,4 @@
-//! Outcomes of handshakes.
+//! Successful handshakes and their results.
 
 use rakwire::secure::{KnownServer, ServerKeyField};
 

@@ -1,4 +1,4 @@
-//! The models that the fuzz targets share, over generated inputs.
+//! The models shared with the fuzz targets, over generated inputs.
 
 use crate::model::random::Random;
 use crate::model::{secure, secure_crossing, secure_peers};

@@ -1,4 +1,4 @@
-//! The building blocks of secure connections: handshakes, attacks on them, and committed vectors.
+//! The building blocks of secure connections: handshakes, attacks on them, and committed test vectors.
 
 mod attacks;
 mod handshake;
@@ -84,7 +84,7 @@ impl Stage {
         self.client.accept(answer, server, &self.reply.client, self.reply.mtu, identity, START)
     }
 
-    /// Runs the handshake up to the answer, and returns the state of both sides.
+    /// Runs the handshake up to the answer; returns the state of both peers.
     fn answered(&mut self) -> (Established, ServerHandshake, DatagramProtection) {
         let challenge = self.challenge().expect("a trusted key");
         let (handshake, at_server) = self.respond(&challenge).expect("a good challenge");
@@ -102,7 +102,7 @@ fn finish(
     handshake.finish(at_server, &established.proof, identity, START)
 }
 
-/// Returns whether a datagram that one side seals opens at the other.
+/// Returns true if a datagram sealed by one peer opens at the other.
 fn passes(from: &mut DatagramProtection, to: &mut DatagramProtection) -> bool {
     let mut datagram = [0x84; 64];
     let length = from.seal(START, &mut datagram, 40).expect("room");

@@ -1,4 +1,4 @@
-//! The committed vectors of secure connections, made with fixed keys; another implementation checks them too.
+//! The committed vectors of secure connections, generated with fixed keys; another implementation checks them too.
 
 use rakwire::secure::{
     ConnectToken, KeyHash, MAX_CONNECT_TOKEN, SecureRandom, TokenClaims, TokenKey, TokenServer,
@@ -40,7 +40,7 @@ fn stage(has_identity: bool, server_address: &str, client_address: &str) -> Stag
     stage
 }
 
-/// Returns a handshake with fixed keys and the datagrams after it, as an entry of the file.
+/// Returns a handshake with fixed keys and the datagrams after it, as an entry of the vector file.
 fn handshake(name: &str, has_identity: bool, server_address: &str, client_address: &str) -> Value {
     let mut stage = stage(has_identity, server_address, client_address);
     let field = stage.server.field(1492);
@@ -82,7 +82,7 @@ fn handshake(name: &str, has_identity: bool, server_address: &str, client_addres
     })
 }
 
-/// Returns the connection request, the datagrams after it, and those two minutes later under new keys.
+/// Returns the connection request, the datagrams after it, and datagrams two minutes later with new keys.
 fn datagrams(
     mut established: Established,
     answered: ServerHandshake,
@@ -113,7 +113,7 @@ fn datagrams(
     datagrams.into()
 }
 
-/// Returns a challenge to a server that sets a reserved flag, which the prologue contains as it was sent.
+/// Returns a challenge for a server that sets a reserved flag; the prologue contains the flag as it was sent.
 fn challenge_to_unknown_flags() -> Value {
     let mut stage = stage(false, "192.0.2.1:19132", "192.0.2.2:50000");
     let mut field = stage.server.field(1492);
@@ -208,7 +208,7 @@ fn all() -> Value {
     })
 }
 
-/// `SECURE_VECTORS=FILE` regenerates the file, which only a change of the protocol may do.
+/// `SECURE_VECTORS=FILE` regenerates the file, which is only necessary after a change of the protocol.
 #[test]
 fn committed_vectors_match() {
     if let Ok(file) = std::env::var("SECURE_VECTORS") {

@@ -1,7 +1,6 @@
 //! A counting allocator.
 //!
-//! It counts for the whole process, including any other tests, so a test that uses it must be a separate program
-//! with a single test.
+//! It counts allocations of the whole process, so a test that uses it must be the only one in its program.
 
 use std::alloc::System;
 

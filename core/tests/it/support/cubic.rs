@@ -1,7 +1,7 @@
 //! A flow with CUBIC (RFC 9438), the congestion control of most TCP implementations, with datagrams of the same
 //! length.
 //!
-//! Only its window is that of TCP: a lost datagram counts as delivered when a later one carries the same bytes.
+//! Only the window follows TCP: a lost datagram counts as delivered when a later one carries the same bytes.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use rakwire::{Instant, Machine, Transmit};
 
-/// The length of a datagram, without IP and UDP headers.
+/// The length of a datagram in bytes, without IP and UDP headers.
 pub(crate) const DATAGRAM: usize = 1_464;
 /// RFC 9438, section 5: the growth constant of the window, and the multiplicative decrease factor.
 const C: f64 = 0.4;
@@ -17,9 +17,9 @@ const BETA: f64 = 0.7;
 /// RFC 9438, section 4.3: the growth in the Reno-friendly region.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 const INITIAL_WINDOW: f64 = 10.0;
-/// The number of later arrivals after which a datagram counts as lost (RFC 5681, section 3.2).
+/// The number of later acknowledgements after which a datagram is declared lost (RFC 5681, section 3.2).
 const REORDERING: u64 = 3;
-/// The shortest timeout, and the longest delay of an acknowledgement, as in Linux.
+/// The minimum retransmission timeout, and the maximum acknowledgement delay, as in Linux.
 const MIN_TIMEOUT: Duration = Duration::from_millis(200);
 const ACK_DELAY: Duration = Duration::from_millis(40);
 
@@ -30,7 +30,7 @@ struct Window {
     /// The window before the last reduction, and the estimated window of Reno.
     max: f64,
     reno: f64,
-    /// The start of the current growth and the window at that time.
+    /// The start of the current growth, and the window at that time.
     epoch: Option<(Instant, f64)>,
 }
 
@@ -61,7 +61,7 @@ impl Window {
         }
     }
 
-    /// Reduces the window after a loss, with a lower next maximum if this one was not reached (fast convergence,
+    /// Reduces the window after a loss, with a lower next maximum if the last one was not reached (fast convergence,
     /// RFC 9438, section 4.7).
     fn reduce(&mut self) {
         let is_lower = self.datagrams < self.max;
@@ -71,7 +71,7 @@ impl Window {
         self.epoch = None;
     }
 
-    /// Restarts from a minimal window after a timeout.
+    /// Restarts from the minimum window after a timeout.
     fn restart(&mut self) {
         self.reduce();
         self.datagrams = 1.0;
@@ -86,12 +86,12 @@ pub(crate) struct CubicSender {
     next: u64,
     in_flight: BTreeMap<u64, Instant>,
     newest_acked: Option<u64>,
-    /// Losses of datagrams before this one belong to the last reduction.
+    /// Losses of datagrams before this number belong to the last reduction.
     recovery_until: u64,
-    /// The smoothed round trip and its variation, in seconds; zero before the first sample.
+    /// The smoothed RTT and its variation, in seconds; zero before the first sample.
     round_trip: f64,
     variation: f64,
-    /// The time of the last acknowledgement, which restarts the timeout (RFC 6298, section 5.3).
+    /// The time of the last acknowledgement, which restarts the timer (RFC 6298, section 5.3).
     acked_at: Instant,
     backoff: u32,
 }
@@ -181,7 +181,7 @@ impl Machine for CubicSender {
     }
 }
 
-/// Acknowledges every second datagram, and one after a gap immediately.
+/// Acknowledges every second datagram, and immediately after a gap.
 pub(crate) struct CubicReceiver {
     to: SocketAddr,
     next: u64,

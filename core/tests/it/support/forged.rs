@@ -1,4 +1,4 @@
-//! Forged datagrams, and their cost for the receiving peer.
+//! Forged datagrams, and the bytes that they make a peer send.
 
 use core::net::SocketAddr;
 
@@ -17,7 +17,7 @@ pub(crate) fn written<'a>(packet: &impl Wire<'a>) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// Returns the capsule header of a message with this reliability and these numbers.
+/// Returns the capsule header of a message with this reliability, message number and ordering index.
 pub(crate) fn capsule(reliability: Reliability, reliable: u32, order: u32) -> CapsuleHeader {
     CapsuleHeader {
         reliability,
@@ -39,7 +39,7 @@ pub(crate) fn data(number: u32, capsule: CapsuleHeader, payload: &[u8]) -> Vec<u
     bytes
 }
 
-/// Returns a negative acknowledgement of all numbers from `first` to `last`, repeated.
+/// Returns a negative acknowledgement with `times` records of the numbers from `first` to `last`.
 pub(crate) fn missing(first: u32, last: u32, times: u16) -> Vec<u8> {
     let mut bytes = written(&DatagramHeader::Nack { records: times });
     let record = written(&Record { first: U24::new(first), last: U24::new(last) });
@@ -52,7 +52,7 @@ pub(crate) fn request_2(security: ClientSecurity<'_>, guid: u64) -> Vec<u8> {
     written(&Offline::Request2 { security, server, mtu: 1_492, guid: Guid(guid) })
 }
 
-/// Takes all pending datagrams of a peer with their destinations.
+/// Polls all datagrams of a peer, with their destinations.
 pub(crate) fn answers(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut answers = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn answers(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec
     answers
 }
 
-/// Returns the total length of a peer's pending datagrams, without keeping them.
+/// Polls all datagrams of a peer; returns their total length.
 pub(crate) fn bytes_out(peer: &mut Peer<'_>, now: Instant) -> usize {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut bytes = 0;

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 const NOW: Instant = Instant::from_micros(1_000_000);
 const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
 
-/// Checks an entry of a category. `entries` are all entries of the file, because some belong together.
+/// Checks an entry of a category. `entries` are all entries of the file, because some depend on each other.
 ///
 /// # Errors
 /// One line with the reason.
@@ -24,7 +24,7 @@ pub(crate) fn check_entry(entries: &[Json], category: &str, entry: &Json) -> Res
     }
 }
 
-/// Checks a bare number; in a session of three, the third must be the XOR of the others.
+/// Checks a handshake message; in a session of three, the third must be the XOR of the others.
 fn check_handshake(entries: &[Json], entry: &Json) -> Result<(), String> {
     let number = handshake(entry)?;
     let mut buffer = [0; MAX_PACKET];
@@ -49,7 +49,7 @@ fn handshake(entry: &Json) -> Result<HandshakeWord, String> {
     if u64::from(number.0) == expected { Ok(number) } else { Err(format!("reads {}", number.0)) }
 }
 
-/// Checks a payload that is cut into datagrams. Those of the longest payloads are headers only.
+/// Checks a payload that is split into datagrams. For the longest payloads the vector contains only their headers.
 fn check_chunking(entry: &Json) -> Result<(), String> {
     let value = entry.get("value").ok_or("no value")?;
     let length = value.get("payload_len").and_then(Json::as_u64).ok_or("no length")?;
@@ -82,7 +82,7 @@ fn sequence(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[2], packet[3]])
 }
 
-/// Checks that a datagram is read as specified, and that one of the original implementation is written identically.
+/// Checks that a datagram is parsed as specified, and that one of the original implementation is written identically.
 fn check_packet(entry: &Json) -> Result<(), String> {
     let value = entry.get("value").ok_or("no value")?;
     let field = |name: &str| value.get(name).and_then(Json::as_u64).ok_or_else(|| format!("no {name}"));
@@ -118,8 +118,8 @@ fn check_packet(entry: &Json) -> Result<(), String> {
     same(&[writer.finish().to_vec()], &[bytes])
 }
 
-/// Checks a peer's answers to datagrams and the messages that it delivers. Where the original crashes, nothing is
-/// delivered.
+/// Checks a peer's responses to datagrams and the messages that it delivers. Where the original implementation
+/// crashes, nothing is delivered.
 fn check_receive(entry: &Json) -> Result<(), String> {
     let value = entry.get("value").ok_or("no value")?;
     let (mut server, _) = server(0);
@@ -135,8 +135,8 @@ fn check_receive(entry: &Json) -> Result<(), String> {
     same(&delivered, &expected).map_err(|why| format!("deliveries: {why}"))
 }
 
-/// Checks a message of a captured session: its datagrams reassemble to the payload, and the payload is cut into the
-/// datagrams.
+/// Checks a message of a captured session: its datagrams are reassembled to the payload, and the payload is split
+/// into the same datagrams.
 fn check_live(entry: &Json) -> Result<(), String> {
     let packets = list_of(entry, "hex")?;
     let payload = unhex(&text_of(entry, "payload_hex")?)?;

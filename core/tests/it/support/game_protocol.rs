@@ -16,10 +16,10 @@ pub(crate) const SERVER: ([u8; 4], u16) = ([192, 0, 2, 2], 2);
 pub(crate) const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
 pub(crate) const START: Instant = Instant::from_micros(1_000_000);
 
-/// A limit of steps that no run reaches.
+/// A limit of simulation steps that no run reaches.
 const STEPS: usize = 200_000;
 
-/// An event of an application, with the bytes copied.
+/// An event for the application, with its data copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OwnedEvent {
     Connected(ConnectionId),
@@ -28,7 +28,7 @@ pub(crate) enum OwnedEvent {
     Message(ConnectionId, Reliability, Vec<u8>),
 }
 
-/// Returns a client that repeats its messages, for stateless servers.
+/// Returns a client that retransmits its handshake messages, for stateless servers.
 pub(crate) fn client_config() -> Config {
     let mut config = Config::new([1; 32]);
     config.redial = Redial::SamePort(Duration::from_millis(300));
@@ -46,7 +46,7 @@ pub(crate) fn peer(config: Config) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections, blocks: 8_192, block_size: 512 }, config)
 }
 
-/// Returns the payload of the golden vectors.
+/// Returns the payload of the test vectors.
 pub(crate) fn payload(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index % 251) as u8).collect()
 }
@@ -86,7 +86,7 @@ pub(crate) fn messages(events: &[OwnedEvent]) -> Vec<&[u8]> {
         .collect()
 }
 
-/// Returns the reason of the end in a list of events.
+/// Returns the reason of the disconnection in a list of events.
 pub(crate) fn ended(events: &[OwnedEvent]) -> Option<DisconnectReason> {
     events.iter().find_map(
         |event| {
@@ -95,7 +95,7 @@ pub(crate) fn ended(events: &[OwnedEvent]) -> Option<DisconnectReason> {
     )
 }
 
-/// Takes all pending datagrams of a peer.
+/// Polls all datagrams of a peer, with their destinations.
 pub(crate) fn output(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut buffer = [0; MAX_PACKET];
     let mut datagrams = Vec::new();
@@ -105,12 +105,12 @@ pub(crate) fn output(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<
     datagrams
 }
 
-/// Takes the same without the addresses.
+/// Polls all datagrams of a peer, without their destinations.
 pub(crate) fn packets(peer: &mut Peer<'_>, now: Instant) -> Vec<Vec<u8>> {
     output(peer, now).into_iter().map(|(_, packet)| packet).collect()
 }
 
-/// Opens a connection from `address` to a server by hand, as a client with `salt` would, and returns its ID.
+/// Opens a connection from `address` to a server, as a client with `salt` would; returns its id.
 pub(crate) fn enter(server: &mut Peer<'_>, now: Instant, address: SocketAddr, salt: u32) -> ConnectionId {
     let seasoning = seasoning(server, now, address, salt);
     server.handle_datagram(now, address, &seasoning);
@@ -121,7 +121,7 @@ pub(crate) fn enter(server: &mut Peer<'_>, now: Instant, address: SocketAddr, sa
     }
 }
 
-/// Makes a server challenge `address`, and returns the right answer.
+/// Makes a server challenge `address`; returns the correct answer.
 pub(crate) fn seasoning(server: &mut Peer<'_>, now: Instant, address: SocketAddr, salt: u32) -> [u8; 4] {
     server.handle_datagram(now, address, &salt.to_be_bytes());
     let answers = output(server, now);
@@ -138,7 +138,7 @@ pub(crate) fn server_with_client() -> (Peer<'static>, ConnectionId) {
     (server, id)
 }
 
-/// Delivers one packet of `CLIENT` to a server and returns its answers.
+/// Delivers one packet of `CLIENT` to a server; returns the responses.
 pub(crate) fn feed(server: &mut Peer<'_>, packet: &[u8]) -> Vec<Vec<u8>> {
     server.handle_datagram(START, CLIENT.into(), packet);
     packets(server, START)
@@ -179,7 +179,7 @@ impl Net {
         tell(&mut self.pair.b, &mut self.server);
     }
 
-    /// Steps until `done`, for at most `time`.
+    /// Runs until `done` returns true, for at most `time`; returns whether it did.
     pub(crate) fn run_until(&mut self, time: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now() + time;
         for _ in 0..STEPS {
@@ -208,7 +208,7 @@ impl Net {
         self.run_until(time, |_| false);
     }
 
-    /// Opens a connection and returns its IDs on both sides.
+    /// Opens a connection; returns its ids at both peers.
     pub(crate) fn connect(&mut self) -> (ConnectionId, ConnectionId) {
         let to = self.pair.b_address;
         let id = self.pair.a.connect(self.now(), to).expect("a free slot");

@@ -5,10 +5,10 @@ use serde_json::Value as Json;
 use super::game_entries;
 use super::vectors::Tally;
 
-/// Categories that other parts of the project check.
+/// Categories that other tests of the project check.
 const ELSEWHERE: [&str; 3] = ["rabbit", "rabbit_decode", "message"];
 
-/// Checks the vectors of the transport in `text`. Those of messages and their encoding are skipped and counted.
+/// Checks the vectors of the transport in `text`. Those of messages and their encoding are counted but not checked.
 ///
 /// # Errors
 /// One line with the reason why this is not a vector file.

@@ -10,7 +10,7 @@ use rakwire::raknet::{
 };
 use rakwire::sim::{Conditions, Pair};
 
-/// An event of an application, with the bytes copied.
+/// An event for the application, with its data copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OwnedEvent {
     Connected(ConnectionId),
@@ -43,7 +43,7 @@ pub(crate) struct Net {
     /// The events of the client, `a`, and of the server, `b`.
     pub(crate) client: Vec<OwnedEvent>,
     pub(crate) server: Vec<OwnedEvent>,
-    /// The reasons for which the server has refused clients.
+    /// The reasons for which the server refused clients.
     pub(crate) refused: Vec<RefuseReason>,
 }
 
@@ -70,7 +70,7 @@ impl Net {
         tell(&mut self.pair.b, &mut self.server, &mut self.refused);
     }
 
-    /// Steps until `done`, for at most `time`.
+    /// Runs until `done` returns true, for at most `time`; returns whether it did.
     pub(crate) fn run_until(&mut self, time: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now() + time;
         loop {
@@ -92,7 +92,7 @@ impl Net {
         self.run_until(time, |_| false);
     }
 
-    /// Opens a connection and returns its IDs on both sides.
+    /// Opens a connection; returns its ids at both peers.
     pub(crate) fn connect(&mut self) -> (ConnectionId, ConnectionId) {
         let to = self.pair.b_address;
         let id = self.pair.a.connect(self.now(), to).expect("a free slot");

@@ -1,4 +1,4 @@
-//! A source that records every field that the parser read.
+//! A source that records every field that is parsed.
 
 use rakwire::wire::{Source, Value, WireError};
 

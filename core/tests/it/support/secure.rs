@@ -1,4 +1,4 @@
-//! Peers with keys.
+//! Peers with keys for secure connections.
 
 use rakwire::raknet::{Config, ConnectOptions, ConnectionId, Security};
 use rakwire::secure::{ServerIdentity, ServerTrust, StaticKey};
@@ -53,13 +53,13 @@ pub(crate) fn net(client: Config, server: Config, conditions: Conditions, seed: 
 }
 
 impl Net {
-    /// Starts to connect.
+    /// Starts connecting.
     pub(crate) fn dial(&mut self, options: &ConnectOptions<'_>) -> ConnectionId {
         let to = self.pair.b_address;
         self.pair.a.connect_with(self.pair.now, to, options).expect("a free slot")
     }
 
-    /// Opens a connection with options, and returns its IDs on both sides.
+    /// Opens a connection with these options; returns its ids at both peers.
     pub(crate) fn open(&mut self, options: &ConnectOptions<'_>) -> (ConnectionId, ConnectionId) {
         let client = self.dial(options);
         let opened = |events: &[OwnedEvent]| {

@@ -1,4 +1,4 @@
-//! A server and many clients of either protocol, each behind a path of the same latency.
+//! A server and many clients of either protocol, each on a path of the same latency.
 
 use core::cmp::Reverse;
 use core::net::SocketAddr;
@@ -10,16 +10,15 @@ use rakwire::endpoint::{Capacity, ConnectionId, Event, Peer, Protocol};
 
 const LATENCY: Duration = Duration::from_millis(20);
 
-/// The arrival time of a datagram, its number among those of the same time, its source, its destination and its
-/// bytes.
+/// The arrival time of a datagram, its number among those of that time, its source, its destination and its bytes.
 type Transit = Reverse<(Instant, u64, SocketAddr, SocketAddr, Vec<u8>)>;
 
 pub(crate) struct Client<P: Protocol> {
     pub(crate) peer: Peer<'static, P>,
     pub(crate) id: ConnectionId,
-    /// The ID of its connection at the server.
+    /// The id of its connection at the server.
     pub(crate) at_server: Option<ConnectionId>,
-    /// True while it sends and receives.
+    /// True while the client sends and receives.
     pub(crate) is_alive: bool,
     pub(crate) received: usize,
 }
@@ -30,7 +29,7 @@ pub(crate) struct Star<P: Protocol> {
     pub(crate) clients: Vec<Client<P>>,
     /// The number of messages of each client that the server has read.
     pub(crate) read: Vec<usize>,
-    /// The number of ended connections at the server.
+    /// The number of closed connections at the server.
     pub(crate) ended: usize,
     by_id: HashMap<ConnectionId, usize>,
     transits: BinaryHeap<Transit>,
@@ -53,7 +52,7 @@ fn index(address: SocketAddr) -> Option<usize> {
 }
 
 impl<P: Protocol> Star<P> {
-    /// Creates a server with `capacity` and `clients` connections to it.
+    /// Creates a server with `capacity` and `clients` connected clients.
     pub(crate) fn connected(capacity: Capacity, mut config: P::Config, clients: usize) -> Self {
         *P::max_incoming(&mut config) = capacity.connections as u16;
         let mut star = Self {
@@ -76,7 +75,7 @@ impl<P: Protocol> Star<P> {
             star.clients.push(Client { peer, id, at_server: None, is_alive: true, received: 0 });
             star.run_for(Duration::from_millis(1));
         }
-        // Clients without a cookie repeat their request if their slots were taken meanwhile.
+        // Clients without a cookie retransmit their request if their slots were taken meanwhile.
         star.run_for(Duration::from_secs(3));
         let opened = star.clients.iter().filter(|client| client.at_server.is_some()).count();
         assert_eq!(opened, clients, "all are connected");
@@ -101,7 +100,7 @@ impl<P: Protocol> Star<P> {
                 None => self.server.handle_datagram(at, from, &bytes),
                 Some(client) => self.clients[client].peer.handle_datagram(at, from, &bytes),
             }
-            // As in a driver, so that few answers wait at a time.
+            // Polls after each datagram, as a driver does, so that few responses are queued at a time.
             match index(to) {
                 None => self.serve(),
                 Some(client) => self.drive(client),

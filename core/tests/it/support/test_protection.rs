@@ -1,10 +1,10 @@
-//! A protection that encrypts nothing but shows whether its user keeps the rules, with eleven bytes at the end of a
-//! datagram.
+//! A test cipher that checks whether a connection follows the rules of packet protection, with eleven bytes of
+//! overhead.
 
 use rakwire::wire::protection::PacketProtection;
 
-/// Eight bytes of a checksum over all bytes before, then the datagram's number in three bytes. A number that is not
-/// above the highest one opened before is refused.
+/// The overhead consists of a checksum of eight bytes over the datagram, and the datagram's number in three bytes. A
+/// number that is not above the highest one opened before is refused.
 #[derive(Debug, Default)]
 pub(crate) struct TestProtection {
     sealed: u32,

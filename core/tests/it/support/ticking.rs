@@ -1,4 +1,4 @@
-//! A peer that acknowledges like other implementations: everything together at each tick of a clock.
+//! A peer that acknowledges like other implementations: all datagrams at once, periodically.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) struct Ticking {
 }
 
 impl Ticking {
-    /// Acknowledges every `period`; with a period of zero as the peer itself does.
+    /// Creates a peer that acknowledges every `period`; with zero, as the peer itself does.
     pub(crate) fn new(peer: Peer<'static>, period: Duration) -> Self {
         Self { peer, period, next: None, records: Vec::new() }
     }
@@ -64,7 +64,7 @@ impl Machine for Ticking {
 
     fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
         let mut own = [0; MAX_DATAGRAM];
-        // All datagrams go to the only peer of the test.
+        // All datagrams go to the only remote peer of the test.
         let mut to = SocketAddr::from(([0, 0, 0, 0], 0));
         if let Some(remote) = self.peer.connections().next().and_then(|id| self.peer.connection(id)) {
             to = remote.remote;

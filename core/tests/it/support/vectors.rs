@@ -74,12 +74,12 @@ pub(crate) fn check(text: &str) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// A packet that was read, and the means to write it again.
+/// A packet that was parsed, and a function that writes it again.
 struct Decoded<'a> {
     fields: Vec<Field<'a>>,
     /// The fields of each capsule or record.
     parts: Vec<Vec<Field<'a>>>,
-    /// The error that ended the capsules of a datagram early.
+    /// The error at which parsing of the capsules stopped.
     ended: Option<WireError>,
     written: Vec<u8>,
 }
@@ -181,7 +181,7 @@ fn decode<'a>(category: Category, entry: &Map<String, Json>, bytes: &'a [u8]) ->
     })
 }
 
-/// An address as a separate packet.
+/// An address, treated as a packet.
 struct Address(SocketAddr);
 
 impl<'a> Wire<'a> for Address {
@@ -263,7 +263,7 @@ fn sizes_of(entry: &Map<String, Json>) -> Result<SecuritySizes, String> {
     }
 }
 
-/// Returns the bytes of an entry, with the zeros of `pad_to`.
+/// Returns the bytes of an entry, padded with zeros to `pad_to`.
 fn bytes_of(entry: &Map<String, Json>) -> Result<Vec<u8>, String> {
     let text = entry.get("hex").and_then(Json::as_str).ok_or("hex is missing")?;
     let mut bytes = from_hex(text)?;

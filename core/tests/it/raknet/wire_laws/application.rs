@@ -1,4 +1,4 @@
-//! Messages to the application with a layout fixed by RakNet, and its local events.
+//! Application messages with a layout that RakNet defines, and its local events.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ proptest! {
         check(&packet, &written(&packet)?, Ends::From(9));
     }
 
-    /// The data takes the remaining bytes; it travels inside an out-of-band message.
+    /// The data takes the remaining bytes; it is sent inside an out-of-band message.
     #[test]
     fn advertise_system(guid in guids(), data in vec(any::<u8>(), 0..398)) {
         let packet = Notice::Advertise { data: &data };

@@ -14,8 +14,8 @@ use super::laws::written;
 use crate::support::recorder::{Field, Recorder};
 use crate::support::test_protection::TestProtection;
 
-/// Returns bytes that get further than noise: an id, zeros and address versions, and the magic at one of its
-/// positions.
+/// Generates bytes that are likely to be parsed further than noise: an id, zeros and address versions, and the magic
+/// at one of its positions.
 fn likely_bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte =
         prop_oneof![4 => any::<u8>(), 2 => Just(0_u8), 1 => Just(1_u8), 2 => Just(4_u8), 1 => Just(6_u8)];
@@ -34,8 +34,8 @@ fn likely_bytes() -> impl Strategy<Value = Vec<u8>> {
 /// Reads a packet and writes it again.
 type Through = fn(&mut Recorder<'_>) -> Result<Vec<u8>, WireError>;
 
-/// Checks that a packet read from `bytes` has the same fields after it was written and read again. Only the bits of
-/// `mask` count in `flags`.
+/// Checks that a packet read from `bytes` has the same fields after it was written and read again. Only the bits in
+/// `mask` are compared in `flags`.
 fn check_arbitrary(bytes: &[u8], mask: u64, through: Through) {
     let mut first = Recorder::new(bytes);
     let Ok(again) = through(&mut first) else { return };
@@ -52,7 +52,7 @@ fn counting(fields: &[Field<'_>], mask: u64) -> Vec<String> {
     let first = fields.iter().find(|field| field.name == "first");
     let counts = |field: &&Field<'_>| match field.name {
         "padding" | "encryption" | "single" | "cut-off guid" => false,
-        // A run of one number is written as a single number.
+        // A range of one number is written as a single number.
         "last" => first.is_none_or(|first| first.value != field.value),
         _ => true,
     };
@@ -97,7 +97,7 @@ proptest! {
         check_everything(&bytes);
     }
 
-    /// A sealed datagram opens unchanged; a changed, truncated, forged or repeated one does not open.
+    /// A sealed datagram opens unchanged; a changed, truncated, forged or replayed one does not open.
     #[test]
     fn sealed_datagrams_satisfy_the_wire_properties(plain in vec(any::<u8>(), 0..1_400), at in any::<proptest::sample::Index>(), bit in 0..8) {
         let mut datagram = [&plain[..], &[0; 11]].concat();

@@ -18,7 +18,7 @@ proptest! {
         check(&header, &written(&header)?, Ends::Fixed);
     }
 
-    /// A datagram of capsules is read back, and a truncated one ends at the first truncated capsule.
+    /// A datagram of capsules is read back; a truncated one is read up to the first truncated capsule.
     #[test]
     fn data_datagram(
         hints in 0_u8..32,

@@ -1,4 +1,4 @@
-//! The laws of every packet.
+//! The laws that every packet obeys.
 
 use core::fmt::Debug;
 
@@ -18,9 +18,9 @@ pub(crate) fn written<'a>(packet: &impl Wire<'a>) -> Result<Vec<u8>, WireError> 
 pub(crate) enum Ends {
     /// None.
     Fixed,
-    /// This one: its last field may be absent.
+    /// This one: the last field is optional.
     At(usize),
-    /// From this one on: its last field takes the remaining bytes.
+    /// From this one on: the last field takes the remaining bytes.
     From(usize),
 }
 

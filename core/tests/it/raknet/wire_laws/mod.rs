@@ -1,8 +1,8 @@
 //! The laws of the wire format, on generated values.
 //!
-//! For every packet: a written packet is read back equal, and a read packet is written as the same bytes. A
-//! truncated packet is refused, except where the format leaves its end open, as each test documents. Arbitrary
-//! bytes never cause a panic, and a packet that is read, written and read again has the same fields, apart from
+//! For every packet: a written packet is read back equal, and a packet that was read is written as the same bytes. A
+//! truncated packet is refused, except where the format has an optional or open end, as each test documents.
+//! Arbitrary bytes never cause a panic. A packet that is read, written and read again has the same fields, apart from
 //! padding and hints.
 
 mod application;

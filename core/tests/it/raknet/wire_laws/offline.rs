@@ -40,7 +40,7 @@ proptest! {
         }
     }
 
-    /// The GUID may be absent.
+    /// The GUID is optional.
     #[test]
     fn unconnected_ping(time: u64, guid in proptest::option::of(guids()), open: bool) {
         let scope = if open { PingScope::OpenConnections } else { PingScope::Any };
@@ -55,7 +55,7 @@ proptest! {
         check(&packet, &written(&packet)?, Ends::From(HEAD + 16));
     }
 
-    /// The padding takes the remaining bytes, and its length is the message.
+    /// The padding takes the remaining bytes; its length determines the MTU.
     #[test]
     fn open_connection_request_1(protocol: u8, mtu in 46_u16..=1_600) {
         let packet = Offline::Request1 { protocol, mtu };
@@ -64,7 +64,7 @@ proptest! {
         check(&packet, &bytes, Ends::From(HEAD + 1));
     }
 
-    /// A reply with a key may end after its cookie and two bytes: that is a valid one without a key.
+    /// A reply with a key may be truncated after its cookie and two bytes: that is a valid reply without a key.
     #[test]
     fn open_connection_reply_1(
         (sizes, key) in sizes().prop_flat_map(|sizes| (Just(sizes), keys(sizes.public_key))),
@@ -105,7 +105,7 @@ proptest! {
         }
     }
 
-    /// The answer may be absent although the flag announces it.
+    /// The answer is optional even if the flag announces it.
     #[test]
     fn open_connection_reply_2(
         (sizes, answer) in

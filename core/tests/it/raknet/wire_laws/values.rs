@@ -36,8 +36,8 @@ pub(crate) fn u24s() -> impl Strategy<Value = U24> {
     any::<u32>().prop_map(U24::new)
 }
 
-/// Returns the bytes of a key, without zeros, so that a truncated key is never taken for the padding of a reply
-/// without one.
+/// Returns the bytes of a key without zeros, so that a truncated key is never read as the padding of a reply without
+/// one.
 pub(crate) fn keys(length: u16) -> impl Strategy<Value = Vec<u8>> {
     vec(1_u8.., usize::from(length))
 }
@@ -47,16 +47,16 @@ pub(crate) fn sizes() -> impl Strategy<Value = SecuritySizes> {
     prop_oneof![Just(SecuritySizes::ORIGINAL), Just(SecuritySizes::DOCUMENTED), Just(other)]
 }
 
-/// Returns cookies with a first byte that is not an address version. Otherwise a truncated request 2 could be a
-/// valid one without a cookie, since only the length distinguishes them.
+/// Generates cookies with a first byte that is not an address version. Otherwise a truncated request 2 could be a
+/// valid one without a cookie, because only the length distinguishes them.
 pub(crate) fn cookies() -> impl Strategy<Value = u32> {
     any::<u32>().prop_filter("looks like an address", |cookie| !matches!(cookie >> 24, 4 | 6))
 }
 
-/// Returns whether a request 2 without a cookie, truncated in this address, may be one with a cookie.
+/// Returns true if a request 2 without a cookie, truncated within this address, may be a valid one with a cookie.
 ///
-/// It is then read with the version, the family and the upper byte of the port as the cookie, the lower byte as the
-/// flag, and the flow as the beginning of an IPv4 address.
+/// It is then read with the version, the family and the high byte of the port as the cookie, the low byte as the
+/// flag, and the flow label as the beginning of an IPv4 address.
 pub(crate) fn may_be_cut_to_a_cookie(server: &SocketAddr) -> bool {
     match server {
         SocketAddr::V4(_) => false,
@@ -64,5 +64,5 @@ pub(crate) fn may_be_cut_to_a_cookie(server: &SocketAddr) -> bool {
     }
 }
 
-/// Length of an id and the magic.
+/// The length of an id and the magic.
 pub(crate) const HEAD: usize = 1 + MAGIC.len();
