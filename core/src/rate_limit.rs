@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_returned_event_is_available_again() {
+    fn a_refunded_event_is_available_again() {
         let allowance = Allowance { events: 3, period: Duration::from_secs(10) };
         let (mut ration, now) = (Ration::default(), Instant::from_micros(1_000_000));
         for _ in 0..100 {
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_returned_late_leaves_other_events_taken() {
+    fn a_late_refund_leaves_other_events_taken() {
         let allowance = Allowance { events: 4, period: Duration::from_secs(8) };
         let at = |seconds: u64| Instant::from_micros(seconds * 1_000_000);
         let takes = |ration: &mut Ration, now| (0..9).filter(|_| ration.take(allowance, now)).count();

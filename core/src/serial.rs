@@ -98,7 +98,7 @@ mod tests {
 
         /// `plus` and `minus` of the same count cancel out, and `since` returns the count.
         #[test]
-        fn adding_and_subtracting_any_count_are_inverse(start: u32, count: u32) {
+        fn adding_and_subtracting_a_count_are_inverse(start: u32, count: u32) {
             let start = U24::new(start);
             prop_assert_eq!(start.plus(count).since(start), count & MASK);
             prop_assert_eq!(start.plus(count).minus(count), start);

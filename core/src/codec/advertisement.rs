@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_fields_at_the_end_are_absent() {
+    fn missing_trailing_fields_are_none() {
         let six = b"MCPE;old;20;0.11;1;5";
         let old = Advertisement::parse(six).expect("six fields");
         assert_eq!((old.players, old.max_players, old.server, old.port_v6), (1, 5, None, None));
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pong_limits_the_length() {
+    fn advertisements_longer_than_a_pong_are_refused() {
         let text = "x".repeat(400);
         let head = b"MCPE;;0;;0;0;".len();
         let motd = |length: usize| Advertisement { motd: text[..length].into(), ..Advertisement::default() };
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_not_trusted() {
+    fn a_wrong_length_before_the_text_is_refused() {
         assert_eq!(PongFraming::Prefixed.unframe(&[0, 3, b'h', b'i']), Err(WireError::Truncated));
         assert_eq!(PongFraming::Prefixed.unframe(&[0]), Err(WireError::Truncated));
         assert_eq!(PongFraming::Prefixed.unframe(&[0, 1, b'h', b'i']), Ok(&b"h"[..]));

@@ -614,7 +614,7 @@ mod tests {
         }
 
         #[test]
-        fn a_failed_read_takes_nothing(bytes: Vec<u8>, start in 0..64_usize, count in 0..200_usize) {
+        fn a_failed_read_consumes_nothing(bytes: Vec<u8>, start in 0..64_usize, count in 0..200_usize) {
             let mut reader = BitReader::<Msb>::new(&bytes);
             if reader.skip(start).is_ok() {
                 let mut out = vec![7; count];
@@ -641,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_has_at_most_64_bits() {
+    fn numbers_of_more_than_64_bits_are_refused() {
         let mut buffer = [0; 16];
         assert_eq!(BitWriter::<Msb>::new(&mut buffer).bits(0, 65), Err(WireError::BadLength));
         assert_eq!(BitReader::<Msb>::new(&buffer).bits(65), Err(WireError::BadLength));

@@ -160,7 +160,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_are_read_from_streams_cut_anywhere(
+        fn frames_are_read_from_streams_split_at_any_byte(
             messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..=ROOM), 0..6),
             pieces in prop::collection::vec(1..200usize, 0..40),
             rest in 0..3usize,

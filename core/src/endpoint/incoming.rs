@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_a_customer_and_of_a_site_share_a_count() {
+    fn addresses_of_one_customer_or_site_are_counted_together() {
         let same = |left: &str, right: &str| {
             let (left, right) =
                 (origin(left).expect("a global address"), origin(right).expect("a global address"));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_operator_are_not_limited() {
+    fn addresses_not_routed_on_the_internet_are_not_limited() {
         let local = [
             "127.0.0.1",
             "10.1.2.3",

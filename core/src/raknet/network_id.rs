@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_use_are_skipped_within_a_bound() {
+    fn ids_in_use_are_skipped_up_to_a_limit() {
         let mut generator = NetworkIdGenerator::new(0);
         let end = u64::from(NetworkIdGenerator::MAX_STEPS) + 10;
         let in_use = |id: NetworkId| id.0 <= end;

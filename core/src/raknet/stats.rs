@@ -330,7 +330,7 @@ mod counters {
         const FIRST: usize = 0;
 
         #[test]
-        fn the_last_second_is_the_last_complete_one() {
+        fn the_last_second_is_the_last_full_second() {
             let mut metrics = Metrics::<2>::default();
             let last_second = |metrics: &Metrics<2>, millis| metrics.amounts(at(millis))[FIRST].last_second;
             metrics.add(at(100), FIRST, 10);

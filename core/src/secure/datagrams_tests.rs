@@ -96,7 +96,7 @@ fn unsealed_datagrams_are_malformed() {
 }
 
 #[test]
-fn sealing_requires_room_and_a_counter() {
+fn sealing_fails_without_space_or_an_unused_counter() {
     let [mut client, _] = both();
     assert_eq!(client.seal(START, &mut [0; 18], 0), None);
     assert_eq!(client.seal(START, &mut [0; 19], 0), Some(19));
@@ -107,7 +107,7 @@ fn sealing_requires_room_and_a_counter() {
 }
 
 #[test]
-fn datagrams_with_the_last_counters_open() {
+fn datagrams_with_the_highest_counters_can_be_opened() {
     let [mut client, mut server] = both();
     for counter in [COUNTER_END - 900_000, COUNTER_END - 2, COUNTER_END - 1] {
         client.sending.counter = counter;
@@ -255,7 +255,7 @@ fn an_epoch_whose_datagrams_are_all_lost_is_skipped() {
 }
 
 #[test]
-fn an_early_epoch_ends_with_the_handshake_only() {
+fn an_early_epoch_ends_only_with_the_handshake() {
     let [mut client, mut server] = early(FEW);
     for _ in 0..10 {
         let request = send(&mut client, b"connection request");

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_address_fits() {
+    fn prologue_and_answer_fit_the_longest_address() {
         let longest =
             Negotiated { server_address: "[2001:db8::1%7]:1".parse().expect("an address"), ..NEGOTIATED };
         assert_eq!(Prologue::new(&FIELD.write(), &longest, Pattern::Nk).bytes().len(), MAX_PROLOGUE);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn downgrades_are_distinguished_from_other_servers() {
+    fn only_versions_that_the_server_accepts_indicate_a_downgrade() {
         let versions = |first, announced| Versions { announced, first };
         let accepted = [6, 10, 11];
         assert!(!versions(11, 11).are_downgraded(&accepted));

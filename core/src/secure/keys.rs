@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn public_text_round_trips_and_a_shorter_one_is_refused() {
+    fn public_keys_round_trip_as_text_and_truncated_text_is_refused() {
         let key = StaticKey::from_bytes([3; 32]).public();
         let (text, hash) = (key.to_string(), key.hash().to_string());
         assert_eq!((text.parse(), hash.parse()), (Ok(key), Ok(key.hash())));

@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_never_repeat_and_depend_on_the_seed() {
+    fn generated_bytes_do_not_repeat_and_depend_on_the_seed() {
         let mut seen = BTreeSet::new();
         for seed in 0..4 {
             let mut random = SeededRandom::new([seed; 32]);

@@ -580,7 +580,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn data_of_no_connection_is_charged_to_the_common_part() {
+    fn data_of_no_connection_is_charged_to_the_shared_part() {
         with_pool(|pool| {
             let stored = pool.store_common(&[0; 20], &0).expect("room");
             assert_eq!((pool.available(), pool.shares.free()), (13, 13));

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_connections_leave_the_guaranteed_parts() {
+    fn greedy_connections_leave_guaranteed_blocks_to_others() {
         // Ten connections with 32 blocks in each direction, and 640 shared blocks.
         let mut shares = Shares::new(1_280, 10, None);
         let (mut sent, mut received) = ([Share::default(); 9], [Share::default(); 9]);
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn small_messages_leave_half_of_a_large_share_to_messages_in_parts() {
+    fn small_messages_leave_half_of_a_large_share_to_split_messages() {
         for (blocks, connections) in [(32_768, 1), (65_536, 64)] {
             let mut shares = Shares::new(blocks, connections, None);
             let mut share = Share::default();
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn permanent_blocks_do_not_count_as_room_for_messages() {
+    fn permanent_blocks_are_not_available_to_messages() {
         let mut shares = Shares::new(16, 1, None);
         let share = Share::default();
         assert!(shares.could_hold(&share, 8, 0, Purpose::Send));

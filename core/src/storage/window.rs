@@ -225,7 +225,7 @@ mod tests {
     proptest! {
         /// Each number is new exactly once in any order of arrival, and memory is held only above a gap.
         #[test]
-        fn any_order_of_arrival_agrees_with_a_set(
+        fn the_window_agrees_with_a_set_for_any_order_of_arrival(
             start: u32,
             steps in prop::collection::vec(0..600_u32, 0..400),
         ) {

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vector_stays_as_long_as_a_block_refers_to_it() {
+    fn a_vector_is_kept_while_a_block_refers_to_it() {
         let mut owned = OwnedBuffers::default();
         let id = owned.insert().expect("room");
         owned.refer(id);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn reservation_is_bounded_by_the_room_of_the_message() {
+    fn vector_capacity_is_limited_by_the_charged_blocks() {
         let mut owned = OwnedBuffers::default();
         let id = owned.reserve(usize::MAX, 1_000).expect("room");
         assert_eq!(capacity(&owned, id), 1_000);

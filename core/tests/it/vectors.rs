@@ -14,7 +14,7 @@ fn committed_vectors_match() {
 
 /// Violates every kind of expectation once, to show that the checker detects it.
 #[test]
-fn wrong_expectations_fail() {
+fn vectors_with_wrong_expectations_fail() {
     let entry = |rest: &str| format!(r#"{{"control": [{{"name": "x", "hex": "15", {rest}}}]}}"#);
     let failures = |text: &str| vectors::check(text).map(|tally| tally.failures.len());
     assert_eq!(failures(&entry(r#""fields": {"id": 21}, "reencodes": true"#)), Ok(0));
@@ -50,7 +50,7 @@ fn game_protocol_transport_vectors_match() {
 }
 
 #[test]
-fn wrong_expectations_of_the_game_protocol_fail() {
+fn game_protocol_vectors_with_wrong_expectations_fail() {
     let changes = [
         (r#""value":3895202227"#, r#""value":3895202226"#),
         (r#""hex":"e82c11b3""#, r#""hex":"e82c11b2""#),

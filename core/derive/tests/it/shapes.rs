@@ -119,7 +119,7 @@ struct Received {
 }
 
 #[test]
-fn each_direction_can_be_derived_alone() {
+fn pack_and_unpack_can_be_derived_separately() {
     let bytes = to_vec(&Sent(7, Text::new("hey"))).expect("it fits");
     assert_eq!(unpack(&bytes), Ok(Received { number: 7, text: "hey".to_owned() }));
 }

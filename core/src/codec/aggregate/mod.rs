@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_at_form_boundaries_are_accepted() {
+    fn lengths_at_encoding_boundaries_are_accepted() {
         for (length, bytes) in
             [(0x7F, 1), (0x80, 2), (0x3FFF, 2), (0x4000, 3), (0x1F_FFFF, 3), (0x20_0000, 4)]
         {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_does_not_fit_changes_nothing() {
+    fn a_message_that_does_not_fit_leaves_the_aggregate_unchanged() {
         let mut buffer = [0; 6];
         let mut packer = Packer::new(id(), &mut buffer).expect("room");
         assert_eq!(packer.push(&[1, 2, 3, 4]), Err(WireError::NoRoom));
@@ -468,7 +468,7 @@ mod tests {
         }
 
         #[test]
-        fn inflated_messages_are_checked_too() {
+        fn decompressed_messages_are_validated() {
             // Preceded by forty messages of one byte, which compress well.
             let with_end = |end: &[u8]| {
                 let body = [&[1; 80], end].concat();
@@ -490,7 +490,7 @@ mod tests {
         }
 
         #[test]
-        fn one_state_serves_many_aggregates() {
+        fn compressor_and_decompressor_can_be_reused() {
             let (mut deflater, mut inflater) = (Deflater::new(), Inflater::new());
             let (mut small, mut large) = ([0; 400], [0; 400]);
             for byte in 0..5 {
@@ -511,7 +511,7 @@ mod tests {
             #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
             #[test]
-            fn compression_loses_nothing(messages in messages()) {
+            fn compressed_aggregates_round_trip(messages in messages()) {
                 if let Some(bytes) = compressed(&messages) {
                     prop_assert!(bytes.len() < pack(&messages).len());
                     prop_assert_eq!(unpack(&bytes, 100_000)?, messages);

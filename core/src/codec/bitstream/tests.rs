@@ -210,7 +210,7 @@ fn forbidden_values_are_refused() {
 }
 
 #[test]
-fn counts_from_the_network_are_not_trusted() {
+fn counts_beyond_the_input_or_the_buffer_are_refused() {
     // Declares four billion bytes and contains none.
     let huge = [0x7F, 0xFF, 0xFF, 0xFF, 0x80];
     assert_eq!(BitStreamReader::new(&huge).aligned_bytes_safe(100), Err(WireError::BadLength));
@@ -226,7 +226,7 @@ fn counts_from_the_network_are_not_trusted() {
 }
 
 #[test]
-fn empty_strings_align_too() {
+fn empty_strings_are_aligned() {
     let mut buffer = [0; 8];
     let mut writer = BitStreamWriter::new(&mut buffer);
     writer.write(true).expect("room");

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn number_lengths_match_the_original() {
+    fn number_lengths_match_the_original_implementation() {
         assert_eq!(round_trip(&300_u32), [0xB1, 0x04, 0x00]);
         assert_eq!(round_trip(&0_u16), [0, 0]);
         // More than four bytes: the most significant four first.
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_longer_than_its_input_ends() {
+    fn reading_beyond_the_last_piece_is_an_error() {
         struct Liar;
         impl Chunks for Liar {
             fn total(&self) -> usize {

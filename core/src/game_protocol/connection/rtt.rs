@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn resends_halve_without_acknowledgements_and_double_with_them() {
+    fn the_resend_limit_halves_without_acknowledgements_and_doubles_with_them() {
         let mut limit = ResendLimit::default();
         let at = |round: u32| Instant::ZERO.plus_micros(1 + round * INTERVAL);
         let silent =
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictory_bounds_yield_the_shortest_time() {
+    fn contradictory_bounds_yield_the_minimum() {
         let (min, max) = (Duration::from_millis(20), Duration::from_millis(10));
         assert_eq!(RttEstimator::default().interval(ResendInterval::Measured { min, max }), 20_000);
         let never = ResendInterval::Measured { min: Duration::ZERO, max: Duration::ZERO };
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pause_of_a_stream_is_bounded_by_a_second() {
+    fn the_stream_pause_is_at_most_a_second() {
         let mut rtt = RttEstimator::default();
         assert_eq!(rtt.stream_pause(ResendInterval::default()), 100_000);
         for _ in 0..200 {

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_for_high_channels_are_taken_on_demand_and_returned() {
+    fn blocks_for_high_channels_are_allocated_on_demand_and_freed() {
         with_pool(|pool| {
             let mut share = Share::default();
             let mut channels = Channels::<Number>::default();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_nothing_is_taken() {
+    fn a_channel_without_memory_allocates_nothing() {
         with_pool(|pool| {
             assert!(pool.shares.charge_common(16));
             let mut share = Share::default();

@@ -393,7 +393,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_size_leaves_room_for_the_overhead() {
+    fn every_datagram_size_leaves_space_for_the_overhead() {
         assert_eq!(ConnectionProtection::new(Protection::Plain).overhead(), 0);
         assert_eq!(ConnectionProtection::new(Protection::Test).overhead(), 19);
     }

@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_replaces_others_without_altering_them() {
+    fn a_new_source_replaces_others_without_altering_them() {
         let mut sources = CookielessSources::default();
         for number in 0..20_000_u16 {
             let reads = ListLength::from_bit(number % 3 == 0);
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_leaves_no_room_until_it_ends() {
+    fn the_table_of_sources_is_full_until_a_flood_ends() {
         let mut sources = CookielessSources::default();
         let mut now = Instant::from_micros(1_000_000);
         for number in 0..SOURCES_PER_SECOND {
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_of_a_source_is_unavailable_to_most_others() {
+    fn most_sources_cannot_use_the_budget_of_another() {
         let (secret, mut budget) = ([3; 16], AmplificationBudget::default());
         budget.add(&secret, &SocketAddr::from(([10, 0, 0, 1], 9)), 1_464, 28);
         let others = (0..320).map(|port| SocketAddr::from(([10, 0, 0, 2], port)));

@@ -447,7 +447,7 @@ mod tests {
 
     /// C++ RakNet sends nine bits of the message (docs/raknet.md#cut-messages).
     #[test]
-    fn a_cut_off_invalid_password_is_understood() {
+    fn a_truncated_invalid_password_message_is_read() {
         law::check(&Control::InvalidPassword { guid: Some(Guid(9)) }, &[&[0x18][..], &GUID].concat());
         let cut = Control::read(&mut Reader::new(&[0x18, 0x80]));
         assert_eq!(cut, Ok(Control::InvalidPassword { guid: None }));
@@ -455,7 +455,7 @@ mod tests {
 
     /// C++ RakNet sends two bits of the message, both zero.
     #[test]
-    fn a_cut_off_public_key_problem_is_understood() {
+    fn a_truncated_public_key_problem_is_read() {
         let wanting = |problem| Control::RequiresPublicKey { problem };
         law::check(&wanting(Some(KeyProblem::IdentityMissing)), &[0x0A, 1]);
         law::check(&wanting(Some(KeyProblem::IdentityInvalid)), &[0x0A, 2]);

@@ -490,7 +490,7 @@ mod tests {
 
     /// The datagram of docs/raknet.md#eight-messages: eight messages with the reliabilities 0 to 7 on channel 3.
     #[test]
-    fn the_documented_eight_message_datagram_reads() {
+    fn the_documented_datagram_of_eight_messages_is_read() {
         let datagram = [
             0x84, 4, 0, 0, //
             0x00, 0, 0x20, 0x86, 0, 2, 3, //
@@ -568,7 +568,7 @@ mod tests {
 
     /// A reliability of 5 to 7 on the wire has no message number (docs/raknet.md#capsules).
     #[test]
-    fn receipts_never_have_a_number_on_the_wire() {
+    fn receipt_reliabilities_have_no_message_number() {
         let mut reader = Reader::new(&[0xE0, 0, 8, 9, 0, 0, 3, 0x86]);
         let capsule = CapsuleHeader::read(&mut reader).expect("a capsule");
         assert_eq!((capsule.order.get(), capsule.channel, capsule.reliable.get()), (9, 3, 0));

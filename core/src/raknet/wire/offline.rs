@@ -617,7 +617,7 @@ mod tests {
 
     /// The sizes over IPv4 in docs/raknet.md#offline-messages.
     #[test]
-    fn sizes_match_the_documents() {
+    fn message_sizes_match_the_documentation() {
         let size = |message: Offline<'_>| {
             let mut buffer = [0; 2048];
             let mut writer = Writer::new(&mut buffer);
@@ -636,7 +636,7 @@ mod tests {
 
     /// One implementation pads its reply 1 with zeros up to the MTU (peers, difference 1).
     #[test]
-    fn a_padded_reply_1_is_not_taken_for_a_key() {
+    fn padding_of_reply_1_is_not_read_as_a_key() {
         let mut bytes = [&[6][..], &MAGIC, &GUID_BYTES, &[1, 0, 0, 1, 2, 5, 0xD4]].concat();
         bytes.resize(1464, 0);
         let expected = Offline::Reply1 { guid: GUID, security: ServerSecurity::Cookie(258), mtu: 1492 };

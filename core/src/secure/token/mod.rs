@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_capacity_is_the_documented_one() {
+    fn user_data_has_the_documented_maximum_length() {
         for (servers, longest) in [(1, 128), (2, 113), (3, 89), (4, 65)] {
             let names = std::vec![SERVER; servers];
             let data = std::vec![5; longest + 1];
@@ -417,7 +417,7 @@ mod tests {
 
     /// A clock that was temporarily ahead makes no used token valid again and does not affect other tokens.
     #[test]
-    fn a_clock_stepping_back_revives_no_used_token() {
+    fn a_used_token_stays_refused_after_the_clock_steps_back() {
         let until = |expires, salt| {
             let mut token = accept(&sealed(salt)).expect("a good token");
             token.expires = expires;
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connect_token_round_trips_only_at_full_length() {
+    fn a_connect_token_round_trips_and_truncated_bytes_are_refused() {
         let server = |name| TokenServer { key: PublicKey([3; 32]), name };
         let (sealed, long) = (sealed(0), "x".repeat(256));
         let token = ConnectToken {
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connect_token_round_trips_only_through_its_text() {
+    fn a_connect_token_round_trips_as_text_and_truncated_text_is_refused() {
         let server = TokenServer { key: PublicKey([3; 32]), name: "a.example:1" };
         // Text lengths for every remainder of a group of three bytes.
         for length in 0..6 {

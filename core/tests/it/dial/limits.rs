@@ -28,7 +28,7 @@ fn the_unspecified_address_is_refused() {
 
 /// Each peer requires a password of the other: if one is wrong, both attempts fail before the timeout.
 #[test]
-fn a_wrong_password_ends_both_attempts() {
+fn a_wrong_password_fails_both_simultaneous_attempts() {
     for first in BOTH {
         let mut net = Net::<RakNet>::new();
         assert_eq!(net.peer(first).set_password(b"secret"), Ok(()));

@@ -99,11 +99,11 @@ fn dial_both<P: Dialled>(seed: u64) {
 }
 
 #[test]
-fn raknet_opens_one_connection_on_random_paths() {
+fn simultaneous_raknet_attempts_open_one_connection_on_random_paths() {
     (0..3_000).for_each(dial_both::<RakNet>);
 }
 
 #[test]
-fn game_protocol_opens_one_connection_on_random_paths() {
+fn simultaneous_game_protocol_attempts_open_one_connection_on_random_paths() {
     (0..3_000).for_each(dial_both::<GameProtocol>);
 }

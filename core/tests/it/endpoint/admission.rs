@@ -237,7 +237,7 @@ fn clients_without_a_cookie_are_rate_limited_across_peers() {
 
 /// Half-open and forged connections at one peer do not prevent a client with a cookie from connecting at another.
 #[test]
-fn a_client_with_a_cookie_connects_despite_forged_ones_elsewhere() {
+fn a_client_with_a_cookie_connects_despite_forged_clients_at_other_peers() {
     for limits in [(2, None, None), (8, Some(2), None), (8, None, Some(Duration::from_secs(60)))] {
         let mut config = raknet_config();
         config.max_incoming = 8;

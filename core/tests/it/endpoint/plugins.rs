@@ -402,7 +402,7 @@ fn filter_and_log_compose_with_plugins() {
 
 /// The message filter, attached as a plugin instead of a hook.
 #[test]
-fn a_message_filter_is_a_plugin_too() {
+fn a_message_filter_works_as_a_plugin() {
     let mut filter = MessageFilter::<2>::new();
     filter.deny(FilterGroup::DEFAULT, [0x85]);
     let mut host = PluginHost::<Box<dyn Plugin<RakNet>>, 2>::new();
@@ -505,7 +505,7 @@ fn a_plugin_gets_the_receipts_of_its_messages() {
 }
 
 #[test]
-fn a_plugin_takes_messages_out_of_band() {
+fn a_plugin_receives_out_of_band_messages() {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 128 };
     let mut config = Config::new([2; 32]);
     config.out_of_band = OutOfBand::Accept;

@@ -36,11 +36,11 @@ fn refused_data_arrives_later<P: Protocol>(reliable: P::Delivery) {
 }
 
 #[test]
-fn data_refused_in_raknet_arrives_later() {
+fn refused_raknet_data_is_delivered_later() {
     refused_data_arrives_later::<RakNet>(raknet::Delivery::RELIABLE);
 }
 
 #[test]
-fn data_refused_in_the_game_protocol_arrives_later() {
+fn refused_game_protocol_data_is_delivered_later() {
     refused_data_arrives_later::<GameProtocol>(game_protocol::Reliability::Reliable);
 }

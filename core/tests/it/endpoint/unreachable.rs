@@ -66,21 +66,21 @@ fn an_open_connection_goes_on<P: Protocol>() {
 }
 
 #[test]
-fn an_unreachable_report_ends_an_unanswered_attempt_of_raknet() {
+fn an_unreachable_report_fails_an_unanswered_raknet_attempt() {
     an_attempt_without_an_answer_ends::<RakNet>(raknet::ConnectFailure::Unreachable);
 }
 
 #[test]
-fn an_unreachable_report_ends_an_unanswered_attempt_of_the_game_protocol() {
+fn an_unreachable_report_fails_an_unanswered_game_protocol_attempt() {
     an_attempt_without_an_answer_ends::<GameProtocol>(game_protocol::ConnectFailure::Unreachable);
 }
 
 #[test]
-fn an_unreachable_report_does_not_end_a_connection_of_raknet() {
+fn an_unreachable_report_does_not_close_a_raknet_connection() {
     an_open_connection_goes_on::<RakNet>();
 }
 
 #[test]
-fn an_unreachable_report_does_not_end_a_connection_of_the_game_protocol() {
+fn an_unreachable_report_does_not_close_a_game_protocol_connection() {
     an_open_connection_goes_on::<GameProtocol>();
 }

@@ -114,37 +114,37 @@ fn game_config(limit: Option<u32>) -> game_protocol::Config {
 }
 
 #[test]
-fn connections_of_raknet_are_reported_for_their_own_room() {
+fn a_raknet_connection_is_writable_after_its_own_acknowledgements() {
     let star = Star::<RakNet>::connected(capacity(8), raknet_config(Some(16)), 8);
     each_is_reported_for_its_own_room(star, raknet::Delivery::RELIABLE);
 }
 
 #[test]
-fn connections_of_the_game_protocol_are_reported_for_their_own_room() {
+fn a_game_protocol_connection_is_writable_after_its_own_acknowledgements() {
     let star = Star::<GameProtocol>::connected(capacity(8), game_config(Some(16)), 8);
     each_is_reported_for_its_own_room(star, game_protocol::Reliability::Reliable);
 }
 
 #[test]
-fn connections_of_raknet_are_reported_in_turn_when_the_pool_has_room() {
+fn waiting_raknet_connections_become_writable_when_another_frees_blocks() {
     let star = Star::<RakNet>::connected(capacity(40), raknet_config(None), 40);
     all_are_reported_in_turn_when_the_pool_has_room(star, raknet::Delivery::RELIABLE);
 }
 
 #[test]
-fn connections_of_the_game_protocol_are_reported_in_turn_when_the_pool_has_room() {
+fn waiting_game_protocol_connections_become_writable_when_another_frees_blocks() {
     let star = Star::<GameProtocol>::connected(capacity(40), game_config(None), 40);
     all_are_reported_in_turn_when_the_pool_has_room(star, game_protocol::Reliability::Reliable);
 }
 
 #[test]
-fn an_active_connection_of_raknet_examines_no_waiting_ones() {
+fn an_active_raknet_connection_causes_no_examination_of_waiting_ones() {
     let star = Star::<RakNet>::connected(capacity(40), raknet_config(None), 40);
     an_active_connection_examines_no_waiting_ones(star, raknet::Delivery::RELIABLE);
 }
 
 #[test]
-fn an_active_connection_of_the_game_protocol_examines_no_waiting_ones() {
+fn an_active_game_protocol_connection_causes_no_examination_of_waiting_ones() {
     let star = Star::<GameProtocol>::connected(capacity(40), game_config(None), 40);
     an_active_connection_examines_no_waiting_ones(star, game_protocol::Reliability::Reliable);
 }

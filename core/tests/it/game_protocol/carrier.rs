@@ -104,7 +104,7 @@ fn set_latency(net: &mut Net, latency: Duration) {
 
 /// While a stream retransmits its own losses nothing is delivered; then everything is.
 #[test]
-fn data_held_back_by_a_stream_is_not_resent() {
+fn data_delayed_by_a_stream_is_not_resent() {
     let resent = |carrier| {
         let mut path = Path::new(carrier);
         (0..50).for_each(|number| path.send(number));
@@ -174,7 +174,7 @@ fn a_minute_long_stall_is_probed_by_one_chunk_at_a_time() {
 
 /// A stream leads to a relay, beyond which datagrams may be lost.
 #[test]
-fn data_lost_behind_a_stream_is_resent() {
+fn data_lost_beyond_a_stream_is_resent() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     path.lose(1);
@@ -199,7 +199,7 @@ fn data_lost_behind_a_stream_is_resent() {
 
 /// Chunks sent in one burst have the same send time.
 #[test]
-fn a_lost_chunk_of_a_message_sent_at_once_is_resent() {
+fn a_lost_chunk_of_a_burst_is_resent() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     let now = path.net.now();
@@ -219,7 +219,7 @@ fn a_lost_chunk_of_a_message_sent_at_once_is_resent() {
 
 /// A closing connection does not wait for a stream.
 #[test]
-fn data_lost_behind_a_stream_is_resent_at_once_when_closing() {
+fn data_lost_beyond_a_stream_is_resent_at_once_when_closing() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     path.lose(1);
@@ -253,7 +253,7 @@ fn a_move_to_another_stream_resends_data_in_flight() {
 /// Only the first chunk is resent by the timeout. Its acknowledgement reveals the loss of the others, unless theirs
 /// follow.
 #[test]
-fn a_burst_lost_behind_a_stream_is_resent_at_once() {
+fn a_burst_lost_beyond_a_stream_is_resent_at_once() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     (1..100).for_each(|number| path.lose(number));
@@ -281,14 +281,14 @@ fn a_burst_lost_twice_is_resent_without_another_timeout() {
 
 /// When the stream continues, it also delivers the data sent before the probe.
 #[test]
-fn a_probe_that_overtook_nothing_indicates_no_loss() {
+fn a_probe_delivered_in_order_indicates_no_loss() {
     let mut path = Path::new(Carrier::Stream);
     assert_eq!(path.resent_while_stalled(Duration::from_millis(1_500)), 1);
 }
 
 /// This includes data sent over the stream before.
 #[test]
-fn a_move_from_a_stream_to_datagrams_ends_the_wait() {
+fn data_is_resent_soon_after_a_move_from_a_stream_to_udp() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     path.net.run_for(Duration::from_secs(1));

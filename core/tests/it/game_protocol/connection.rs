@@ -40,7 +40,7 @@ fn messages_pass_both_ways_with_their_reliability() {
 }
 
 #[test]
-fn a_session_has_the_wire_format_of_the_original() {
+fn a_session_has_the_wire_format_of_the_original_implementation() {
     let (mut client, mut server) = (peer(Config::new([1; 32])), peer(server_config()));
     let id = client.connect(START, SERVER.into()).expect("a free slot");
     let salt = packets(&mut client, START).concat();
@@ -63,7 +63,7 @@ fn a_session_has_the_wire_format_of_the_original() {
 /// An application that cannot wait, such as a closing web page, passes a time after all deadlines directly after
 /// `disconnect`.
 #[test]
-fn a_disconnect_without_time_notifies_a_peer_that_owes_acknowledgements() {
+fn an_immediate_disconnect_notifies_a_peer_with_outstanding_acknowledgements() {
     for silence in [0, 10_000] {
         let mut net = Net::new(latency(10), 1);
         let (here, there) = net.connect();
@@ -358,7 +358,7 @@ fn an_incomplete_unreliable_payload_is_dropped_after_a_second() {
 }
 
 #[test]
-fn an_unfinished_reliable_message_ends_the_connection() {
+fn an_unfinished_reliable_message_closes_the_connection() {
     let (mut server, id) = server_with_client();
     feed(&mut server, &packet(1, 0, 0, &[1; 504]));
     for second in 1..=15 {
@@ -373,7 +373,7 @@ fn an_unfinished_reliable_message_ends_the_connection() {
 }
 
 #[test]
-fn silence_of_15_seconds_ends_a_connection_and_sends_end() {
+fn a_connection_without_packets_for_15_seconds_is_lost_and_sends_end() {
     let (mut server, id) = server_with_client();
     server.handle_datagram(at(5_000), CLIENT.into(), &packet(4, 0, 0, b"alive"));
     output(&mut server, at(5_000));
@@ -386,7 +386,7 @@ fn silence_of_15_seconds_ends_a_connection_and_sends_end() {
 }
 
 #[test]
-fn end_waits_for_reliable_messages() {
+fn end_is_sent_after_reliable_messages_are_acknowledged() {
     let (mut server, id) = server_with_client();
     server.send(START, id, b"game over", Reliable).expect("open");
     server.disconnect(START, id);
@@ -402,7 +402,7 @@ fn end_waits_for_reliable_messages() {
 /// An application polls events before datagrams, so an event caused by a sent datagram is delayed until the next
 /// timeout.
 #[test]
-fn taking_datagrams_creates_no_events() {
+fn polling_datagrams_creates_no_events() {
     let (mut server, id) = server_with_client();
     server.send(START, id, b"unreliable", Unreliable).expect("open");
     server.disconnect(START, id);
@@ -415,7 +415,7 @@ fn taking_datagrams_creates_no_events() {
 }
 
 #[test]
-fn end_waits_for_at_most_a_second() {
+fn end_is_delayed_by_at_most_a_second() {
     let (mut server, id) = server_with_client();
     server.send(START, id, b"game over", Reliable).expect("open");
     server.disconnect(START, id);
@@ -526,7 +526,7 @@ fn a_lost_harmless_response_is_repeated_to_every_server() {
 }
 
 #[test]
-fn the_handshake_with_the_original_is_never_repeated() {
+fn handshake_messages_are_never_repeated_to_the_original_server() {
     let mut client = peer(Config::new([1; 32]));
     let id = client.connect(START, SERVER.into()).expect("a free slot");
     assert_eq!(output(&mut client, START).len(), 1);
@@ -564,7 +564,7 @@ fn duplicated_handshake_messages_are_ignored() {
 }
 
 #[test]
-fn a_repeated_response_after_the_end_opens_nothing() {
+fn a_repeated_response_to_a_closed_connection_opens_no_new_one() {
     let mut server = peer(server_config());
     let answer = seasoning(&mut server, START, CLIENT.into(), 1);
     server.handle_datagram(START, CLIENT.into(), &answer);
@@ -591,7 +591,7 @@ fn a_response_is_valid_for_two_epochs_and_its_address() {
 }
 
 #[test]
-fn many_clients_share_a_server_and_a_full_one_sends_end() {
+fn many_clients_share_a_server_and_a_full_server_sends_end() {
     let mut config = server_config();
     (config.max_per_address, config.max_per_network) = (Some(9), Some(9));
     let mut server = peer(config);
@@ -618,7 +618,7 @@ fn many_clients_share_a_server_and_a_full_one_sends_end() {
 
 /// Datagrams to one address are sent consecutively, up to a limit, so that one system call can send them.
 #[test]
-fn connections_take_turns_of_sixteen_datagrams() {
+fn connections_send_bursts_of_sixteen_datagrams_in_turn() {
     let mut server = peer(server_config());
     let addresses: [SocketAddr; 2] = [([192, 0, 2, 1], 100).into(), ([192, 0, 2, 1], 101).into()];
     for id in addresses.map(|address| enter(&mut server, START, address, 9)) {
@@ -654,7 +654,7 @@ fn a_cancelled_attempt_sends_nothing() {
 }
 
 #[test]
-fn two_large_messages_beyond_the_memory_arrive_in_turn() {
+fn two_large_messages_that_together_exceed_the_memory_are_delivered() {
     let mut resources = Resources::<1, 64, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     enter(&mut server, START, CLIENT.into(), 7);
@@ -685,7 +685,7 @@ fn two_large_messages_beyond_the_memory_arrive_in_turn() {
 }
 
 #[test]
-fn a_message_that_can_never_fit_ends_the_connection() {
+fn a_message_that_can_never_fit_closes_the_connection() {
     let mut resources = Resources::<1, 64, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     enter(&mut server, START, CLIENT.into(), 7);

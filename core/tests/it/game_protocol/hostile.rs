@@ -40,7 +40,7 @@ fn ten_thousand_half_open_handshakes_leave_no_state() {
 }
 
 #[test]
-fn one_address_leaves_a_quarter_of_the_slots() {
+fn one_address_gets_at_most_three_quarters_of_the_slots() {
     let mut config = server_config();
     config.max_incoming = 16;
     let mut server = peer(config);
@@ -65,7 +65,7 @@ fn one_address_leaves_a_quarter_of_the_slots() {
 }
 
 #[test]
-fn a_guessed_answer_opens_nothing() {
+fn a_guessed_answer_opens_no_connection() {
     let mut server = peer(server_config());
     let mut random = Random::new(3);
     for number in 0..100_000_u32 {
@@ -76,7 +76,7 @@ fn a_guessed_answer_opens_nothing() {
 }
 
 #[test]
-fn a_flood_of_end_from_other_addresses_ends_nothing() {
+fn a_flood_of_end_from_other_addresses_closes_no_connection() {
     let (mut server, id) = server_with_client();
     for number in 0..10_000 {
         let end =
@@ -89,7 +89,7 @@ fn a_flood_of_end_from_other_addresses_ends_nothing() {
 }
 
 #[test]
-fn a_flood_of_end_from_a_client_ends_its_connection_once() {
+fn a_flood_of_end_from_a_client_closes_its_connection_once() {
     let (mut server, id) = server_with_client();
     for number in 0..10_000_u32 {
         assert_eq!(feed(&mut server, &packet(8, 0, number as u16, &[])), [[0; 0]; 0]);
@@ -101,7 +101,7 @@ fn a_flood_of_end_from_a_client_ends_its_connection_once() {
 
 /// Neither the acknowledgement of a connection nor the response to an unknown address is lost.
 #[test]
-fn a_buffer_without_room_loses_nothing() {
+fn a_buffer_that_is_too_short_loses_no_packet() {
     let (mut server, _) = server_with_client();
     server.handle_datagram(START, CLIENT.into(), &packet(5, 0, 0, b"body"));
     server.handle_datagram(START, unknown_source(1), &packet(0x40, 1, 2, &[]));
@@ -160,7 +160,7 @@ fn two_servers_do_not_answer_each_other_forever() {
 }
 
 #[test]
-fn an_answer_that_is_not_sent_makes_room_for_a_later_one() {
+fn a_full_queue_replaces_the_oldest_unsent_response() {
     let mut server = peer(server_config());
     (0..1_000).for_each(|number| server.handle_datagram(START, unknown_source(number * 9_973), &[7; 4]));
     let sent = output(&mut server, START).len() as u64;
@@ -234,7 +234,7 @@ fn a_live_connection_survives_malformed_datagrams() {
 /// Forged chunks of incomplete messages with sequences from the whole range. The memory is bounded, and other
 /// connections are unaffected.
 #[test]
-fn forged_sequences_take_at_most_their_share() {
+fn forged_sequences_take_at_most_the_share_of_a_connection() {
     let mut resources = Resources::<2, 128, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     enter(&mut server, START, CLIENT.into(), 1);
@@ -331,7 +331,7 @@ fn an_application_that_does_not_read_blocks_only_its_client() {
 
 /// Unreliable messages that each lack a chunk are dropped in favour of complete ones.
 #[test]
-fn incomplete_unreliable_payloads_make_room() {
+fn incomplete_unreliable_payloads_are_dropped_for_complete_ones() {
     let mut resources = Resources::<1, 64, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     let id = enter(&mut server, START, CLIENT.into(), 1);

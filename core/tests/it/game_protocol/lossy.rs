@@ -32,7 +32,7 @@ fn all_guarantees_hold_under_random_operations() {
 /// Loss of up to half of all datagrams, with duplication and reordering, from any first sequence, with both resend
 /// intervals.
 #[test]
-fn everything_arrives_once_over_any_path() {
+fn all_messages_are_delivered_once_over_any_path() {
     for (seed, loss) in (0..).zip([0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]) {
         for (start, resend) in [
             (0, ResendInterval::default()),
@@ -90,7 +90,7 @@ fn exchange(conditions: Conditions, seed: u64, start: u16, resend: ResendInterva
 }
 
 #[test]
-fn the_longest_message_arrives_over_a_bad_path() {
+fn the_longest_message_is_delivered_over_a_lossy_path() {
     let conditions = Conditions {
         loss: 0.3,
         duplication: 0.2,
@@ -108,7 +108,7 @@ fn the_longest_message_arrives_over_a_bad_path() {
 
 /// The last message is delivered before the disconnect, on a path that loses a third of all datagrams.
 #[test]
-fn the_last_reliable_message_arrives_before_the_end() {
+fn the_last_reliable_message_is_delivered_before_the_disconnect() {
     let mut lost_ends = 0;
     for seed in 0..100 {
         let conditions =
@@ -128,7 +128,7 @@ fn the_last_reliable_message_arrives_before_the_end() {
 }
 
 #[test]
-fn both_sides_may_start_their_sequences_anywhere() {
+fn both_peers_may_start_their_sequences_at_any_number() {
     let mut net = Net::new(Conditions::default(), 1);
     net.pair.a.start_sequences_at(65_000);
     let (here, _) = net.connect();

@@ -33,7 +33,7 @@ fn messages(peer: &mut Peer<'_>, id: ConnectionId) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn each_connection_can_be_read_alone() {
+fn events_of_each_connection_can_be_polled_separately() {
     let mut server = peer(server_config());
     let there = [(CLIENT.into(), 7), (UNKNOWN_SOURCE.into(), 8)].map(|(from, salt)| {
         // Earlier events are reported too, in this case only that of the handshake.
@@ -53,7 +53,7 @@ fn each_connection_can_be_read_alone() {
 }
 
 #[test]
-fn a_borrowed_message_stays_until_it_is_returned() {
+fn a_borrowed_message_is_valid_until_it_is_released() {
     let mut server = peer(server_config());
     let there = enter(&mut server, START, CLIENT.into(), 7);
     assert!(server.event_data().is_empty());
@@ -83,7 +83,7 @@ fn a_borrowed_message_stays_until_it_is_returned() {
 }
 
 #[test]
-fn a_connection_read_to_its_end_is_forgotten() {
+fn a_closed_connection_is_removed_after_its_last_event() {
     let mut server = peer(server_config());
     let there = enter(&mut server, START, CLIENT.into(), 7);
     server.handle_datagram(START, CLIENT.into(), &packet(END, 0, 0, &[]));

@@ -108,7 +108,7 @@ fn a_password_of_256_bytes_is_too_long() {
 }
 
 #[test]
-fn a_password_without_memory_takes_no_slot() {
+fn connecting_without_memory_for_the_password_takes_no_slot() {
     let mut resources = Resources::<1, 4, 32>::new();
     let mut client = Peer::new(&mut resources, client_config());
     let to = "192.0.2.1:1".parse().expect("a literal address");
@@ -308,7 +308,7 @@ fn read_with_security(reply: &[u8]) -> Option<u16> {
 }
 
 #[test]
-fn a_client_built_with_security_needs_a_server_without_cookies() {
+fn a_client_built_with_libcat_security_connects_only_without_cookies() {
     let from = "192.0.2.1:1".parse().expect("a literal address");
     let under_load = CookiePolicy::UnderLoad { unvalidated: 1 };
     let policies =
@@ -335,7 +335,7 @@ fn a_client_built_with_security_needs_a_server_without_cookies() {
 
 /// A client without cookie support is refused under load, and accepted one handshake timeout later.
 #[test]
-fn a_client_without_cookies_connects_after_the_load() {
+fn a_client_without_cookie_support_connects_after_the_load() {
     let mut config = server_config();
     config.cookies = CookiePolicy::UnderLoad { unvalidated: 2 };
     let mut server = peer(config);

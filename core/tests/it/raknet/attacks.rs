@@ -494,7 +494,7 @@ fn a14_a_number_far_ahead_has_no_effect() {
 
 /// A disconnection notification from an unknown address, or with implausible numbers, closes no connection.
 #[test]
-fn a15_a_blind_disconnection_notification_ends_nothing() {
+fn a15_a_blind_disconnection_notification_closes_no_connection() {
     let (mut net, client, _) = open(Conditions::default());
     let notification = |number, reliable| data(number, capsule(Reliability::Reliable, reliable, 0), b"\x15");
     let now = net.now();
@@ -558,7 +558,7 @@ fn a17_a_malformed_capsule_ends_only_its_datagram() {
 
 /// A connection that fills its memory limit with an endless message leaves memory to others.
 #[test]
-fn a18_an_endless_message_leaves_room_for_others() {
+fn a18_an_endless_message_leaves_memory_to_others() {
     let capacity = Capacity { connections: 4, blocks: 256, block_size: 512 };
     let server = Peer::with_capacity(capacity, server_config());
     let mut net = Net::with(peer(client_config()), server, Conditions::default(), 1);

@@ -90,7 +90,7 @@ impl Path {
 
 /// While a stream retransmits its own losses nothing is delivered; then everything is.
 #[test]
-fn data_held_back_by_a_stream_is_not_resent() {
+fn data_delayed_by_a_stream_is_not_resent() {
     let lost = |carrier| {
         let mut path = Path::new(carrier);
         path.stalled_until = path.pair.now + Duration::from_millis(700);
@@ -124,7 +124,7 @@ fn late_data_does_not_count_as_missing() {
 
 /// A stream leads to a relay, beyond which datagrams may be lost.
 #[test]
-fn data_lost_behind_a_stream_is_resent() {
+fn data_lost_beyond_a_stream_is_resent() {
     let mut path = Path::new(Carrier::Stream);
     path.lose(100);
     let lost_at = path.pair.now;
@@ -146,7 +146,7 @@ fn data_lost_behind_a_stream_is_resent() {
 
 /// The timeout is one second over a stream. After the move, a shorter one applies to data sent over the stream too.
 #[test]
-fn a_move_from_a_stream_to_datagrams_ends_the_wait() {
+fn data_is_resent_soon_after_a_move_from_a_stream_to_udp() {
     let mut path = Path::new(Carrier::Stream);
     path.lose(100);
     path.pair.now = path.pair.now + Duration::from_millis(400);

@@ -79,7 +79,7 @@ fn addresses() -> (core::net::SocketAddr, core::net::SocketAddr) {
 }
 
 #[test]
-fn pings_measure_the_path_and_the_peers_clock() {
+fn pings_measure_the_rtt_and_the_remote_clock() {
     let mut clocks = DifferingClocks::new(Duration::from_secs(3_600));
     let id = clocks.connect();
     let stats = clocks.client.connection_stats(id).expect("it is connected");

@@ -174,7 +174,7 @@ fn one_flow_fills_a_path() {
 }
 
 #[test]
-fn flows_share_fairly() {
+fn flows_share_a_bottleneck_fairly() {
     for control in [DelayBased, NewReno] {
         for count in [2_u64, 4] {
             for gap in [0, 3] {
@@ -345,7 +345,7 @@ fn paths() -> [(&'static str, Conditions, f64); 11] {
 }
 
 #[test]
-fn other_paths_are_utilised_too() {
+fn paths_of_various_rates_and_latencies_are_utilised() {
     for (name, conditions, least) in paths() {
         let rate = conditions.bottleneck.map_or(0.0, |bottleneck| bottleneck.bits_per_second as f64);
         for control in [DelayBased, NewReno] {

@@ -27,7 +27,7 @@ const fn advance(millis: u16) -> Operation {
 /// Regression: a client's datagram numbers started at 0 regardless of the configured start, and a server with a
 /// distant start dropped them.
 #[test]
-fn both_ends_use_their_configured_first_numbers() {
+fn both_peers_use_their_configured_first_numbers() {
     keep(Setup { first_number: 0x7F_FFF8, ..SMALL }, Vec::new());
 }
 
@@ -51,7 +51,7 @@ fn the_disconnection_notification_follows_earlier_messages() {
 /// Regression: a connection that drained while the machine slept kept a permanent deadline for an acknowledgement
 /// that could not be sent.
 #[test]
-fn a_draining_connection_ends_after_a_sleep() {
+fn a_draining_connection_is_freed_after_a_sleep() {
     keep(
         Setup { mtu: 576, blocks: 512, ..SMALL },
         vec![
@@ -67,7 +67,7 @@ fn a_draining_connection_ends_after_a_sleep() {
 
 /// Regression: a message without memory blocked the next one in the same datagram, for which it had to wait.
 #[test]
-fn a_message_without_room_does_not_block_the_next() {
+fn a_message_without_memory_does_not_block_the_next() {
     keep(
         Setup { blocks: 128, block_size: 64, ..SMALL },
         vec![
@@ -98,7 +98,7 @@ fn a_duplicate_of_a_refused_datagram_repeats_no_unreliable_message() {
 /// Regression: a connection that once had no memory before a gap closed was closed, although only its own application
 /// did not read.
 #[test]
-fn a_slow_local_application_does_not_end_the_connection() {
+fn a_slow_local_application_does_not_close_the_connection() {
     keep(
         Setup { block_size: 256, blocks: 128, ..SMALL },
         vec![
@@ -114,7 +114,7 @@ fn a_slow_local_application_does_not_end_the_connection() {
 /// Regression: urgent messages overtook a less urgent one on their channel and filled the memory that it needed, so
 /// both peers gave up.
 #[test]
-fn an_urgent_message_takes_no_room_from_its_predecessor() {
+fn an_urgent_message_takes_no_memory_from_its_predecessor() {
     keep(
         Setup { first_number: 0, blocks: 512, block_size: 256, mtu: 576 },
         vec![
@@ -132,7 +132,7 @@ fn an_urgent_message_takes_no_room_from_its_predecessor() {
 
 /// Regression: after a sleep of the machine the RTT sample was minutes long, so losses were resent minutes later.
 #[test]
-fn a_false_round_trip_time_delays_messages_only_briefly() {
+fn a_false_rtt_after_a_sleep_delays_messages_only_briefly() {
     let sleep = || Operation::Jump { millis: 21_716 };
     keep(
         Setup { first_number: 0, blocks: 128, block_size: 256, mtu: 1_492 },
@@ -156,7 +156,7 @@ fn a_false_round_trip_time_delays_messages_only_briefly() {
 /// Regression: a closed connection still probed the path, so it waited for an acknowledgement and had a permanent
 /// deadline after a sleep.
 #[test]
-fn an_ended_connection_sends_no_probe() {
+fn a_closed_connection_sends_no_path_probe() {
     keep(
         Setup { first_number: 0, blocks: 128, ..SMALL },
         vec![

@@ -84,7 +84,7 @@ fn a_message_filter_enforces_the_rules_of_each_group() {
 }
 
 #[test]
-fn a_connection_that_ends_leaves_its_group() {
+fn a_closed_connection_leaves_its_filter_group() {
     let mut pair = pair(MessageFilter::<1>::new());
     let (client, server) = connect(&mut pair);
     assert!(pair.b.hook.set_group(server, FilterGroup(3)));
@@ -223,7 +223,7 @@ fn captures_are_valid_and_lines_are_readable() {
 
 /// On a dual-stack socket, captures contain peers of both IP versions.
 #[test]
-fn captures_have_addresses_of_either_version() {
+fn captures_contain_addresses_of_both_ip_versions() {
     let mut file = Vec::new();
     let mut writer =
         PcapWriter::new("[::]:2".parse().expect("an address"), |bytes: &[u8]| file.extend(bytes));

@@ -83,7 +83,7 @@ proptest! {
 
     /// Every genuine offline message of a handshake, truncated and modified.
     #[test]
-    fn changed_offline_messages_are_harmless(which in 0_usize..6, at in 0_usize..64, xor in 1_u8.., cut in 0_usize..64) {
+    fn modified_offline_messages_are_harmless(which in 0_usize..6, at in 0_usize..64, xor in 1_u8.., cut in 0_usize..64) {
         let address: SocketAddr = UNKNOWN_SOURCE.into();
         let guid = Guid(5);
         let messages = [
@@ -109,7 +109,7 @@ proptest! {
 
 /// A million forged first requests: no state grows, and no response is longer than its request.
 #[test]
-fn forged_requests_cost_nothing() {
+fn forged_requests_take_no_memory_and_are_not_amplified() {
     let mut server = peer(server_config());
     let request = written(&Offline::Request1 { protocol: 6, mtu: 576 });
     for number in 0..1_000_000_u32 {
@@ -183,7 +183,7 @@ fn half_open_connections_are_bounded_and_expire() {
 }
 
 #[test]
-fn a_split_count_alone_costs_nothing() {
+fn a_large_split_count_takes_no_memory() {
     let (mut net, client, server) = connected();
     let before = net.pair.b.blocks_available();
     let split = Some(Split { count: u32::MAX, id: 1, index: 7 });
@@ -242,7 +242,7 @@ fn a_flood_of_negative_acknowledgements_is_bounded() {
 
 /// Messages after a gap that is never filled take the memory limit of one connection, which then closes.
 #[test]
-fn withholding_one_message_ends_the_connection() {
+fn withholding_one_message_closes_the_connection() {
     let (mut net, _, server) = connected();
     let blocks = net.pair.b.blocks();
     let mut sent = 0;

@@ -11,7 +11,7 @@ use crate::support::raknet::{Net, messages};
 const NEXT: u32 = 20;
 
 #[test]
-fn an_application_sends_ids_from_1b_on() {
+fn applications_send_message_ids_from_1b_up() {
     let mut net = Net::new(Conditions::default(), 1);
     let (client, _) = net.connect();
     assert_eq!((id::TIMESTAMP, id::USER), (0x1B, 0x86), "as in the table");
@@ -45,7 +45,7 @@ const fn is_control(first: u8) -> bool {
 
 /// Received datagrams may contain any id, but messages of RakNet itself never reach the application.
 #[test]
-fn an_application_receives_ids_from_1b_on() {
+fn applications_receive_message_ids_from_1b_up() {
     for first in 0..=u8::MAX {
         let mut net = Net::new(Conditions::default(), 1);
         net.connect();

@@ -94,7 +94,7 @@ fn addresses_are_available_until_the_next_event() {
 }
 
 #[test]
-fn the_end_frees_the_memory_of_addresses() {
+fn closing_a_connection_frees_the_memory_of_addresses() {
     let mut net = Net::new(Conditions::default(), 1);
     let free = net.pair.b.blocks_available();
     assert_eq!(net.pair.a.set_internal_addresses(&addresses(9)), Ok(()));

@@ -65,7 +65,7 @@ const MESSAGES: [(&[u8], ConnectFailure); 7] = [
 ];
 
 #[test]
-fn key_problems_inside_the_connection_end_the_attempt() {
+fn key_problems_inside_the_connection_fail_the_attempt() {
     for (message, failure) in MESSAGES {
         let datagram = data(0, capsule(Reliability::Reliable, 0, 0), message);
         assert_eq!(failure_after(&mut client(Requested), &datagram), Some(failure), "{message:02x?}");
@@ -73,7 +73,7 @@ fn key_problems_inside_the_connection_end_the_attempt() {
 }
 
 #[test]
-fn offline_key_problems_end_the_attempt() {
+fn offline_key_problems_fail_the_attempt() {
     for stage in [Asked, Requested] {
         for (message, failure) in MESSAGES {
             assert_eq!(failure_after(&mut client(stage), message), Some(failure), "{stage:?} {message:02x?}");
@@ -83,7 +83,7 @@ fn offline_key_problems_end_the_attempt() {
 
 /// C++ RakNet passes the number of bytes as the number of bits, so only two bits of the message are sent.
 #[test]
-fn truncated_key_problems_of_the_original_are_understood() {
+fn truncated_key_problems_of_cpp_raknet_are_read() {
     for left in [0x00, 0x0A] {
         let mut datagram = data(0, capsule(Reliability::Reliable, 0, 0), &[left]);
         datagram[5..7].copy_from_slice(&2_u16.to_be_bytes());

@@ -57,7 +57,7 @@ fn the_server_or_both_sides_may_close() {
 }
 
 #[test]
-fn messages_sent_before_a_disconnect_arrive() {
+fn messages_sent_before_a_disconnect_are_delivered() {
     let conditions = Conditions { loss: 0.3, ..latency(20) };
     let mut net = Net::new(conditions, 5);
     let (client, server) = net.connect();
@@ -73,7 +73,7 @@ fn messages_sent_before_a_disconnect_arrive() {
 }
 
 #[test]
-fn messages_arrive_with_their_reliability_and_channel() {
+fn messages_are_delivered_with_their_reliability_and_channel() {
     let mut net = Net::new(latency(5), 1);
     let (client, _) = net.connect();
     let channel = Channel::new(31).expect("below 32");
@@ -180,7 +180,7 @@ fn an_unresponsive_peer_is_lost() {
 /// An application that cannot wait, such as a closing web page, passes a time after all deadlines directly after
 /// `disconnect`.
 #[test]
-fn a_disconnect_without_time_notifies_a_peer_that_owes_acknowledgements() {
+fn an_immediate_disconnect_notifies_a_peer_with_outstanding_acknowledgements() {
     for (timeout, silence) in [(10, 0), (10, 4_500), (2, 0), (2, 900)] {
         let mut config = client_config();
         config.timeout = Duration::from_secs(timeout);
@@ -241,7 +241,7 @@ fn pings_are_answered_with_the_advertisement() {
 }
 
 #[test]
-fn application_mistakes_have_distinct_errors() {
+fn invalid_calls_return_distinct_errors() {
     let mut net = Net::new(latency(1), 1);
     let (client, _) = net.connect();
     let now = net.now();
@@ -258,7 +258,7 @@ fn application_mistakes_have_distinct_errors() {
 }
 
 #[test]
-fn room_for_a_message_can_be_queried() {
+fn can_send_reports_whether_a_message_would_be_accepted() {
     let mut net = Net::new(latency(1), 1);
     let (client, _) = net.connect();
     let now = net.now();
@@ -290,7 +290,7 @@ fn room_for_a_message_can_be_queried() {
 }
 
 #[test]
-fn a_cancelled_connection_ends_at_once() {
+fn a_cancelled_attempt_fails_at_once() {
     let mut net = Net::new(latency(1), 1);
     let id = net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
     assert!(net.pair.a.connect(net.pair.now, net.pair.b_address).is_err());
@@ -316,7 +316,7 @@ fn duplicated_unreliable_messages_arrive_once() {
 
 /// A refused or disconnected client may immediately reconnect from the same address.
 #[test]
-fn an_ended_connection_makes_way_for_the_next() {
+fn a_closed_connection_is_replaced_by_the_next() {
     let mut net = Net::new(latency(5), 1);
     for _ in 0..5 {
         let (client, server) = net.connect();

@@ -148,7 +148,7 @@ fn a_lost_acknowledgement_causes_no_spurious_loss() {
 
 /// Repeated numbers extend records and add none.
 #[test]
-fn repetition_costs_no_bytes_without_losses() {
+fn repeated_acknowledgements_cost_no_bytes_without_losses() {
     let run = transfer(Capacity::for_connections(1), Acks::Usual, lossy(0.0), lossy(0.0), 1);
     // A header of three bytes and a record of seven, and a few longer datagrams at the beginning.
     assert!(run.back.bytes <= 10 * run.back.forwarded + 40, "{:?}", run.back);
@@ -156,7 +156,7 @@ fn repetition_costs_no_bytes_without_losses() {
 
 /// A short message takes a whole block, but messages buffered after a lost one share blocks.
 #[test]
-fn messages_waiting_for_a_lost_one_share_blocks() {
+fn messages_buffered_after_a_lost_one_share_blocks() {
     let capacity = Capacity { blocks: 4_096, ..Capacity::for_connections(1) };
     let clean = transfer(capacity, Acks::Usual, lossy(0.0), lossy(0.0), 1);
     for seed in 0..SEEDS {
@@ -168,7 +168,7 @@ fn messages_waiting_for_a_lost_one_share_blocks() {
 
 /// After a timeout a probe is sent even if the window is full of datagrams that are never acknowledged.
 #[test]
-fn a_full_window_does_not_hold_probes_back() {
+fn a_full_window_does_not_delay_probes() {
     let capacity = Capacity { blocks: 512, ..Capacity::for_connections(1) };
     let clean = transfer(capacity, Acks::Usual, lossy(0.0), lossy(0.0), 1);
     for seed in 0..SEEDS {

@@ -152,7 +152,7 @@ fn a_hundred_seeds_deliver_everything_once_and_in_order() {
 }
 
 #[test]
-fn everything_arrives_while_numbers_wrap() {
+fn all_messages_are_delivered_while_numbers_wrap() {
     for seed in 100..105 {
         let (arrived, took) = run(seed, BAD_NETWORK, U24::new(0xFF_FF80));
         assert_eq!(arrived, 2 * MESSAGES, "seed {seed} after {took:?}");

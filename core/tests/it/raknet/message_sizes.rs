@@ -52,7 +52,7 @@ fn messages_of_a_default_server_fit_a_default_client() {
 }
 
 #[test]
-fn accepted_messages_fit_an_equal_peer_of_any_size() {
+fn accepted_messages_fit_a_peer_with_equal_memory() {
     for blocks in [16, 60, 61, 62, 63, 64, 100, 500, 1_000] {
         for block_size in [64, 512, 1_024] {
             for connections in [1, 3] {
@@ -81,7 +81,7 @@ fn accepted_messages_fit_an_equal_peer_of_any_size() {
 
 /// The receiver reserves memory by the negotiated MTU, regardless of the current path MTU.
 #[test]
-fn accepted_messages_arrive_after_the_path_has_shrunk() {
+fn accepted_messages_are_delivered_after_the_path_mtu_shrinks() {
     for refused in [1_459, 1_167] {
         for (blocks, block_size) in [(64, 512), (200, 128), (500, 1_024)] {
             let capacity = Capacity { connections: 1, blocks, block_size };

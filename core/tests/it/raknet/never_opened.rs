@@ -123,7 +123,7 @@ fn a_client_is_only_notified_of_the_failure() {
 
 /// Messages received before a connection opens are reported after `Connected`.
 #[test]
-fn early_messages_follow_the_opening() {
+fn messages_received_early_are_reported_after_the_connection_opens() {
     let mut server = awaiting_server();
     deliver(&mut server, 1, EARLY);
     deliver_part(&mut server, 2);

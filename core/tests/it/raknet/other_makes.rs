@@ -92,7 +92,7 @@ fn both_peers_list_the_address_count_of_their_version() {
 
 /// The addresses of this peer keep their positions, and a list of ten contains the first ones.
 #[test]
-fn a_list_of_any_length_contains_the_peers_addresses() {
+fn address_lists_of_any_length_contain_the_peers_addresses() {
     let own: Vec<SocketAddr> = (1..=12).map(|host| ([198, 51, 100, host], 7).into()).collect();
     for (version, expected) in [(6, 10), (11, 12)] {
         let mut config = client_config();
@@ -112,7 +112,7 @@ fn a_list_of_any_length_contains_the_peers_addresses() {
 
 /// C++ RakNet sends "new incoming connection" first, and some servers read only the first message of a datagram.
 #[test]
-fn nothing_precedes_the_message_that_opens_a_connection() {
+fn new_incoming_connection_is_the_first_message_of_its_datagram() {
     for version in [6, 11] {
         let mut client = client_config();
         client.protocol_version = version;
@@ -227,7 +227,7 @@ fn a_lost_acceptance_is_requested_again() {
 
 /// The failure distinguishes a server that stops responding from an absent one.
 #[test]
-fn a_stuck_handshake_has_its_own_reason() {
+fn a_stalled_handshake_has_a_distinct_failure() {
     let mut requested = Requested::new(&ConnectOptions::default());
     requested.wait(Duration::from_secs(30));
     let stuck = OwnedEvent::Failed(requested.id, ConnectFailure::HandshakeTimeout);
@@ -246,7 +246,7 @@ fn a_stuck_handshake_has_its_own_reason() {
 /// Some implementations reuse datagram numbers. Messages in the second datagram are not lost, and those in the first
 /// are not repeated.
 #[test]
-fn a_repeated_datagram_number_hides_no_reliable_message() {
+fn a_reused_datagram_number_loses_no_reliable_message() {
     let mut net = Net::new(Default::default(), 1);
     net.connect();
     net.run_for(Duration::from_millis(100));
@@ -271,7 +271,7 @@ fn a_repeated_datagram_number_hides_no_reliable_message() {
 /// A reused number counts as acknowledged, so a message in it that does not fit into memory is lost; a separate
 /// counter shows that.
 #[test]
-fn a_message_lost_with_a_repeated_number_is_counted() {
+fn a_message_lost_with_a_reused_datagram_number_is_counted() {
     let mut config = server_config();
     config.connection_blocks = Some(8);
     let mut net = Net::with(peer(client_config()), peer(config), Default::default(), 1);
@@ -348,7 +348,7 @@ fn a_client_queries_the_version_before_its_first_request() {
 
 /// No query is sent if it cannot help, and a short attempt spends little time on it.
 #[test]
-fn the_version_is_queried_once_and_within_the_time() {
+fn the_version_is_queried_once_and_within_the_timeout() {
     let first = |version: u8, options: ConnectOptions<'_>| {
         let mut config = client_config();
         (config.learn_version, config.protocol_version) = (true, version);

@@ -196,7 +196,7 @@ fn check(server: &mut Peer<'_>, from: SocketAddr, guid: Guid, first: &[u8], expe
 }
 
 #[test]
-fn every_pair_of_address_and_guid_has_its_outcome() {
+fn every_pair_of_address_and_guid_has_the_documented_outcome() {
     for &(from, owner, expected) in &TABLE {
         let (mut server, replies) = server_that_knows();
         let first = match from {
@@ -301,7 +301,7 @@ const NEWCOMERS: [Row; 21] = [
 ];
 
 #[test]
-fn every_newcomer_has_the_outcome_of_the_servers_limits() {
+fn new_clients_have_the_outcome_of_the_servers_limits() {
     for (number, &(change, before, host, proof, expected)) in NEWCOMERS.iter().enumerate() {
         let mut server = server(change);
         if let Before::Came(known) = before {

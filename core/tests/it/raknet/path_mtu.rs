@@ -336,7 +336,7 @@ impl Path {
 }
 
 #[test]
-fn new_datagrams_are_smaller_in_a_black_hole() {
+fn new_datagrams_are_smaller_after_a_black_hole_is_detected() {
     for (longest, mtus) in [(1_400, &[1_200][..]), (1_000, &[1_200, 576])] {
         let mut path = Path::new();
         path.longest = longest;
@@ -358,7 +358,7 @@ fn new_datagrams_are_smaller_in_a_black_hole() {
 
 /// All messages are delivered in order.
 #[test]
-fn whole_messages_are_cut_when_the_path_shrinks() {
+fn unsplit_messages_are_split_when_the_path_mtu_shrinks() {
     let mut path = Path::new();
     path.longest = 1_180;
     for _ in 0..20 {
@@ -376,7 +376,7 @@ fn whole_messages_are_cut_when_the_path_shrinks() {
 }
 
 #[test]
-fn a_message_that_is_split_again_keeps_its_receipt_and_arrives_once() {
+fn a_message_that_is_split_again_keeps_its_receipt_and_is_delivered_once() {
     let delivery = Delivery::new(Reliability::ReliableWithReceipt);
     for arrives_before in [true, false] {
         let mut path = Path::new();
@@ -398,7 +398,7 @@ fn a_message_that_is_split_again_keeps_its_receipt_and_arrives_once() {
 /// A message is received whole, and then in parts, because its acknowledgement was lost. The first part has the
 /// message's number, so it is a duplicate, and the other parts must not wait for it.
 #[test]
-fn a_message_received_before_it_was_cut_leaves_no_state() {
+fn a_message_received_before_it_was_split_leaves_no_state() {
     let mut net = Net::new(Conditions::default(), 1);
     net.connect();
     net.run_for(Duration::from_millis(500));
@@ -482,7 +482,7 @@ fn a_receiver_that_does_not_read_is_not_a_black_hole() {
 
 /// On paths that fragment, the parts keep their size, because the receiver counts them.
 #[test]
-fn messages_cut_for_a_larger_mtu_keep_their_parts() {
+fn messages_split_for_a_larger_mtu_keep_their_parts() {
     let mut path = Path::new();
     path.send(500_000);
     let (now, to) = (path.now, path.addresses[1]);
@@ -569,7 +569,7 @@ fn run_until_arrived(path: &mut Path, messages: usize) {
 
 /// The return path has a smaller MTU than the handshake showed, and no small datagrams are in flight.
 #[test]
-fn split_messages_arrive_on_a_path_that_never_carried_large_datagrams() {
+fn split_messages_are_delivered_on_a_path_that_never_carried_large_datagrams() {
     let unordered = Delivery::new(Reliability::ReliableWithReceipt);
     let ordered = Delivery::new(Reliability::ReliableOrderedWithReceipt);
     for (longest, mtus) in [(NARROW, &[1_200][..]), (1_000, &[1_200, 576])] {
@@ -590,7 +590,7 @@ fn split_messages_arrive_on_a_path_that_never_carried_large_datagrams() {
 }
 
 #[test]
-fn a_large_transfer_arrives_on_a_path_without_large_datagrams() {
+fn a_large_transfer_completes_on_a_path_that_drops_large_datagrams() {
     let mut path = Path::new();
     path.longest = NARROW;
     path.send(300_000);
@@ -603,7 +603,7 @@ fn a_large_transfer_arrives_on_a_path_without_large_datagrams() {
 /// Ordered messages cannot be delivered twice, so they are split again although large datagrams were acknowledged
 /// before.
 #[test]
-fn split_messages_arrive_after_the_path_has_shrunk() {
+fn split_messages_are_delivered_after_the_path_mtu_shrinks() {
     let mut path = Path::new();
     path.deliver(50_000, Delivery::RELIABLE_ORDERED);
     run_until_arrived(&mut path, 1);
@@ -618,7 +618,7 @@ fn split_messages_arrive_after_the_path_has_shrunk() {
 
 /// The last datagram of a message may fit the path although it is longer than the minimum MTU allows.
 #[test]
-fn split_messages_arrive_after_the_path_has_shrunk_again() {
+fn split_messages_are_delivered_after_the_path_mtu_shrinks_again() {
     for length in [50_000, 44 * 1_137, 50_700, 5_000] {
         let mut path = Path::new();
         let mut sent = 0;
@@ -641,7 +641,7 @@ fn split_messages_arrive_after_the_path_has_shrunk_again() {
 
 /// The path MTU is reduced after the whole message was received, but none of its acknowledgements.
 #[test]
-fn a_received_message_that_is_split_again_arrives_once() {
+fn a_received_message_that_is_split_again_is_delivered_once() {
     let mut path = Path::new();
     path.longest_back = 0;
     path.deliver(5_000, Delivery::new(Reliability::ReliableOrderedWithReceipt));
@@ -658,7 +658,7 @@ fn a_received_message_that_is_split_again_arrives_once() {
 /// A message cannot be split again if a part of it was received. It cannot either if all of it may have been
 /// received, because it could be delivered twice.
 #[test]
-fn a_message_that_cannot_be_split_again_ends_the_connection() {
+fn a_message_that_cannot_be_split_again_closes_the_connection() {
     for is_on_its_way in [true, false] {
         let mut path = Path::new();
         path.send(50_000);
@@ -688,7 +688,7 @@ const PROBE: usize = 1_168;
 /// Messages of 1,100 bytes fit the next smaller MTU, but not the path. No longer datagram is sent that could reveal
 /// the black hole.
 #[test]
-fn messages_of_the_next_smaller_mtu_arrive_on_a_narrower_path() {
+fn messages_that_fit_the_next_smaller_mtu_are_delivered_on_a_still_smaller_path() {
     for latency in [0, 10, 100] {
         for beside in [0, 1, 5] {
             let mut path = Path::with_latency(Duration::from_millis(latency));
@@ -707,7 +707,7 @@ fn messages_of_the_next_smaller_mtu_arrive_on_a_narrower_path() {
 }
 
 #[test]
-fn a_stream_of_the_next_smaller_mtu_continues_on_a_narrower_path() {
+fn a_flow_that_fits_the_next_smaller_mtu_continues_on_a_still_smaller_path() {
     for latency in [0, 10, 100] {
         let mut path = Path::with_latency(Duration::from_millis(latency));
         path.longest = 1_000;
@@ -765,7 +765,7 @@ fn outages_without_large_datagrams_are_not_a_black_hole() {
 
 /// The last part is received; the others exceed the path MTU by less than a ping.
 #[test]
-fn an_unsplittable_message_does_not_hang_on_a_slightly_narrow_path() {
+fn an_unsplittable_message_slightly_above_the_path_mtu_does_not_hang() {
     for longest in [1_157, 1_160, 1_164, 1_170] {
         let mut path = Path::with_latency(Duration::from_millis(10));
         path.deliver(50_000, Delivery::RELIABLE_ORDERED);
@@ -803,7 +803,7 @@ fn an_unsplittable_message_does_not_hang_among_others() {
 
 /// The driver reports the refusal after the connection has closed.
 #[test]
-fn a_datagram_refused_before_the_end_changes_no_later_mtu() {
+fn a_refused_datagram_of_a_closed_connection_changes_no_later_mtu() {
     let mut path = Path::new();
     let [client, server] = path.addresses;
     let id = path.peers[1].connection_at(client).expect("a connection");
@@ -817,7 +817,7 @@ fn a_datagram_refused_before_the_end_changes_no_later_mtu() {
 }
 
 #[test]
-fn a_connection_ended_by_an_unsplittable_message_frees_its_slot() {
+fn a_connection_closed_by_an_unsplittable_message_frees_its_slot() {
     let mut path = Path::new();
     path.send(50_000);
     run_until_arrived(&mut path, 1);
@@ -890,7 +890,7 @@ fn late_large_datagrams_deliver_their_message_once() {
 
 /// Datagrams sent before the refused one are still in flight.
 #[test]
-fn datagrams_before_a_refused_one_deliver_their_message_once() {
+fn datagrams_in_flight_before_a_refusal_deliver_their_message_once() {
     let mut path = Path::with_latency(Duration::from_millis(50));
     path.send(2_800);
     path.step();
@@ -918,7 +918,7 @@ fn split_messages_are_split_again_after_a_refusal() {
 /// Its header is shorter than the longest one, for which parts reserve space. Many messages are queued when the path
 /// MTU is reduced.
 #[test]
-fn a_message_that_fits_the_narrower_path_is_not_cut() {
+fn a_message_that_fits_the_reduced_mtu_is_not_split() {
     let mut config = client_config();
     config.outgoing_limit = Some(2_000_000);
     let mut path = Path::between([peer(config), peer(server_config())]);
@@ -963,7 +963,7 @@ fn a_message_is_split_again_once_memory_is_available() {
 }
 
 #[test]
-fn a_message_with_parts_that_never_fit_ends_the_connection() {
+fn a_message_with_parts_that_never_fit_closes_the_connection() {
     let capacity = Capacity { connections: 2, blocks: 160, block_size: 256 };
     let mut path = Path::between([Peer::with_capacity(capacity, client_config()), peer(server_config())]);
     path.longest = NARROW;

@@ -102,7 +102,7 @@ fn took(blocks: usize, loss: f64, seed: u64) -> Duration {
 }
 
 #[test]
-fn everything_arrives_at_a_client_that_sends_before_it_reads() {
+fn all_messages_reach_a_client_that_sends_before_it_reads() {
     for blocks in [64, 160, 400] {
         for (seed, loss) in (0..40).zip([0.0, 0.01, 0.05, 0.2].into_iter().cycle()) {
             took(blocks, loss, seed);
@@ -112,7 +112,7 @@ fn everything_arrives_at_a_client_that_sends_before_it_reads() {
 
 /// Refused data is requested once memory is free, instead of after a timeout with backoff.
 #[test]
-fn refused_data_arrives_soon_after_there_is_room() {
+fn refused_data_is_delivered_soon_after_memory_is_free() {
     for seed in 0..40 {
         let took = took(160, 0.0, seed);
         assert!(took < Duration::from_secs(2), "seed {seed}: {took:?}");

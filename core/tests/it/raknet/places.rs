@@ -172,7 +172,7 @@ fn a_vanished_client_keeps_its_address_and_guid_for_the_timeout_only() {
 }
 
 #[test]
-fn no_single_loss_ends_an_idle_connection() {
+fn a_single_loss_does_not_close_an_idle_connection() {
     let mut lan = Lan::new(4, |_| {});
     let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
     for round in 0..200 {
@@ -215,7 +215,7 @@ fn an_unacknowledged_refusal_frees_its_slot_at_once() {
 }
 
 #[test]
-fn one_address_leaves_a_quarter_of_the_slots() {
+fn one_address_gets_at_most_three_quarters_of_the_slots() {
     let mut lan = Lan::new(16, |_| {});
     for number in 0..12 {
         assert!(lan.enter(([198, 51, 100, 1], 1_000 + number), number.into()).is_ok(), "{number}");

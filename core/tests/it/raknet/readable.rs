@@ -52,7 +52,7 @@ fn numbers(peer: &mut Peer<'_>, id: ConnectionId) -> Vec<u8> {
 }
 
 #[test]
-fn each_connection_can_be_read_alone() {
+fn events_of_each_connection_can_be_polled_separately() {
     let mut clients = [peer(client_config()), peer(client_config())];
     clients[1] = {
         let mut config = client_config();
@@ -82,7 +82,7 @@ fn each_connection_can_be_read_alone() {
 }
 
 #[test]
-fn a_borrowed_message_stays_until_it_is_returned() {
+fn a_borrowed_message_is_valid_until_it_is_released() {
     let mut clients = [peer(client_config())];
     let (mut server, mut now) = (peer(server_config()), Instant::ZERO);
     let id = clients[0].connect(now, address(SERVER)).unwrap();

@@ -61,7 +61,7 @@ fn only_receipt_reliabilities_have_receipts() {
 
 /// Receipts are local: the remote peer sees the reliability without a receipt.
 #[test]
-fn the_receiver_gets_the_plain_reliability() {
+fn the_receiver_sees_the_reliability_without_a_receipt() {
     let (mut net, id) = net(client_config(), 0.0, 1);
     for delivery in [UNRELIABLE, RELIABLE, ORDERED] {
         send(&mut net, id, b"\x86", delivery);
@@ -140,7 +140,7 @@ fn a_split_message_has_one_receipt_after_all_parts() {
 }
 
 #[test]
-fn a_message_that_waits_too_long_is_reported_lost() {
+fn an_expired_unreliable_message_is_reported_lost() {
     let mut config = client_config();
     config.unreliable_timeout = Duration::from_millis(100);
     let (mut net, id) = net(config, 1.0, 4);
@@ -157,7 +157,7 @@ fn a_message_that_waits_too_long_is_reported_lost() {
 
 /// Messages without an outcome when the connection closes get no receipt, and no memory leaks.
 #[test]
-fn open_receipts_end_with_the_connection() {
+fn outstanding_receipts_are_not_reported_after_a_disconnect() {
     let (mut net, id) = net(client_config(), 1.0, 5);
     for size in [1, 5_000] {
         send(&mut net, id, &vec![0x86; size], RELIABLE);

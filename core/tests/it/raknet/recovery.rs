@@ -136,7 +136,7 @@ impl Sender {
 }
 
 #[test]
-fn acknowledgements_are_never_delayed_by_the_window() {
+fn acknowledgements_are_never_delayed_by_the_congestion_window() {
     let mut sender = Sender::new(|config| config.outgoing_limit = Some(8_000));
     sender.send(100);
     let window = sender.take_window();
@@ -223,7 +223,7 @@ fn priorities_share_the_bandwidth_by_their_weights() {
 
 /// Small messages that are queued together share a datagram.
 #[test]
-fn many_messages_share_one_datagram() {
+fn small_messages_share_a_datagram() {
     let mut sender = Sender::new(|_| ());
     for byte in 0x86..0xF0_u8 {
         let (now, id) = (sender.net.pair.now, sender.id);
@@ -348,7 +348,7 @@ fn negative_and_forged_acknowledgements_do_not_grow_the_window() {
 
 /// A receiver that acknowledges everything immediately, received or not, gets at most the maximum window.
 #[test]
-fn the_window_is_bounded() {
+fn the_congestion_window_is_bounded() {
     for control in [CongestionControl::DelayBased, CongestionControl::NewReno] {
         let mut sender = Sender::new(|config| config.congestion_control = control);
         let mut largest = 0;
@@ -445,7 +445,7 @@ fn flow(change: impl FnOnce(&mut Config), delivery: Delivery) -> (u64, u64) {
 }
 
 #[test]
-fn datagrams_are_spread_over_the_round_trip() {
+fn datagrams_are_paced_over_the_round_trip() {
     let quota = |config: &mut Config| config.outgoing_limit = None;
     let (largest, all) = flow(quota, Delivery::RELIABLE);
     let a_millisecond = all / 10_000;

@@ -28,7 +28,7 @@ const ALREADY_CONNECTED: ConnectFailure = ConnectFailure::Refused(Refusal::Alrea
 /// Messages of all sizes are delivered in both directions despite loss, duplication and reordering, and every
 /// datagram is sealed.
 #[test]
-fn messages_pass_over_any_path_in_sealed_datagrams() {
+fn messages_are_delivered_in_sealed_datagrams_over_any_path() {
     let conditions = Conditions {
         loss: 0.1,
         duplication: 0.1,
@@ -77,7 +77,7 @@ fn each_peer_knows_the_identity_of_the_other() {
 
 /// The application data of an identity is delivered with it, up to its maximum length.
 #[test]
-fn the_data_of_an_identity_arrives_with_it() {
+fn the_data_of_an_identity_is_delivered_with_it() {
     let key = client_key();
     for length in [0, 1, MAX_IDENTITY_DATA] {
         let data: Vec<u8> = (1..).take(length).collect();
@@ -108,7 +108,7 @@ fn oversized_identity_data_opens_no_connection() {
 
 /// Every way to trust a server.
 #[test]
-fn a_server_is_trusted_by_key_hash_record_or_blindly() {
+fn a_server_can_be_trusted_by_key_hash_record_or_without_verification() {
     let (key, next) = (server_key().public(), StaticKey::from_bytes([3; 32]).public());
     let before = KnownServer { key: next, next: Some(key.hash()) };
     let announcing = || secure_server(|identity| identity.next = Some(next.hash()));
@@ -441,7 +441,7 @@ fn challenges_refused_before_computation_are_not_rate_limited() {
 
 /// A challenge with any changed bit gets no response and leaves no state, nor does one beyond the rate limit.
 #[test]
-fn changed_requests_get_no_answer() {
+fn modified_requests_get_no_response() {
     let mut steps = Steps::new(requiring_server());
     let request_2 = steps.request_2();
     for at in 17..request_2.len() {
@@ -457,7 +457,7 @@ fn changed_requests_get_no_answer() {
 
 /// A modified reply 2, or one without an answer, does not fail the attempt: the genuine one completes it.
 #[test]
-fn changed_replies_are_dropped_and_the_attempt_goes_on() {
+fn modified_replies_are_dropped_and_the_attempt_continues() {
     /// The offset of the encryption flag of reply 2, after id, magic, GUID, address and MTU.
     const FLAG: usize = 1 + 16 + 8 + 7 + 2;
     let mut steps = Steps::new(requiring_server());

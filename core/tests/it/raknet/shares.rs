@@ -148,7 +148,7 @@ fn a_disconnection_notification_loses_no_message_waiting_for_blocks() {
 
 /// An unreliable message that does not fit into memory is dropped and has no other effect.
 #[test]
-fn an_unreliable_message_without_room_is_only_lost() {
+fn an_unreliable_message_without_memory_is_only_dropped() {
     let capacity = Capacity { connections: 1, blocks: 16, block_size: 128 };
     let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
     let mut net = Net::with(a, b, latency(5), 1);
@@ -164,7 +164,7 @@ fn an_unreliable_message_without_room_is_only_lost() {
 ///
 /// While one progresses, the other may wait for memory, and its refused parts do not block the first.
 #[test]
-fn a_message_may_wait_for_room_while_another_progresses() {
+fn a_message_may_wait_for_memory_while_another_progresses() {
     for second in [Priority::Immediate, Priority::High, Priority::Low] {
         both_arrive(second);
     }
@@ -190,7 +190,7 @@ fn both_arrive(second: Priority) {
 ///
 /// Both are delivered, or both peers are notified of the failure; the sizes of `Resources` determine which.
 #[test]
-fn a_message_beyond_half_a_share_arrives_or_fails_with_a_reason() {
+fn a_message_beyond_half_a_share_is_delivered_or_fails_with_a_reason() {
     let capacity = Capacity { connections: 1, blocks: 24, block_size: 128 };
     let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
     let mut net = Net::with(a, b, latency(5), 1);
@@ -287,7 +287,7 @@ fn request_cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u32 
 }
 
 #[test]
-fn the_largest_number_of_attempts_ends() {
+fn an_attempt_with_255_requests_fails_after_the_last_one() {
     let mut net =
         Net::with(peer(client_config()), peer(server_config()), Conditions { loss: 1.0, ..latency(1) }, 1);
     let options = ConnectOptions {

@@ -146,7 +146,7 @@ fn a_token_is_accepted_once_across_peers_of_a_server() {
 }
 
 #[test]
-fn a_token_without_room_is_refused_until_others_expire() {
+fn a_token_is_refused_while_the_token_store_is_full() {
     let store = Arc::<Store>::default();
     let fresh = || peers(secure_client(None), server_with_tokens(&[1], &store));
     for salt in 1..3 {
@@ -161,7 +161,7 @@ fn a_token_without_room_is_refused_until_others_expire() {
 }
 
 #[test]
-fn a_server_advances_the_time_and_refuses_tokens_without_it() {
+fn a_server_refuses_tokens_until_its_time_is_set_and_then_advances_it() {
     let config = || server_with_tokens(&[1], &Arc::default());
     for (waited, expected) in [(LIFETIME - 10, true), (LIFETIME, false)] {
         let mut net = peers(secure_client(None), config());
@@ -195,7 +195,7 @@ fn clients_without_an_identity_or_a_token_are_refused() {
 
 /// A server without token keys compares a token with its password.
 #[test]
-fn a_server_without_token_keys_takes_a_token_for_the_password() {
+fn a_server_without_token_keys_treats_a_token_as_a_password() {
     let mut net = peers(secure_client(None), requiring_server());
     assert_eq!(show(&mut net, &good(1)), Err(ConnectFailure::InvalidPassword));
     let mut net = peers(secure_client(None), requiring_server());

@@ -71,7 +71,7 @@ fn out_of_band_messages_reach_peers_that_accept_them() {
 }
 
 #[test]
-fn refused_out_of_band_messages_cost_nothing() {
+fn refused_out_of_band_messages_take_no_memory() {
     let (mut sender, mut receiver) = (peer(client_config()), peer(server_config()));
     let (now, to) = (Instant::ZERO, address("192.0.2.2:2"));
     assert_eq!(sender.send_out_of_band(now, to, b"hello"), Ok(()));

@@ -171,7 +171,7 @@ fn arrived(queue: &mut Vec<(Instant, Vec<u8>)>, now: Instant) -> Vec<Vec<u8>> {
 /// Attack A4: complete forged handshakes, kept open for up to three minutes by forged acknowledgements. The limit
 /// refills every ten seconds, but the number of slots does not grow.
 #[test]
-fn a04_forged_connections_that_stay_take_an_eighth_of_the_slots() {
+fn a04_persistent_forged_connections_take_at_most_an_eighth_of_the_slots() {
     let mut server = server(100, |_| {});
     let from = |number: u32| {
         let [_, high, middle, low] = number.to_be_bytes();
@@ -321,7 +321,7 @@ fn greeting_takes(cookies: CookiePolicy, mut drops: impl FnMut(usize) -> bool) -
 
 /// A client without a cookie gets the budget of its request 1 at once, and the rest a round trip of 100 ms later.
 #[test]
-fn a_greeting_waits_only_for_the_proof_of_the_address() {
+fn a_greeting_is_delayed_only_by_address_validation() {
     let with_cookie = greeting_takes(CookiePolicy::Required, |_| false);
     let without = greeting_takes(CookiePolicy::Automatic, |_| false);
     assert!(
@@ -398,7 +398,7 @@ fn a_refused_client_is_reported_with_its_address_validation() {
 
 /// Requests with another version from many ports do not change the number of addresses that a client is sent.
 #[test]
-fn requests_of_others_do_not_change_a_clients_list() {
+fn requests_from_other_ports_do_not_change_a_clients_address_list() {
     for (own, others, addresses) in [(11, 6, 20), (6, 11, 10)] {
         let mut server = server(8, |_| {});
         let client = SocketAddr::from(([203, 0, 113, 7], 4_000));

@@ -106,7 +106,7 @@ fn a_client_continues_with_the_version_that_the_server_names() {
 
 /// Some servers ignore an address for a while after a request with another version.
 #[test]
-fn a_client_outlasts_a_server_that_blocks_it() {
+fn an_attempt_outlasts_a_server_that_blocks_the_client() {
     let mut client = Client::new(client_config());
     client.connect(&ConnectOptions::default());
     client.wait(600);
@@ -147,7 +147,7 @@ fn a_version_fixed_by_the_application_is_not_changed() {
 
 /// If a server rejects the version that it named, or names another one each time, the attempt fails.
 #[test]
-fn an_attempt_ends_if_the_server_accepts_no_version() {
+fn an_attempt_fails_if_the_server_accepts_no_version() {
     for versions in [&[6][..], &[11, 11, 11], &[9, 10, 11, 12]] {
         let mut client = Client::new(client_config());
         client.connect(&ConnectOptions::default());
@@ -261,7 +261,7 @@ fn the_framing_of_pongs_follows_the_versions_of_the_server() {
 /// Clients of Minecraft Bedrock misread a pong without its length, and they ping every server with an advertisement
 /// in their format.
 #[test]
-fn a_bedrock_advertisement_has_its_length() {
+fn a_bedrock_advertisement_is_preceded_by_its_length() {
     for said in [&b"MCPE;a game;594;1.20.13;2;20;"[..], b"MCEE;a class;594;1.20.13;2;20;"] {
         let mut prefixed = vec![0, u8::try_from(said.len()).expect("a short text")];
         prefixed.extend(said);
@@ -296,7 +296,7 @@ fn the_framing_of_pongs_can_be_forced_on_both_sides() {
 }
 
 #[test]
-fn an_advertisement_leaves_room_for_its_length() {
+fn an_advertisement_and_its_length_must_fit_into_a_pong() {
     let mut server = peer(accepting(&[11]));
     assert_eq!(server.set_advertisement(&[b'x'; 397]), Ok(()));
     assert!(server.set_advertisement(&[b'x'; 398]).is_err());

@@ -66,7 +66,7 @@ fn parts_in_order_take_no_blocks() {
 }
 
 #[test]
-fn parts_may_be_lost_duplicated_and_reordered() {
+fn a_large_message_is_assembled_from_lost_duplicated_and_reordered_parts() {
     for seed in 0..8 {
         let conditions = Conditions {
             loss: 0.05,
@@ -131,7 +131,7 @@ fn a_refused_message_stays_with_the_application() {
 
 /// Half of the message was received by the server when the client closes the connection immediately.
 #[test]
-fn the_end_of_a_connection_frees_all_memory() {
+fn closing_a_connection_frees_all_memory() {
     let mut config = client_config();
     config.close_timeout = Duration::ZERO;
     let conditions = Conditions { latency: Duration::from_millis(25), ..Conditions::default() };

@@ -179,7 +179,7 @@ fn a_forged_version_is_detected() {
 }
 
 #[test]
-fn a_substituted_key_gets_no_connection() {
+fn a_substituted_key_opens_no_connection() {
     let attacker = ServerIdentity::new(StaticKey::from_bytes([66; 32]));
     let mut stage = Stage::new(None);
     let challenge = stage.client.challenge(
@@ -222,7 +222,7 @@ fn points_of_low_order_are_refused() {
 }
 
 #[test]
-fn keys_and_challenges_of_the_original_are_recognised() {
+fn keys_and_challenges_of_cpp_raknet_are_recognised() {
     let mut stage = Stage::new(None);
     stage.trust = ServerTrust::Any;
     let theirs = core::array::from_fn::<u8, 64, _>(|index| index as u8 ^ 0x5A);
@@ -325,7 +325,7 @@ fn identities_and_answers_are_bound_to_their_server() {
 }
 
 #[test]
-fn a_stolen_token_is_useless_without_its_owners_key() {
+fn a_stolen_token_is_refused_without_its_owners_key() {
     let mut random = SeededRandom::new([8; 32]);
     let backend = TokenKey::generate(&mut random);
     let mut stage = Stage::with_identity();

@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn a_persistent_queue_is_contested_until_a_loss() {
+    fn a_persistent_queue_causes_competition_until_a_loss() {
         let mut path = Path::new();
         path.rounds(4, 0);
         path.rounds(2, 10_000);
@@ -612,7 +612,7 @@ mod tests {
 
     /// The flow's own reductions bring the queue below the limit; the remainder belongs to the other flow.
     #[test]
-    fn a_shorter_but_still_long_queue_is_contested() {
+    fn a_shorter_but_still_long_queue_causes_competition() {
         let mut path = Path::new();
         path.rounds(4, 0);
         path.rounds(2, 10_000);

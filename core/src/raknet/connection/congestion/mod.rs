@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_minimum_window_outweighs_the_maximum() {
+    fn the_minimum_window_takes_precedence_over_the_maximum() {
         let mut path = PathWindow::new(DATAGRAM, 0);
         acknowledge(&mut path, 10);
         path.on_persistent_congestion();

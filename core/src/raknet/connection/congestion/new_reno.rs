@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_doubles_and_avoidance_adds() {
+    fn slow_start_doubles_the_window_and_congestion_avoidance_adds_a_datagram() {
         let mut new_reno = NewReno::new(DATAGRAM);
         let window = new_reno.window();
         acknowledge(&mut new_reno, 10, window);
@@ -238,7 +238,7 @@ mod tests {
 
     /// Without a loss there is no recovery period.
     #[test]
-    fn datagrams_sent_until_the_loss_belong_to_recovery() {
+    fn datagrams_sent_before_the_reduction_belong_to_recovery() {
         let at = Instant::from_micros;
         let mut new_reno = NewReno::new(DATAGRAM);
         assert!(!new_reno.is_in_recovery(Instant::ZERO));

@@ -604,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn records_do_not_wrap_and_the_highest_number_is_alone() {
+    fn records_do_not_wrap_and_the_highest_number_has_its_own() {
         let mut ack_tracker = Window::starting_at(0xFF_FFFC);
         for step in 0..8 {
             ack_tracker.commit(0xFF_FFFC + step);
@@ -653,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn deferred_datagrams_are_reported_missing_once_there_is_room() {
+    fn deferred_datagrams_are_reported_missing_once_memory_is_free() {
         let mut ack_tracker = Window::starting_at(0);
         ack_tracker.commit(0);
         for number in [1, 3, 4] {
@@ -681,7 +681,7 @@ mod tests {
     }
 
     #[test]
-    fn surplus_records_wait_for_the_next_datagram() {
+    fn records_that_do_not_fit_are_sent_in_the_next_datagram() {
         let mut ack_tracker = Window::starting_at(0);
         (0..20).for_each(|number| ack_tracker.commit(number * 2));
         let mut buffer = [0; 64];

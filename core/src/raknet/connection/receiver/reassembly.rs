@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_three_messages_are_kept() {
+    fn the_last_three_whole_messages_are_remembered() {
         let mut messages = CutMessages::default();
         assert!(!messages.take(U24::new(0), &MESSAGE, part(0, 1)), "none is the message with zeros");
         for id in 0..6 {
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_forgotten_with_its_last_part() {
+    fn a_whole_message_is_forgotten_after_its_last_part() {
         let mut messages = CutMessages::default();
         let three = |index| Split { count: 3, id: 7, index };
         messages.add(U24::new(100), &MESSAGE, three(0), 1);
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_with_one_or_many_parts_were_not_cut() {
+    fn messages_of_one_or_many_parts_are_not_remembered() {
         for (count, may_be) in [(1, false), (2, true), (MAX_PARTS, true), (MAX_PARTS + 1, false)] {
             assert_eq!(CutMessages::may_be(Split { count, id: 7, index: 0 }), may_be);
         }

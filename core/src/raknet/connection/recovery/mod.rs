@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timeout_follows_the_samples() {
+    fn the_retransmission_timeout_follows_the_rtt_samples() {
         let mut config = config();
         let mut rtt = RttEstimator::default();
         assert_eq!(rtt.timeout(&config, 0), millis(2_000));
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_samples_do_not_overflow() {
+    fn extreme_rtt_samples_do_not_overflow() {
         let mut rtt = RttEstimator::default();
         for _ in 0..100 {
             rtt.sample(u32::MAX);

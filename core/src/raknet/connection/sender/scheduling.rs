@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_kept_with_coarse_timers() {
+    fn the_pacing_rate_is_reached_with_coarse_timers() {
         for rate in [20_000, 1_000_000, 100_000_000, 4_000_000_000] {
             for late in [0, 999] {
                 let sent = run(rate, late);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_sender_saves_no_more_than_a_burst() {
+    fn an_idle_sender_accumulates_at_most_one_burst() {
         let mut pacer = Pacer::new(10 * DATAGRAM);
         let mut burst = |now| {
             let mut datagrams = 0;
