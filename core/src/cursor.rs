@@ -513,7 +513,7 @@ mod tests {
     proptest! {
         /// Fields read back as written. A field that does not fit, or is truncated, is an error and consumes nothing.
         #[test]
-        fn any_fields_read_back_or_fail_as_a_whole(
+        fn fields_read_back_or_fail_without_consuming_bytes(
             fields in prop::collection::vec(any_field(), 0..20),
             room in 0..200_usize,
             cut in 0..20_usize,

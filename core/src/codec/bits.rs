@@ -608,7 +608,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn both_orders_agree_with_the_reference(pieces in pieces()) {
+        fn both_bit_orders_agree_with_the_reference(pieces in pieces()) {
             check::<Msb>(&pieces, true);
             check::<Lsb>(&pieces, false);
         }

@@ -566,7 +566,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn messages_take_and_return_blocks() {
+    fn messages_take_blocks_and_free_them() {
         with_pool(|pool| {
             let message = pool.store(b"twenty bytes of text", &7).expect("room");
             assert_eq!((pool.available(), pool.size(message), *pool.header(message)), (13, 20, 7));

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn queue_is_first_in_first_out_with_removal() {
+    fn a_queue_is_fifo_and_supports_removal() {
         with_pool(|pool| {
             let mut queue = queue_of(pool, &[1, 2, 3]);
             let more = queue_of(pool, &[4]);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_sorted_within_the_search_limit() {
+    fn list_members_are_sorted_within_the_search_limit() {
         with_pool(|pool| {
             let mut list = List::default();
             for key in [5_u32, 3, 9, 1, 4, 7, 8] {
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn heap_pops_in_order_of_priority() {
+    fn a_heap_pops_messages_in_order() {
         with_pool(|pool| {
             for stride in [1, 3, 5, 7, 9, 11] {
                 let mut heap = OrderHeap::default();

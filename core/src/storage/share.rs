@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn single_connection_leaves_a_quarter_to_receiving() {
+    fn a_single_connection_leaves_a_quarter_to_receiving() {
         let mut shares = Shares::new(16, 1, None);
         let (mut sent, mut received) = (Share::default(), Share::default());
         assert_eq!(shares.check(&sent, 9, Purpose::Send), Err(NoRoom::InShare));
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn early_messages_use_at_most_half_of_the_share() {
+    fn out_of_order_messages_use_at_most_half_of_the_share() {
         let mut shares = Shares::new(1_280, 10, None);
         let mut share = Share::default();
         assert_eq!(fill(&mut shares, &mut share, Purpose::Early), 16 + 160);

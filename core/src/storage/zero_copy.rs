@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn charge_is_released_with_the_last_block() {
+    fn the_charge_of_a_vector_is_released_with_its_last_block() {
         let mut owned = OwnedBuffers::default();
         let id = owned.insert().expect("room");
         owned.refer(id);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity_is_reserved_at_once() {
+    fn vector_capacity_is_reserved_at_once() {
         let mut owned = OwnedBuffers::default();
         let id = owned.reserve(LARGE, 2 * LARGE).expect("room");
         assert_eq!(capacity(&owned, id), LARGE);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn excess_capacity_is_returned() {
+    fn excess_vector_capacity_is_freed() {
         for (length, charged, most) in [(1_000, 2, 1_000), (1_000, 3, 1_100), (900, 3, 900)] {
             let mut owned = OwnedBuffers::default();
             let id = owned.reserve(LARGE, 1_100).expect("room");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_buffers_is_bounded_by_their_ids() {
+    fn the_number_of_vectors_is_limited_by_their_ids() {
         let mut owned = OwnedBuffers::default();
         let names = core::iter::from_fn(|| owned.insert()).count();
         assert_eq!(names, usize::from(u16::MAX));

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictory_bounds_yield_the_minimum() {
+    fn contradictory_timeout_bounds_yield_the_minimum() {
         let (min, max) = (Duration::from_millis(20), Duration::from_millis(10));
         assert_eq!(RttEstimator::default().interval(ResendInterval::Measured { min, max }), 20_000);
         let never = ResendInterval::Measured { min: Duration::ZERO, max: Duration::ZERO };

@@ -499,7 +499,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_key_of_this_suite_may_be_optional() {
+    fn only_a_key_of_this_suite_makes_security_optional() {
         let mut key = [7; 64];
         key[2..8].copy_from_slice(b"\0rws01");
         assert!(is_optional(&key));

@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_never_exceeds_the_bytes_received() {
+    fn the_amplification_budget_never_exceeds_the_bytes_received() {
         let (secret, mut budget) = ([3; 16], AmplificationBudget::default());
         let source = SocketAddr::from(([10, 0, 0, 1], 9));
         assert!(budget.take(&secret, &source, 35, 35), "a short answer costs nothing");

@@ -81,13 +81,13 @@ fn every_order<P: Dialled>(depth: usize) -> usize {
 }
 
 #[test]
-fn simultaneous_raknet_attempts_open_one_connection_for_every_order() {
+fn simultaneous_raknet_attempts_open_one_connection_in_every_order() {
     let runs = every_order::<RakNet>(12);
     assert!(runs > 10_000, "{runs} orders");
 }
 
 #[test]
-fn simultaneous_game_protocol_attempts_open_one_connection_for_every_order() {
+fn simultaneous_game_protocol_attempts_open_one_connection_in_every_order() {
     let runs = every_order::<GameProtocol>(8);
     assert!(runs > 10, "{runs} orders");
 }

@@ -383,14 +383,14 @@ fn the_application_decides<P: Protocol>(
 }
 
 #[test]
-fn the_application_decides_about_clients_of_raknet() {
+fn the_application_admits_or_refuses_raknet_clients() {
     let full = refused(Refusal::NoFreeIncomingConnections);
     the_application_decides(raknet_config(), raknet_client, Some(9), &full, &LastEvent::Nothing);
 }
 
 /// A client of the Game Protocol reports the connection as open when it is challenged.
 #[test]
-fn the_application_decides_about_clients_of_the_game_protocol() {
+fn the_application_admits_or_refuses_game_protocol_clients() {
     let mut config = game_protocol::Config::new([2; 32]);
     config.max_incoming = 3;
     let client = |number: u64, now| game_client(u8::try_from(number).expect("a small number"), now);

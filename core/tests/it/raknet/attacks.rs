@@ -46,7 +46,7 @@ fn works(net: &mut Net, client: ConnectionId) -> bool {
 
 /// A datagram of records that repeatedly name everything in flight costs exactly 8,192 lookups.
 #[test]
-fn a02_the_work_for_records_is_bounded() {
+fn a02_the_work_for_acknowledgement_records_is_bounded() {
     let latency = Duration::from_millis(50);
     let (mut net, client, _) = open(Conditions { latency, ..Conditions::default() });
     for _ in 0..2_000 {

@@ -163,7 +163,7 @@ fn the_mtu_is_the_first_size_that_the_path_carries() {
 }
 
 #[test]
-fn an_unresponsive_peer_is_lost() {
+fn an_unresponsive_peer_times_out() {
     let mut net = Net::new(latency(10), 1);
     let (client, server) = net.connect();
     net.run_for(Duration::from_secs(60));

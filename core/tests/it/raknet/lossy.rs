@@ -144,7 +144,7 @@ fn close(pair: &mut Pair<Peer<'static>, Peer<'static>>, client: ConnectionId, se
 }
 
 #[test]
-fn a_hundred_seeds_deliver_everything_once_and_in_order() {
+fn all_messages_are_delivered_once_and_in_order_for_a_hundred_seeds() {
     for seed in 0..100 {
         let (arrived, took) = run(seed, BAD_NETWORK, U24::new(0));
         assert_eq!(arrived, 2 * MESSAGES, "seed {seed} after {took:?}");

@@ -54,7 +54,7 @@ fn parts_longer_than_the_mtu_take_at_most_the_share() {
 
 /// With a low limit, a connection that starts a long message and acknowledges nothing leaves the rest of the memory.
 #[test]
-fn a_connection_holds_at_most_the_limit() {
+fn a_connection_holds_at_most_the_configured_blocks() {
     let mut config = server_config();
     config.connection_blocks = Some(64);
     let mut net = Net::with(peer(client_config()), peer(config), Conditions::default(), 1);

@@ -81,7 +81,7 @@ fn a_large_message_is_assembled_from_lost_duplicated_and_reordered_parts() {
 }
 
 #[test]
-fn a_received_message_is_taken_in_place() {
+fn a_received_large_message_is_taken_without_a_copy() {
     let mut net = Net::new(Conditions::default(), 1);
     let (id, _) = net.connect();
     let now = net.now();

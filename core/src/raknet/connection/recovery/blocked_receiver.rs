@@ -75,7 +75,7 @@ mod tests {
     use crate::raknet::delivery::Priority;
 
     #[test]
-    fn all_sources_are_tried_until_one_works() {
+    fn all_send_sources_are_tried_until_one_is_acknowledged() {
         let mut blocked = BlockedReceiver::default();
         let tried: [SendSource; SendSource::PROBED.len() * FIRST_PROBE_INTERVAL as usize] =
             core::array::from_fn(|_| blocked.source());
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_working_source_gets_most_datagrams() {
+    fn most_datagrams_use_the_send_source_acknowledged_last() {
         let mut blocked = BlockedReceiver::default();
         blocked.on_ack(SendSource::NewestLost, &OutgoingMessage::default());
         let tried: [SendSource; 64] = core::array::from_fn(|_| blocked.source());
