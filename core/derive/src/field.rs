@@ -10,7 +10,7 @@ const MAX_WIDTH: u32 = 64;
 
 /// How a field is encoded.
 enum Form {
-    /// As its type.
+    /// Like its type.
     Plain,
     /// As a raw number of this many bits.
     Raw(LitInt),

@@ -2,7 +2,7 @@
 //!
 //! Limits apply per address and per network. An address is a whole IPv4 address, or a /64 of IPv6, the prefix of one
 //! customer. A network is a /24 of IPv4, or a /48 of IPv6, the prefix of one site (RFC 6177 section 2). Addresses
-//! that are not routed on the Internet are not limited: they belong to machines of the operator, such as a relay or a
+//! that are not routed on the Internet are not limited. They belong to machines of the operator, such as a relay or a
 //! container gateway, through which many clients connect.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

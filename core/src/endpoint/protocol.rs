@@ -298,7 +298,7 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
         delivery: P::Delivery,
     ) -> Result<(), SendError>;
 
-    /// Returns the maximum message length, which a peer with the same configuration and memory can receive.
+    /// Returns the maximum length of a message; a peer with the same configuration and memory can receive it.
     fn max_message_len(&self, cx: &Context<'_, '_, P>) -> usize;
 
     /// Sets whether incoming data is dropped as if the network had lost it.

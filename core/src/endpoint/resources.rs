@@ -227,9 +227,9 @@ impl Capacity {
     /// 16,384 connections.
     ///
     /// With 1 to 512 connections, one connection may hold 8 MiB in each direction if the others are idle. That
-    /// suffices for a message of 4,000,000 bytes at any MTU: in the worst case, a part at the smallest MTU fills only
-    /// a little more than half of its two blocks. It accepts further messages to send while it holds less than half
-    /// of that, which is 8,192 small messages.
+    /// suffices for a message of 4,000,000 bytes at any MTU: in the worst case, a part fills little more than half of
+    /// its two blocks. It accepts further messages to send while it holds less than half of that, which is 8,192
+    /// small messages.
     ///
     /// ```
     /// use rakwire::raknet::Capacity;

@@ -40,9 +40,9 @@ impl Default for ResendInterval {
 
 /// How a client retries while the server does not respond.
 ///
-/// The original server mistakes a repeated first message for the answer to its challenge, drops the client without
-/// notice and ignores its next packets (docs/game-protocol.md#original-handshake). With such a server a client must
-/// use a new port to retry.
+/// The original server mistakes a repeated first message for the answer to its challenge. It drops the client without
+/// notice and ignores its next packets (docs/game-protocol.md#original-handshake). With that server a client must use
+/// a new port to retry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Redial {
     /// Sends the first message only once. It works with every server.
@@ -240,8 +240,11 @@ drop_reasons! {
         AddressLimit,
         /// A malformed chunk.
         ///
-        /// That is an inner chunk with a length other than 504 bytes, a longer last chunk, chunk 255 that is not the
-        /// last, or a chunk that contradicts others of its payload.
+        /// It is one of these:
+        ///
+        /// - an inner chunk with a length other than 504 bytes, or a longer last chunk,
+        /// - chunk 255 that is not the last,
+        /// - a chunk that contradicts others of its payload.
         BadChunk,
         /// A chunk that was received before, or that belongs to a delivered payload.
         Duplicate,
@@ -286,7 +289,7 @@ pub struct ConnectionStats {
     pub in_flight: u32,
     /// Chunks queued for their first transmission.
     pub waiting: u32,
-    /// Payloads of which some chunks were received and others are missing.
+    /// Payloads received in part, with missing chunks.
     pub partial: u32,
     /// The smoothed round-trip time; zero before the first sample.
     pub round_trip: Duration,

@@ -159,9 +159,9 @@ pub struct Config {
     ///
     /// Drivers for desktop operating systems enable it in [`Protocol::config`](crate::endpoint::Protocol::config).
     /// The embassy driver does not: the query takes flash, and firmware usually knows the version of its server.
-    /// Without the query, a wrong version costs a round trip too: the attempt continues with the version that the
-    /// server names, or fails with [`ConnectFailure::IncompatibleProtocol`](super::ConnectFailure) if the application
-    /// insists on its version.
+    /// Without the query, a wrong version costs a round trip too. The attempt then continues with the version that
+    /// the server names. If the application insists on its version, it fails with
+    /// [`ConnectFailure::IncompatibleProtocol`](super::ConnectFailure).
     pub learn_version: bool,
     /// The protocol versions that a server accepts, at most eight.
     ///
@@ -208,10 +208,13 @@ pub struct Config {
     pub pongs_per_network: u16,
     /// Whether the data of pongs is preceded by its length. Default: derived from the protocol versions.
     ///
-    /// By default a server writes the length, as Minecraft Bedrock does, in two cases: it accepts only versions above
-    /// 6, or it accepts at least one of them and its advertisement begins with `MCPE;` or `MCEE;`. A client strips
-    /// the length if the data begins with it (`docs/raknet.md#advertisements`). Advertisements and the data of
-    /// [`Event::Pong`](super::Event::Pong) never include the length.
+    /// By default a server writes the length, as Minecraft Bedrock does, in two cases:
+    ///
+    /// - if it accepts only versions above 6,
+    /// - if it accepts at least one of them and its advertisement begins with `MCPE;` or `MCEE;`.
+    ///
+    /// A client strips the length if the data begins with it (`docs/raknet.md#advertisements`). Advertisements and
+    /// the data of [`Event::Pong`](super::Event::Pong) never include the length.
     pub pong_framing: Option<PongFraming>,
     /// When clients must validate their address by a cookie.
     ///

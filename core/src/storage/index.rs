@@ -205,8 +205,8 @@ impl Hash for AddressKey {
 
 /// An entry with two uses: an element of the heap, and an entry of the table of heap positions.
 ///
-/// As an element of the heap it is a deadline and its slot. As the entry of the slot with the same index it is the
-/// position of that slot in the heap plus one, or 0 while it has no deadline.
+/// As an element of the heap it is a deadline and its slot. As the entry of the slot with the same index it is that
+/// slot's position in the heap plus one; 0 means no deadline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deadline {
     at: Instant,

@@ -126,7 +126,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
 
     /// Returns false after a write through a dangling link, or if the free blocks do not match the accounts.
     ///
-    /// Either would be a bug. A stray write changes the canary; counting such writes at each access would cost 2 % of
+    /// Either would be a bug. Only a stray write changes the canary. Counting stray writes directly would cost 2 % of
     /// all instructions.
     pub(crate) fn is_intact(&self) -> bool {
         let is_charged = match self.available == self.capacity {

@@ -284,7 +284,7 @@ impl Shares {
         charged
     }
 
-    /// Returns the number of its table blocks that a share has to borrow even if it holds nothing else.
+    /// Returns how many table blocks of a share do not fit into its guaranteed part.
     const fn common_tables(&self, share: &Share) -> usize {
         (share.tables as usize).saturating_sub(self.guaranteed())
     }

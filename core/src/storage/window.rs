@@ -17,7 +17,7 @@ const BLOCKS: usize = 16;
 
 /// A bitmap of the numbers above the first missing number.
 ///
-/// It takes as many blocks of the pool as reach the highest received number. Without a gap the window is a single
+/// It takes enough blocks of the pool to cover the highest received number. Without a gap the window is a single
 /// number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SparseWindow {

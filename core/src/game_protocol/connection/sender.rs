@@ -161,7 +161,7 @@ impl Sender {
         if self.would_wrap(cx) { Err(SendError::QuotaExceeded) } else { Ok(blocks) }
     }
 
-    /// Returns the maximum message length, which a peer with the same configuration and memory can receive.
+    /// Returns the maximum length of a message; a peer with the same configuration and memory can receive it.
     ///
     /// The receiver reserves blocks for all chunks and one for their record.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {

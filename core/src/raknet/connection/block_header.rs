@@ -343,7 +343,7 @@ pub(crate) enum SendSource {
     Usual,
     /// The lost message with the lowest reliable number.
     OldestLost,
-    /// Lost parts of the split message of which a part was acknowledged last.
+    /// Lost parts of the split message with the latest acknowledged part.
     PartlyAcknowledged,
     /// The message that was declared lost last.
     NewestLost,

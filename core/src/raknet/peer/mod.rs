@@ -1,7 +1,9 @@
 //! RakNet as a protocol of the endpoint, with the operations that only RakNet peers have.
 //!
-//! [`routing`] dispatches a datagram to its connection, [`admission`] decides which clients get a slot, [`responder`]
-//! answers unconnected peers, and [`state`] is the state of a peer outside its connections.
+//! - [`routing`]: dispatch of datagrams to connections.
+//! - [`admission`]: which clients get a slot.
+//! - [`responder`]: responses to unconnected peers.
+//! - [`state`]: the state of a peer outside its connections.
 
 mod admission;
 mod bans;

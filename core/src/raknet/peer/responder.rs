@@ -1,8 +1,9 @@
 //! Responses to unconnected peers.
 //!
-//! No state is kept for a source before its address is validated, with two exceptions if no cookie is requested: the
-//! set of sources that received reply 1 without a cookie, with the length of their address lists, and the
-//! anti-amplification limit (RFC 9000 section 8.1).
+//! No state is kept for a source before its address is validated. There are two exceptions if no cookie is requested:
+//!
+//! - the set of sources that received reply 1 without a cookie, with the length of their address lists,
+//! - the anti-amplification limit (RFC 9000 section 8.1).
 
 use core::hash::{Hash, Hasher};
 use core::net::SocketAddr;

@@ -185,8 +185,8 @@ impl<'a> Control<'a> {
 
     /// Reads a message from a capsule with a payload of `bits` bits.
     ///
-    /// C++ RakNet passes a number of bytes to a function that expects bits, so its "remote system requires public
-    /// key" has only the upper two bits of its id. No other message has that length.
+    /// C++ RakNet passes a number of bytes to a function that expects bits. Its "remote system requires public key"
+    /// therefore has only the upper two bits of its id. No other message has that length.
     ///
     /// ```
     /// use rakwire::wire::Reader;

@@ -7,8 +7,9 @@ use rakwire::sim::Conditions;
 
 use crate::support::raknet::{Net, client_config, peer, server_config};
 
-/// Bytes per connection in the tables, including all timers: 40 are for black hole detection (its counters, and the
-/// path MTU besides the negotiated MTU), and 17 for messages that were received whole before their sender split them.
+/// Bytes per connection in the tables, including all timers. Black hole detection takes 40 of them: its counters, and
+/// the path MTU besides the negotiated MTU. Another 17 are for messages that were received whole before their sender
+/// split them.
 #[cfg(target_pointer_width = "64")]
 const PLACE: usize = 1_120;
 /// Additional bytes after a loss or reordering: two bits for each of 1,024 datagrams, and six bytes for each of the

@@ -214,13 +214,13 @@ impl DelayBased {
         self.futile_reductions > 0
     }
 
-    /// Returns the RTT without queueing delay in microseconds.
+    /// Returns the RTT without queueing delay, in microseconds.
     fn base_rtt(&self) -> u32 {
         let [current, last] = self.min_rtts;
         current.min(last)
     }
 
-    /// Returns the queueing delay of this round in microseconds.
+    /// Returns the queueing delay of this round, in microseconds.
     fn queue_delay(&self) -> u32 {
         self.round.min_rtt.saturating_sub(self.base_rtt())
     }

@@ -114,7 +114,7 @@ impl Receiver {
         self.datagrams.classify(&recv_states(cx), number)
     }
 
-    /// Counts a data datagram of which every capsule was accepted.
+    /// Counts a data datagram after all its capsules were accepted.
     pub(super) const fn on_datagram_taken(&mut self) {
         self.datagrams_received.add_one();
     }

@@ -1,9 +1,9 @@
 //! Probing of a receiver with full memory.
 //!
-//! Usually lost messages precede new ones. But a receiver may also drop messages because its memory is full, and only
-//! other messages may free it, such as the missing parts of a split message. RakNet has no packet that reports this:
-//! to the sender, the dropped messages look lost. After a few consecutive timeouts the sender therefore probes all
-//! send sources in rotation, each in datagrams of its own. Most datagrams go to the source that was acknowledged
+//! Usually lost messages precede new ones. But a receiver may also drop messages because its memory is full. Only
+//! other messages may then free it, such as the missing parts of a split message. RakNet has no packet that reports
+//! this: to the sender, the dropped messages look lost. After a few consecutive timeouts the sender therefore probes
+//! all send sources in rotation, each in datagrams of its own. Most datagrams go to the source that was acknowledged
 //! last.
 
 use crate::raknet::connection::block_header::{OutgoingMessage, SendSource};
@@ -22,7 +22,7 @@ pub(super) struct BlockedReceiver {
     until_probe: u8,
     /// The source that was acknowledged last.
     working: Option<SendSource>,
-    /// The split message of which a part was acknowledged last: the receiver has reserved memory for its rest.
+    /// The split message with the latest acknowledged part: the receiver has reserved memory for its rest.
     split_id: Option<u16>,
 }
 

@@ -284,7 +284,7 @@ impl Sender {
         self.queue.can_push(cx, self.path, length, delivery)
     }
 
-    /// Returns the maximum message length, which a peer with the same configuration and memory can receive.
+    /// Returns the maximum length of a message; a peer with the same configuration and memory can receive it.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {
         self.queue.max_message_len(cx, self.path)
     }

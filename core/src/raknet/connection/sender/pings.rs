@@ -1,9 +1,9 @@
 //! Pings and pongs of an open connection (docs/raknet.md#pings).
 //!
 //! They measure the round-trip time and the remote clock. They also validate the address of a client that returned no
-//! cookie, to which little is sent until then (RFC 9000 section 8). The first pings of such a connection carry an
-//! unpredictable number in place of a time. A client echoes the time of a ping, so its pong proves that it receives
-//! datagrams at its address. Acknowledgements prove nothing, because datagram numbers start at 0.
+//! cookie; until then the anti-amplification limit applies (RFC 9000 section 8). The first pings of such a connection
+//! carry an unpredictable number in place of a time. A client echoes the time of a ping, so its pong proves that it
+//! receives datagrams at its address. Acknowledgements prove nothing, because datagram numbers start at 0.
 
 use core::time::Duration;
 

@@ -200,7 +200,7 @@ impl SendQueue {
         charged.map_err(|no_room| self.refusal(cx, blocks, missing, Purpose::Send, no_room))
     }
 
-    /// Returns the maximum message length, which a peer with the same configuration and memory can receive.
+    /// Returns the maximum length of a message; a peer with the same configuration and memory can receive it.
     ///
     /// The receiver reserves blocks for the longest parts of any implementation and one for the record. It only
     /// accepts messages that need less than its whole share.

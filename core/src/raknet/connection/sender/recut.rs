@@ -178,7 +178,7 @@ impl SendQueue {
         Some(class)
     }
 
-    /// Splits messages again of which no part was sent.
+    /// Splits those messages again that have no sent part.
     fn recut_new(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, to: QueueId) {
         let QueueId::New(class) = to else { return };
         let mut waiting = core::mem::take(self.queue(class));

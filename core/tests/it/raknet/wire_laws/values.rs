@@ -55,8 +55,8 @@ pub(crate) fn cookies() -> impl Strategy<Value = u32> {
 
 /// Returns true if a request 2 without a cookie, truncated within this address, may be a valid one with a cookie.
 ///
-/// It is then read with the version, the family and the high byte of the port as the cookie, the low byte as the
-/// flag, and the flow label as the beginning of an IPv4 address.
+/// It is then read as follows: the version, the family and the high byte of the port as the cookie, the low byte of
+/// the port as the flag, and the flow label as the beginning of an IPv4 address.
 pub(crate) fn may_be_cut_to_a_cookie(server: &SocketAddr) -> bool {
     match server {
         SocketAddr::V4(_) => false,
