@@ -75,9 +75,10 @@
 //!
 //! # Guarantees
 //!
-//! No input causes a panic, unbounded work or an allocation for an unvalidated address. Dropped datagrams are counted
-//! by reason ([`raknet::DropReason`]). A message that the receiver has acknowledged is delivered to its application,
-//! or the connection closes with a reason. The crate writes no log; read its counters and events instead.
+//! Regardless of the input there is no panic and no unbounded work, and unknown addresses take no memory. Dropped
+//! datagrams are counted by reason ([`raknet::DropReason`]). A message that the receiver has acknowledged is
+//! delivered to its application, or the connection closes with a reason. The crate writes no log; read its counters
+//! and events instead.
 //!
 //! # Features
 //!

@@ -96,7 +96,7 @@ pub trait Hook<P: Protocol> {
         Verdict::Pass
     }
 
-    /// Inspects a datagram before it is sent. `Verdict::Drop` discards it, and the peer treats it as lost.
+    /// Inspects a datagram before it is sent. `Verdict::Drop` discards it, as if the network had lost it.
     fn on_transmit(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) -> Verdict {
         let _ = (now, to, datagram);
         Verdict::Pass

@@ -317,7 +317,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         Peer::over(allocated, config)
     }
 
-    #[inline(always)] // or it is copied
+    #[inline(always)] // avoids a copy of the value
     fn over(
         (tables, state_tables): (Tables<'a, P::Connection, P::BlockHeader>, P::StateTables<'a>),
         mut config: P::Config,

@@ -157,10 +157,10 @@ pub struct Config {
     ///
     /// It requires the feature `unconnected`.
     ///
-    /// Drivers for desktop operating systems enable it in [`Protocol::config`](crate::endpoint::Protocol::config).
-    /// The embassy driver does not: the query takes flash, and firmware usually knows the version of its server.
-    /// Without the query, a wrong version costs a round trip too. The attempt then continues with the version that
-    /// the server names. If the application insists on its version, it fails with
+    /// Drivers on operating system sockets enable it in [`Protocol::config`](crate::endpoint::Protocol::config). The
+    /// embassy driver does not: the query takes flash, and firmware usually knows the version of its server. Without
+    /// the query, a wrong version costs a round trip too. The attempt then continues with the version that the server
+    /// names. If the application insists on its version, it fails with
     /// [`ConnectFailure::IncompatibleProtocol`](super::ConnectFailure).
     pub learn_version: bool,
     /// The protocol versions that a server accepts, at most eight.

@@ -277,7 +277,7 @@ impl DatagramProtection {
         Ok(body)
     }
 
-    /// Opens a datagram in shared memory: the plain bytes are written to `buffer`, and their number is returned.
+    /// Opens a datagram without changing it: the plain bytes are written to `buffer`, and their number is returned.
     ///
     /// `buffer` must be long enough for them. Otherwise it is like [`open`](Self::open).
     ///

@@ -336,9 +336,9 @@ impl Peer<'_, RakNet> {
 
     /// Returns the authenticated identity of the remote peer in a secure connection.
     ///
-    /// Returns `None` for a plain connection, and until the handshake is complete. A client that trusts any key
-    /// should store the returned [`KnownServer`](crate::secure::KnownServer) and trust only that from then on. A
-    /// server should disconnect clients with an unacceptable identity.
+    /// Returns `None` for a plain connection, and until its keys are agreed on. A client that trusts any key should
+    /// store the returned [`KnownServer`](crate::secure::KnownServer) and trust only that from then on. A server
+    /// should disconnect clients with an unacceptable identity.
     #[must_use]
     pub fn secure_peer(&self, id: ConnectionId) -> Option<SecurePeer> {
         self.tables.connections.get(id)?.connection.secure_peer()

@@ -133,7 +133,7 @@ pub(super) const fn pong_rates(config: &Config) -> Rates {
 }
 
 impl StatelessResponder {
-    #[inline(always)] // or it is copied
+    #[inline(always)] // avoids a copy of the value
     pub(super) fn new(config: &Config) -> Self {
         let mut responder = Self {
             answers: BoundedQueue::default(),

@@ -27,7 +27,7 @@ impl Internals for RakNet {
     type StateTables<'a> = StateTables<'a>;
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<CONNECTIONS>;
 
-    #[inline(always)] // or it is copied
+    #[inline(always)] // avoids a copy of the value
     fn state<'a>(tables: Self::StateTables<'a>, config: &mut Config) -> Self::State<'a> {
         State::new(tables, config)
     }

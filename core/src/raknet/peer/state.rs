@@ -121,7 +121,7 @@ impl<'a> State<'a> {
     }
 
     /// Creates the state of a new peer.
-    #[inline(always)] // or it is copied
+    #[inline(always)] // avoids a copy of the value
     #[cfg_attr(
         not(feature = "secure"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only secrets are taken")

@@ -65,7 +65,7 @@ pub trait PacketProtection {
     /// Returns `None` if it is forged, damaged or replayed; the contents of `datagram` are then unspecified.
     fn open(&mut self, datagram: &mut [u8]) -> Option<usize>;
 
-    /// Opens a datagram in shared memory, like [`open`](Self::open).
+    /// Opens a datagram without changing it, like [`open`](Self::open).
     ///
     /// It is copied to `buffer`, which must be at least as long. An implementation that changes nothing need not
     /// copy.

@@ -107,7 +107,7 @@ pub(super) struct Handshake {
     /// The time at which the current state began.
     since: Instant,
     guid: Guid,
-    /// Client: the password, until it was sent.
+    /// Client: the password or connect token, until it was sent.
     password: BlockLink,
     /// Set while [`Event::Connected`](crate::endpoint::Event::Connected) is to be reported.
     opened: bool,
