@@ -412,8 +412,9 @@ pub trait Chunks {
     /// Returns the total number of bytes.
     fn total(&self) -> usize;
 
-    /// Returns the bytes of a piece, and the position of the next piece. If `at` does not exist, the bytes are empty
-    /// and there is no next piece.
+    /// Returns the bytes of a piece, and the position of the next piece.
+    ///
+    /// If `at` does not exist, the bytes are empty and there is no next piece.
     fn piece(&self, at: Piece) -> (&[u8], Option<Piece>);
 }
 

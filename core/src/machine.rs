@@ -59,8 +59,9 @@ pub trait Machine {
     /// Writes the next datagram to send at `now` into `buffer`; returns `None` if there is none.
     fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>>;
 
-    /// Returns when to call `handle_timeout` and `poll_transmit` next. A time in the past means immediately; `None`
-    /// means no deadline.
+    /// Returns when to call `handle_timeout` and `poll_transmit` next.
+    ///
+    /// A time in the past means immediately; `None` means no deadline.
     fn poll_timeout(&self) -> Option<Instant>;
 }
 

@@ -60,8 +60,9 @@ pub(crate) struct Allowance {
 /// The used part of an [`Allowance`]. It refills at a constant rate, from empty to full in one period.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ration {
-    /// Events used, multiplied by the period in microseconds. Each microsecond subtracts the number of events of the
-    /// allowance, so refilling needs no division.
+    /// Events used, multiplied by the period in microseconds.
+    ///
+    /// Each microsecond subtracts the number of events of the allowance, so refilling needs no division.
     spent: u64,
     at: Instant,
     /// The period of the allowance at the last event, in microseconds.
@@ -111,8 +112,9 @@ pub(crate) struct Rates {
     pub(crate) address: u16,
 }
 
-/// The number of address groups that have a guaranteed part of their network's rate. It is so large that one second
-/// of responses, as limited per network group, cannot exhaust every address group.
+/// The number of address groups that have a guaranteed part of their network's rate.
+///
+/// It is so large that one second of responses, as limited per network group, cannot exhaust every address group.
 pub(crate) const ADDRESS_GROUPS: usize = if cfg!(feature = "alloc") { 256 } else { 32 };
 
 /// Token buckets for a fixed number of groups of networks or addresses. A keyed hash selects the group.

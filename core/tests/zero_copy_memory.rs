@@ -24,7 +24,7 @@ use stats_alloc::Region;
 
 const COUNT: u32 = 500;
 const BLOCK: usize = 512;
-/// The first unused number after the client's handshake.
+/// A datagram and message number above those of the client's handshake.
 const NEXT: u32 = 20;
 /// Bytes beside the message: the list of vectors.
 const BESIDE: usize = 1 << 10;

@@ -50,8 +50,9 @@ pub fn derive_pack(input: TokenStream) -> TokenStream {
     expand::expand(&input, Direction::Pack).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Implements `Unpack` for a struct or an enum, so that values can be read. Fields take the attributes of
-/// `#[derive(Pack)]`.
+/// Implements `Unpack` for a struct or an enum, so that values can be read.
+///
+/// Fields take the attributes of `#[derive(Pack)]`.
 #[proc_macro_derive(Unpack, attributes(pack))]
 pub fn derive_unpack(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

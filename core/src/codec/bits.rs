@@ -68,8 +68,9 @@ mod sealed {
         fn store(window: u64) -> [u8; 8];
         /// Returns the number in the `count` bits after the first `skip` bits of the window.
         fn extract(window: u64, skip: u32, count: u32) -> u64;
-        /// Returns a window that contains `number` in `count` bits after the first `skip`, and zeros elsewhere. Bits
-        /// that do not fit are dropped.
+        /// Returns a window that contains `number` in `count` bits after the first `skip`, and zeros elsewhere.
+        ///
+        /// Bits that do not fit are dropped.
         fn place(number: u64, skip: u32, count: u32) -> u64;
         /// Joins the first 32 bits of a number and its remaining `count` bits, at most 32.
         fn join(first: u64, second: u64, count: u32) -> u64;

@@ -330,8 +330,9 @@ impl Admission {
         self.places.insert(place, guest);
     }
 
-    /// Called when the admission status of a connection changed from `before` to `after`. `since` is when it began to
-    /// count as unvalidated.
+    /// Called when the admission status of a connection changed from `before` to `after`.
+    ///
+    /// `since` is when it began to count as unvalidated.
     fn change(&mut self, place: Place, (before, after): (Incoming, Incoming), since: Instant, now: Instant) {
         if before.is_counted() && !after.is_counted() {
             return self.release(place);

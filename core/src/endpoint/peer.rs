@@ -140,8 +140,9 @@ fn transmit<'b, P: Protocol>(
 }
 
 impl<'a, P: Protocol> Peer<'a, P> {
-    /// Returns the slot of the connection with `address`. A closed connection is evicted, so that a new one can be
-    /// opened.
+    /// Returns the slot of the connection with `address`.
+    ///
+    /// A closed connection is evicted, so that a new one can be opened.
     pub(crate) fn find_or_evict(&mut self, address: &SocketAddr) -> Option<u16> {
         let slot = self.tables.connections.find(address)?;
         if self.evict_if_over(slot) { None } else { Some(slot) }

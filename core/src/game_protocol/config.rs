@@ -52,13 +52,15 @@ pub enum Redial {
     /// harmless (docs/game-protocol.md#repeated-seasoning), as with servers of this crate.
     #[default]
     FreshPort,
-    /// Retransmits both messages of the client from the same port at this interval. It only works with stateless
-    /// servers, such as those of this crate.
+    /// Retransmits both messages of the client from the same port at this interval.
+    ///
+    /// It only works with stateless servers, such as those of this crate.
     SamePort(Duration),
 }
 
-/// The configuration of a peer of the Game Protocol. [`Config::new`] returns the values of the original
-/// implementation; change individual fields as needed.
+/// The configuration of a peer of the Game Protocol.
+///
+/// [`Config::new`] returns the values of the original implementation; change individual fields as needed.
 ///
 /// ```
 /// use core::time::Duration;
@@ -89,8 +91,9 @@ pub struct Config {
     /// on the Internet (loopback, private, link-local and unique local) are never limited, because clients behind a
     /// relay or a container gateway share one.
     pub max_per_address: Option<u16>,
-    /// The maximum number of incoming connections from one network (a /24 of IPv4, a /48 of IPv6). Default: seven
-    /// eighths of [`max_incoming`](Self::max_incoming); no limit below 16 slots.
+    /// The maximum number of incoming connections from one network (a /24 of IPv4, a /48 of IPv6).
+    ///
+    /// Default: seven eighths of [`max_incoming`](Self::max_incoming); no limit below 16 slots.
     pub max_per_network: Option<u16>,
     /// The maximum number of blocks that one connection may hold in each direction, at most half of all.
     ///
@@ -98,8 +101,9 @@ pub struct Config {
     /// other half is bounded ([`Resources`](super::Resources)). If your clients need little memory, set this to what
     /// they need, so that a few greedy clients leave more to the others.
     pub connection_blocks: Option<u32>,
-    /// When an unacknowledged reliable chunk is retransmitted. Default: after 100 ms, as in the original
-    /// implementation (docs/game-protocol.md#resends).
+    /// When an unacknowledged reliable chunk is retransmitted.
+    ///
+    /// Default: after 100 ms, as in the original implementation (docs/game-protocol.md#resends).
     pub resend_interval: ResendInterval,
     /// The transport that carries the datagrams. Default: UDP.
     ///
@@ -107,14 +111,18 @@ pub struct Config {
     /// every two seconds (docs/game-protocol.md#resends-over-a-stream).
     /// [`Peer::set_carrier`](super::Peer::set_carrier) changes the carrier later.
     pub carrier: Carrier,
-    /// How a client retries while the server does not respond. Default: [`Redial::FreshPort`], which the original
-    /// server requires (docs/game-protocol.md#original-handshake).
+    /// How a client retries while the server does not respond.
+    ///
+    /// Default: [`Redial::FreshPort`], which the original server requires (docs/game-protocol.md#original-handshake).
     pub redial: Redial,
-    /// The time that a client waits for a challenge. Default: 15 s, which is also how long the original server waits
-    /// for the answer (docs/game-protocol.md#original-handshake).
+    /// The time that a client waits for a challenge.
+    ///
+    /// Default: 15 s, which is also how long the original server waits for the answer
+    /// (docs/game-protocol.md#original-handshake).
     pub handshake_timeout: Duration,
-    /// The time without received packets after which the connection is lost. Default: 15 s, as in the original
-    /// implementation (docs/game-protocol.md#handshake).
+    /// The time without received packets after which the connection is lost.
+    ///
+    /// Default: 15 s, as in the original implementation (docs/game-protocol.md#handshake).
     pub timeout: Duration,
     /// The maximum time that `disconnect` waits for acknowledgements of reliable messages.
     ///

@@ -93,8 +93,9 @@ const ANSWERS: usize = match (SERVER, cfg!(feature = "alloc")) {
     (true, false) => 16,
     (false, _) => 1,
 };
-/// The mask of the fixed bits of a salt; their value is below. Neither such a salt nor the pepper that a server of
-/// this crate derives from it looks like a header.
+/// The mask of the fixed bits of a salt; their value is below.
+///
+/// Neither such a salt nor the pepper that a server of this crate derives from it looks like a header.
 const SALT_MASK: u32 = 0xC000_0000;
 const SALT_MARK: u32 = 0x4000_0000;
 

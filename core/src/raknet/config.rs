@@ -50,8 +50,9 @@ pub enum CookiePolicy {
     /// can achieve; it never takes more than `unvalidated` slots.
     #[default]
     Automatic,
-    /// Always request a cookie. Request 2 without it is dropped and counted as
-    /// [`MissingCookie`](super::DropReason::MissingCookie).
+    /// Always request a cookie.
+    ///
+    /// Request 2 without it is dropped and counted as [`MissingCookie`](super::DropReason::MissingCookie).
     ///
     /// Requests from forged addresses leave no state.
     Required,
@@ -225,8 +226,9 @@ pub struct Config {
     ///
     /// Default: the address given to `connect`, as in C++ RakNet.
     pub dialled_address: DialledAddress,
-    /// The transport that carries the datagrams. Default: UDP. [`Peer::set_carrier`](super::Peer::set_carrier)
-    /// changes it later.
+    /// The transport that carries the datagrams.
+    ///
+    /// Default: UDP. [`Peer::set_carrier`](super::Peer::set_carrier) changes it later.
     pub carrier: Carrier,
     /// The maximum MTU that is offered or accepted, 576 to 1492 bytes including 28 bytes of IP and UDP headers.
     ///

@@ -177,8 +177,9 @@ mod handshakes {
             self.unix_time = Some((now, seconds));
         }
 
-        /// Returns the Unix time in seconds. Until it is set, the result is the maximum, so that every token counts
-        /// as expired.
+        /// Returns the Unix time in seconds.
+        ///
+        /// Until it is set, the result is the maximum, so that every token counts as expired.
         pub(crate) fn unix_time(&self, now: Instant) -> u64 {
             self.unix_time.map_or(u64::MAX, |(then, seconds)| {
                 seconds.saturating_add(now.saturating_since(then).as_secs())

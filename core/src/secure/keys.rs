@@ -221,8 +221,9 @@ pub enum ServerTrust {
     KeyHash(KeyHash),
     /// Trust the stored key, and the next key that the server announced with it.
     Known(KnownServer),
-    /// Trust any key, which protects only against passive attackers. Store the [`KnownServer`] of the connection and
-    /// trust only that from then on.
+    /// Trust any key, which protects only against passive attackers.
+    ///
+    /// Store the [`KnownServer`] of the connection and trust only that from then on.
     Any,
 }
 

@@ -176,8 +176,9 @@ pub trait DatagramCipher: fmt::Debug + Sync {
     /// Encrypts `body` in place and returns its tag; `None` if it is too long for the cipher.
     fn seal(&self, key: &[u8; 32], nonce: &[u8; 12], associated: &[u8], body: &mut [u8]) -> Option<[u8; 16]>;
 
-    /// Decrypts `body` in place and returns true if the tag is correct. Otherwise the contents of `body` are
-    /// unspecified.
+    /// Decrypts `body` in place and returns true if the tag is correct.
+    ///
+    /// Otherwise the contents of `body` are unspecified.
     ///
     /// Compare tags in constant time.
     fn open(
@@ -427,8 +428,9 @@ mod tests {
         assert_eq!(hash(&[b"a", b"", b"bc"])[..], expected);
     }
 
-    /// Known answers of unkeyed BLAKE2: the input of each length is 00, 01, 02 and so on. The lengths are around
-    /// block boundaries.
+    /// Known answers of unkeyed BLAKE2: the input of each length is 00, 01, 02 and so on.
+    ///
+    /// The lengths are around block boundaries.
     #[test]
     fn blake2s_matches_its_known_answers() {
         let answers = [

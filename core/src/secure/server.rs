@@ -34,8 +34,9 @@ pub struct ServerIdentity {
     pub requires_identity: bool,
     /// The hash of the server's next key, which clients store. Default: none.
     pub next: Option<KeyHash>,
-    /// Verifies the connect tokens that clients must present instead of a password. Default: none, so no token is
-    /// required.
+    /// Verifies the connect tokens that clients must present instead of a password.
+    ///
+    /// Default: none, so no token is required.
     ///
     /// If set, clients without security or without an identity are refused, regardless of the other fields.
     pub tokens: Option<TokenVerifier>,
@@ -212,8 +213,9 @@ impl ServerHandshake {
         self.number
     }
 
-    /// Returns true if this is the request that was answered; send the same [`answer`](Self::answer) again. It costs
-    /// a few hashes.
+    /// Returns true if this is the request that was answered; send the same [`answer`](Self::answer) again.
+    ///
+    /// It costs a few hashes.
     #[must_use]
     pub fn is_repeated(&self, identity: &ServerIdentity, request: SecureRequest<'_>) -> bool {
         request.read().is_ok_and(|(pattern, challenge)| {

@@ -294,8 +294,9 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
     }
 
-    /// Moves a message in blocks to the end of one in a vector. Precondition: [`grow_owned`](Self::grow_owned)
-    /// returned true for it.
+    /// Moves a message in blocks to the end of one in a vector.
+    ///
+    /// Precondition: [`grow_owned`](Self::grow_owned) returned true for it.
     ///
     /// Its blocks stay charged.
     pub(crate) fn move_to_owned(&mut self, message: Block, tail: Block) {

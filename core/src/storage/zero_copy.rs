@@ -136,8 +136,9 @@ impl OwnedBuffers {
         spare >= length || entry.bytes.try_reserve_exact(length.max(room)).is_ok()
     }
 
-    /// Appends bytes, for which `charged` blocks were charged. Precondition: [`make_room`](Self::make_room) returned
-    /// true.
+    /// Appends bytes, for which `charged` blocks were charged.
+    ///
+    /// Precondition: [`make_room`](Self::make_room) returned true.
     pub(super) fn append(&mut self, id: OwnedId, bytes: &[u8], charged: usize) {
         if let Some(entry) = self.entries.get_mut(id.index()) {
             entry.bytes.extend_from_slice(bytes);

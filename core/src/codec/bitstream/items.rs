@@ -29,8 +29,9 @@ const F32_STEPS: f32 = 32_767.5;
 /// Half of the number of steps of a compressed `f64`.
 const F64_STEPS: f64 = 2_147_483_648.0;
 
-/// Compressed: a value of -1..=1 in 16 bits, rounded down to a step. Values outside are clamped, and NaN is written
-/// as -1.
+/// Compressed: a value of -1..=1 in 16 bits, rounded down to a step.
+///
+/// Values outside are clamped, and NaN is written as -1.
 impl Item for f32 {
     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
         reader.read().map(Self::from_bits)
@@ -50,8 +51,9 @@ impl Item for f32 {
     }
 }
 
-/// Compressed: a value of -1..=1 in 32 bits, rounded down to a step. 1, which overflows in C++ RakNet, is written as
-/// the last step. Otherwise like `f32`.
+/// Compressed: a value of -1..=1 in 32 bits, rounded down to a step.
+///
+/// 1, which overflows in C++ RakNet, is written as the last step. Otherwise like `f32`.
 impl Item for f64 {
     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
         reader.read().map(Self::from_bits)
@@ -475,8 +477,9 @@ impl BitStreamWriter<'_> {
         [x, y, z].into_iter().try_for_each(|part| self.write((f64::from(part.abs()) * UNIT_STEPS) as u16))
     }
 
-    /// Appends a rotation given as a matrix: 52 bits. If `matrix` is not a rotation, the result is an unspecified
-    /// rotation.
+    /// Appends a rotation given as a matrix: 52 bits.
+    ///
+    /// If `matrix` is not a rotation, the result is an unspecified rotation.
     ///
     /// # Errors
     /// [`WireError::NoRoom`] if the buffer is full.

@@ -31,8 +31,9 @@ pub trait Pack {
     /// [`ErrorKind::NoRoom`] if the buffer is full, or another error if the value exceeds a bound of its type.
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error>;
 
-    /// Describes the encoding for a [`Fingerprint`]. A handwritten implementation without this method has no
-    /// fingerprint.
+    /// Describes the encoding for a [`Fingerprint`].
+    ///
+    /// A handwritten implementation without this method has no fingerprint.
     fn describe(fingerprint: &mut Fingerprint) {
         fingerprint.opaque();
     }

@@ -19,8 +19,9 @@ pub use host::{AttachError, PluginHost, PluginKey, PluginStats};
 
 /// Sends a plugin's messages: a peer, or a substitute in a test.
 pub trait MessageSender<P: Protocol> {
-    /// Sends a message that bypasses all hooks and plugins. If it has a receipt, [`Plugin::on_receipt`] gets the
-    /// outcome.
+    /// Sends a message that bypasses all hooks and plugins.
+    ///
+    /// If it has a receipt, [`Plugin::on_receipt`] gets the outcome.
     ///
     /// # Errors
     ///

@@ -118,8 +118,9 @@ impl Handshake {
         self.is_due = false;
     }
 
-    /// Handles a datagram while the client waits for a challenge. Returns true if it is one; the connection is then
-    /// open.
+    /// Handles a datagram while the client waits for a challenge.
+    ///
+    /// Returns true if it is one; the connection is then open.
     pub(super) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) -> bool {
         let Ok(challenge) = HandshakeWord::read(datagram) else {
             cx.stats.drop(DropReason::TooShort);

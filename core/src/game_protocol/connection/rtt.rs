@@ -12,6 +12,7 @@ use crate::time::{Instant, micros};
 const MAX_BACKOFF: u8 = 4;
 
 /// The maximum retransmission timeout over a stream in microseconds, unless the interval itself is longer.
+///
 /// Retransmissions are the protocol's only keep-alive, so several must fit into `Config::timeout`.
 const MAX_STREAM_TIMEOUT: u32 = 2_000_000;
 

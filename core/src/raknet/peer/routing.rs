@@ -125,8 +125,9 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Handles an unconnected ping. A ping without a GUID is dropped: the shortest pong is eight bytes longer, so a
-    /// response would amplify.
+    /// Handles an unconnected ping.
+    ///
+    /// A ping without a GUID is dropped: the shortest pong is eight bytes longer, so a response would amplify.
     fn handle_ping(&mut self, from: SocketAddr, scope: PingScope, time: u64, guid: Option<Guid>) {
         if guid.is_none() {
             self.stats.drop(DropReason::WouldAmplify);

@@ -134,8 +134,9 @@ impl<'a> AddressList<'a> {
         core::iter::from_fn(move || read(&mut reader, "address").ok())
     }
 
-    /// Reads all but the last `tail` bytes as a list. The number of addresses is not on the wire; peers write 5, 10
-    /// or 20.
+    /// Reads all but the last `tail` bytes as a list.
+    ///
+    /// The number of addresses is not on the wire; peers write 5, 10 or 20.
     pub(crate) fn read_before<S: Source<'a>>(source: &mut S, tail: usize) -> Result<Self, WireError> {
         let length = source.remaining().checked_sub(tail).ok_or(WireError::Truncated)?;
         let list = Self { bytes: source.take(length)? };

@@ -54,8 +54,9 @@ pub enum Control<'a> {
         /// The password, 0 to 255 bytes.
         password: &'a [u8],
     },
-    /// Remote system requires public key, 0A: id, type (u8). C++ RakNet truncates the message to two bits, so the
-    /// type may be missing ([`read_bits`](Self::read_bits)).
+    /// Remote system requires public key, 0A: id, type (u8).
+    ///
+    /// C++ RakNet truncates the message to two bits, so the type may be missing ([`read_bits`](Self::read_bits)).
     RequiresPublicKey {
         /// The problem with the keys; `None` if the message is truncated.
         problem: Option<KeyProblem>,
@@ -95,8 +96,9 @@ pub enum Control<'a> {
     /// Implementations that read only the id treat it as [`Disconnect`](Self::Disconnect)
     /// (docs/raknet.md#closing-for-size).
     DisconnectTooLarge,
-    /// Invalid password, 18: id, GUID of the server. C++ RakNet truncates the message to nine bits, so the GUID may
-    /// be missing.
+    /// Invalid password, 18: id, GUID of the server.
+    ///
+    /// C++ RakNet truncates the message to nine bits, so the GUID may be missing.
     InvalidPassword {
         /// The GUID of the server; `None` if the message is truncated.
         guid: Option<Guid>,

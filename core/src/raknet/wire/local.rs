@@ -42,8 +42,9 @@ pub enum Local<'a> {
         /// The number that RakNet's `Send` returned.
         number: u32,
     },
-    /// Connection attempt failed, 11: id. The form with the magic is
-    /// [`Refusal::AttemptFailed`](super::offline::Refusal::AttemptFailed).
+    /// Connection attempt failed, 11: id.
+    ///
+    /// The form with the magic is [`Refusal::AttemptFailed`](super::offline::Refusal::AttemptFailed).
     AttemptFailed,
     /// Connection lost, 16: id; in the documented form followed by the GUID and the address of the client.
     ConnectionLost {

@@ -39,8 +39,9 @@ pub enum Notice<'a> {
         /// The advertised data.
         data: &'a [u8],
     },
-    /// Remote disconnection notification, 1F: id, address, GUID (u64). A peer of the sender closed its connection to
-    /// the sender.
+    /// Remote disconnection notification, 1F: id, address, GUID (u64).
+    ///
+    /// A peer of the sender closed its connection to the sender.
     RemoteDisconnected {
         /// The address of the disconnected peer.
         address: SocketAddr,

@@ -165,8 +165,9 @@ pub type TokenKeys = Vec<TokenKey, MAX_TOKEN_KEYS>;
 
 /// A record of used tokens. All peers of one server must share one, so that a token can be used only once.
 pub trait UsedTokenStore: fmt::Debug + Send + Sync {
-    /// Marks a token as used at Unix time `now` in seconds, atomically, like [`UsedTokens::mark_used`]. It must not
-    /// block.
+    /// Marks a token as used at Unix time `now` in seconds, atomically, like [`UsedTokens::mark_used`].
+    ///
+    /// It must not block.
     ///
     /// # Errors
     /// [`TokenError::Used`], [`TokenError::NoRoom`] or [`TokenError::Expired`]; the client is then refused.

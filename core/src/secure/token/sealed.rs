@@ -12,8 +12,9 @@ use crate::secure::primitives::{
 pub const MAX_SEALED_TOKEN: usize = 255;
 /// The maximum number of servers of one token.
 pub const MAX_TOKEN_SERVERS: usize = 4;
-/// The maximum length of the user data in a token for one server, in bytes. Each further server takes 24 bytes, of
-/// which the first 9 come from spare space.
+/// The maximum length of the user data in a token for one server, in bytes.
+///
+/// Each further server takes 24 bytes, of which the first 9 come from spare space.
 pub const MAX_USER_DATA: usize = 128;
 
 /// The length of a token's salt in bytes. The salt also identifies the token.

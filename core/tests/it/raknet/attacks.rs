@@ -20,7 +20,7 @@ use crate::support::forged::{
 };
 use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
-/// The first unused numbers after the handshake.
+/// A datagram and message number above those of the handshake.
 const NEXT: u32 = 20;
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 

@@ -19,7 +19,7 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 use crate::support::secure::{client_key, pinned, requiring_server, secure_client, secure_server};
 
 const NOW: Instant = Instant::from_micros(1_000_000);
-/// The first unused numbers after the handshake.
+/// A datagram and message number above those of the handshake.
 const NEXT: u32 = 20;
 
 /// Returns a source address in network number `network`.

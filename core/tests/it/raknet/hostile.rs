@@ -38,7 +38,7 @@ fn connected() -> (Net, ConnectionId, ConnectionId) {
     (net, client, server)
 }
 
-/// The first unused numbers after the client's handshake.
+/// A datagram and message number above those of the client's handshake.
 const NEXT: u32 = 20;
 
 proptest! {

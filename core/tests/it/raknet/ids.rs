@@ -7,7 +7,7 @@ use rakwire::wire::id;
 use crate::support::forged::{capsule, data};
 use crate::support::raknet::{Net, messages};
 
-/// The first unused number after the handshake.
+/// A datagram and message number above those of the handshake.
 const NEXT: u32 = 20;
 
 #[test]

@@ -17,7 +17,7 @@ use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, id};
 use crate::support::forged::{capsule, data, written};
 use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
-/// The first unused numbers after the client's handshake.
+/// A datagram and message number above those of the client's handshake.
 const NEXT: u32 = 20;
 
 fn latency(millis: u64) -> Conditions {

@@ -29,8 +29,9 @@ const BEFORE_ALL: u32 = 1 << 22;
 struct ChannelIndices {
     order: U24,
     sequence: U24,
-    /// The ordering index of the next message to send. Sending later ones first would only make them wait at the
-    /// receiver.
+    /// The ordering index of the next message to send.
+    ///
+    /// Sending later ones first would only make them wait at the receiver.
     next_to_send: U24,
 }
 
