@@ -58,10 +58,10 @@ pub enum CookiePolicy {
     Required,
     /// Request a cookie only under load, like TCP's SYN cookies.
     ///
-    /// `unvalidated` clients may be connecting or connected without a validated address at a time
-    /// (docs/raknet.md#address-validation). In addition, at most `unvalidated` are admitted without a cookie within
-    /// each [`handshake_timeout`](Config::handshake_timeout). A client that has answered a ping is validated and does
-    /// not count. With 0 this is [`Required`](Self::Required).
+    /// At most `unvalidated` clients may be connecting or connected without a validated address at a time
+    /// (docs/raknet.md#address-validation). They are also rate-limited: `unvalidated` in a burst, and as many again,
+    /// one at a time, within each [`handshake_timeout`](Config::handshake_timeout). A client that has answered a ping
+    /// is validated and does not count. With 0 this is [`Required`](Self::Required).
     ///
     /// Below the limit, requests from forged addresses are treated as with `Off`. An attacker can occupy up to
     /// `unvalidated` slots, each for ten seconds, and make the server send three times the bytes of its requests to a
