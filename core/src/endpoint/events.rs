@@ -353,8 +353,8 @@ impl<P: Protocol> Peer<'_, P> {
     /// [`PoolExhausted`](super::SendError::PoolExhausted). A connection is returned once for all refusals so far, and
     /// again only after a new refusal.
     ///
-    /// Connections that wait for memory held by others are returned in FIFO order, and only as many as the free
-    /// memory suffices for. Each call examines at most 16 of them; if more remain,
+    /// Connections that wait for memory held by others are returned in FIFO order, and only as many as fit into
+    /// the free memory. Each call examines at most 16 of them; if more remain,
     /// [`poll_timeout`](Self::poll_timeout) is due immediately. A driver that calls this a few times per iteration
     /// therefore does bounded work, regardless of the number of waiting connections.
     ///
