@@ -94,37 +94,27 @@
 //! - `key-log`: export of the keys of secure connections on request.
 //! - `defmt`: events, reasons, errors and names implement `defmt::Format`.
 //!
-//! These are on by default. Leave them out where flash and RAM are scarce; the interface stays the same:
+//! # Profiles
+//!
+//! The feature `full`, on by default, is one of two profiles. Without it the crate has the *small* profile, for a client
+//! with little flash and RAM. Both follow the protocol and have the same interface:
+//!
+//! | | full | small |
+//! |---|---|---|
+//! | messages longer than a datagram | sent in parts | sending one returns [`raknet::SendError::FeatureDisabled`]; receiving a part of one ends the connection with [`raknet::DisconnectReason::MessageTooLarge`] |
+//! | ordering channels | 0 to 31 | 0 to 3; sending on another one returns [`raknet::SendError::FeatureDisabled`], and a connection ends for lack of memory if its peer uses one |
+//! | priorities | messages overtake others | messages leave in the order in which they were sent |
+//! | queued messages | share blocks | each message takes its own blocks |
+//! | connections at the same time | any number | one: `CONNECTIONS` must be 1, and every [`raknet::Capacity`] counts as 1 |
+//! | counters | count | are 0; measurements such as round-trip time and MTU remain, and the clock difference is that of the last ping |
+//!
+//! Both profiles combine with these capabilities, which are on by default:
 //!
 //! | feature | with it | without it |
 //! |---|---|---|
 //! | `server` | accepts incoming connections | requests and pings from others are dropped |
 //! | `unconnected` | pings, discovery and out-of-band messages | the functions do not exist |
 //! | `delay-based` | delay-based congestion control | NewReno only |
-//! | `splitting` | messages longer than a datagram | sending one returns [`raknet::SendError::FeatureDisabled`]; receiving a part of one ends the connection with [`raknet::DisconnectReason::MessageTooLarge`] |
-//! | `sequencing` | messages of which only the newest counts | sending one returns [`raknet::SendError::FeatureDisabled`]; received ones are delivered in order of arrival, outdated ones included |
-//! | `channels` | ordering channels 4 to 31 | sending on one returns [`raknet::SendError::FeatureDisabled`]; a connection ends for lack of memory if its peer uses one |
-//! | `priorities` | messages that overtake others | messages leave in the order in which they were sent |
-//! | `packing` | queued messages share blocks | each message takes its own blocks |
-//! | `connections` | more than one connection at the same time | `CONNECTIONS` must be 1, and every [`raknet::Capacity`] counts as 1 |
-//! | `statistics` | counters | all counters are 0; measurements such as round-trip time and MTU remain, and the clock difference is that of the last ping |
-// Without optional features some helpers have no caller; the build with all features is checked.
-#![cfg_attr(
-    not(all(
-        feature = "channels",
-        feature = "connections",
-        feature = "delay-based",
-        feature = "packing",
-        feature = "priorities",
-        feature = "secure",
-        feature = "sequencing",
-        feature = "server",
-        feature = "splitting",
-        feature = "statistics",
-        feature = "unconnected",
-    )),
-    allow(dead_code)
-)]
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(

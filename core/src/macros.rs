@@ -59,7 +59,7 @@ macro_rules! drop_reasons {
 
         impl DropReasons for $name {
             const REASONS: &'static [Self] = &Self::ALL;
-            type Counts = [u64; if cfg!(feature = "statistics") { Self::ALL.len() } else { 0 }];
+            type Counts = [u64; if cfg!(feature = "full") { Self::ALL.len() } else { 0 }];
 
             fn index(self) -> usize {
                 self as usize

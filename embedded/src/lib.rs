@@ -54,11 +54,10 @@
 //!
 //! # Features
 //!
-//! - `server`, `unconnected`, `delay-based`, `channels`, `connections`, `packing`, `priorities`, `sequencing`, `splitting` and
-//!   `statistics` (default): those of the crate [`rakwire`]. A board that only joins games can
-//!   disable them to save flash.
-//! - - `secure`: secure connections of RakNet, as in the crate [`rakwire`]. They need unpredictable random bytes, so a
-//!   board without a hardware generator must not use them.
+//! - `full`, `server`, `unconnected` and `delay-based` (default): the profile and the capabilities of the crate [`rakwire`].
+//!   A board that only joins games can disable them to save flash.
+//! - `secure`: secure connections of RakNet, as the crate [`rakwire`] has them. They need unpredictable random
+//!   bytes: a board without a hardware generator must not use them.
 //! - `tcp`: messages over TCP.
 //! - `ipv4` (default) and `ipv6`: the address families of the network.
 //! - `defmt`: events, reasons, errors and names implement `defmt::Format`, here and in the crate `rakwire`.

@@ -1,4 +1,4 @@
-//! The behaviour of peers built without optional features: what they refuse, and that everything else works.
+//! The behaviour of peers in the small profile, and that everything else works as in the full one.
 
 use core::time::Duration;
 
@@ -69,7 +69,7 @@ fn datagram(number: u32, header: CapsuleHeader, payload: &[u8]) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// For any set of features, messages are delivered once and in order over a path that loses, duplicates and reorders.
+/// In both profiles, messages are delivered once and in order over a path that loses, duplicates and reorders.
 #[test]
 fn ordered_messages_survive_a_bad_path() {
     let conditions = Conditions { loss: 0.1, duplication: 0.1, reordering: 0.1, ..path() };
@@ -90,12 +90,12 @@ fn ordered_messages_survive_a_bad_path() {
 }
 
 #[test]
-fn a_message_longer_than_a_datagram_is_refused_without_splitting() {
+fn a_message_longer_than_a_datagram_is_refused() {
     let (mut pair, here, _) = connected(path());
     let long = [ID; 4_000];
     let sent = pair.a.send(pair.now, here, &long, Delivery::RELIABLE);
     let can = pair.a.can_send(here, long.len(), Delivery::RELIABLE);
-    if cfg!(feature = "splitting") {
+    if cfg!(feature = "full") {
         assert_eq!((sent, can), (Ok(None), Ok(())));
         assert_eq!(receive(&mut pair, 1), [long]);
     } else {
@@ -105,7 +105,7 @@ fn a_message_longer_than_a_datagram_is_refused_without_splitting() {
 
 /// A peer that cannot reassemble messages closes the connection when it receives a part.
 #[test]
-fn a_received_part_ends_the_connection_without_splitting() {
+fn a_received_part_ends_the_connection() {
     let (mut pair, _, there) = connected(path());
     let from = pair.a_address;
     let capsule = CapsuleHeader {
@@ -126,22 +126,15 @@ fn a_received_part_ends_the_connection_without_splitting() {
             reason = Some(why);
         }
     }
-    let expected = if cfg!(feature = "splitting") { None } else { Some(DisconnectReason::MessageTooLarge) };
+    let expected = if cfg!(feature = "full") { None } else { Some(DisconnectReason::MessageTooLarge) };
     assert_eq!(reason, expected);
 }
 
 #[test]
-fn a_sequenced_message_is_refused_without_sequencing() {
+fn a_sequenced_message_arrives_and_an_older_one_is_dropped() {
     let (mut pair, here, _) = connected(path());
-    let sent = pair.a.send(pair.now, here, &[ID], Delivery::UNRELIABLE_SEQUENCED);
-    let expected = if cfg!(feature = "sequencing") { Ok(None) } else { Err(SendError::FeatureDisabled) };
-    assert_eq!(sent, expected);
-}
-
-/// Without the feature every received message is delivered, even one that arrives after a newer one.
-#[test]
-fn received_sequenced_messages_are_delivered() {
-    let (mut pair, _, _) = connected(path());
+    pair.a.send(pair.now, here, &[ID, 9], Delivery::UNRELIABLE_SEQUENCED).expect("room");
+    assert_eq!(receive(&mut pair, 1), [[ID, 9]]);
     let from = pair.a_address;
     for (number, sequence) in [(1_000, 5), (1_001, 3)] {
         let capsule = CapsuleHeader {
@@ -161,16 +154,15 @@ fn received_sequenced_messages_are_delivered() {
             sequences.push(message.chunks().flatten().copied().last().expect("two bytes"));
         }
     }
-    let expected: &[u8] = if cfg!(feature = "sequencing") { &[5] } else { &[5, 3] };
-    assert_eq!(sequences, expected);
+    assert_eq!(sequences, [5]);
 }
 
 #[test]
-fn a_high_channel_number_is_refused_without_channels() {
+fn a_high_channel_number_is_refused() {
     let (mut pair, here, _) = connected(path());
     let far = Channel::new(4).expect("below 32");
     let sent = pair.a.send(pair.now, here, &[ID, 4], Delivery::RELIABLE_ORDERED.on(far));
-    if cfg!(feature = "channels") {
+    if cfg!(feature = "full") {
         assert_eq!(sent, Ok(None));
         assert_eq!(receive(&mut pair, 1), [[ID, 4]]);
     } else {
@@ -182,12 +174,12 @@ fn a_high_channel_number_is_refused_without_channels() {
 }
 
 #[test]
-fn counters_stay_zero_without_statistics() {
+fn counters_stay_zero() {
     let (mut pair, here, _) = connected(path());
     pair.a.send(pair.now, here, &[ID, 1], Delivery::RELIABLE).expect("room");
     receive(&mut pair, 1);
     let stats = pair.a.connection_stats(here).expect("it is open");
-    let counts = cfg!(feature = "statistics");
+    let counts = cfg!(feature = "full");
     assert_eq!(stats.messages_sent > 0, counts);
     assert_eq!(pair.a.stats().datagrams_sent > 0, counts);
     assert_eq!(pair.a.stats().drops().count() > 0, counts);

@@ -54,4 +54,4 @@ pub(crate) use protocol::{
 };
 pub(crate) use resources::refill;
 pub(crate) use tables::{ConnectionTable, Occupant, Slot};
-pub(crate) use types::MIN_STREAM_TIMEOUT;
+pub(crate) use types::{MIN_STREAM_TIMEOUT, STATISTICS};

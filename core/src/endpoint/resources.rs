@@ -73,7 +73,7 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
     Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>
 {
     const CHECK: () = {
-        assert!(SEVERAL || CONNECTIONS == 1, "CONNECTIONS must be 1 without the feature `connections`");
+        assert!(SEVERAL || CONNECTIONS == 1, "CONNECTIONS must be 1 without the feature `full`");
         assert!(CONNECTIONS >= 1 && CONNECTIONS < u16::MAX as usize, "CONNECTIONS must be 1 to 65,534");
         assert!(
             BLOCKS >= 4 && BLOCKS <= Block::MAX_COUNT,

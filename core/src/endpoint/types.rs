@@ -307,16 +307,15 @@ error_enum! {
         PoolExhausted => "the memory for messages is full; try again later",
         /// RakNet: the message needs a feature that was left out of the build.
         ///
-        /// The features are `splitting` for a message longer than a datagram, `sequencing` for a sequenced one, and
-        /// `channels` for one on a channel from 4 on.
-        FeatureDisabled => "this build lacks a feature that the message requires; enable it in Cargo.toml",
+        /// Without the feature `full`, it is longer than a datagram, or on a channel from 4 on.
+        FeatureDisabled => "the message requires the full profile; enable the feature `full` of `rakwire` in Cargo.toml",
         /// A hook dropped the message.
         Filtered => "a hook dropped the message",
     }
 }
 
-/// True if events are counted (feature `statistics`); otherwise every counter stays 0.
-const STATISTICS: bool = cfg!(feature = "statistics");
+/// True if events are counted (feature `full`); otherwise every counter stays 0.
+pub(crate) const STATISTICS: bool = cfg!(feature = "full");
 
 /// The enum of a protocol's reasons for dropping received data.
 pub trait DropReasons: Copy + 'static {
@@ -329,7 +328,7 @@ pub trait DropReasons: Copy + 'static {
     fn index(self) -> usize;
 }
 
-/// Counters of a peer. Without the feature `statistics` all of them are 0.
+/// Counters of a peer. Without the feature `full` all of them are 0.
 ///
 /// ```
 /// use rakwire::raknet::{Config, DropReason, Peer, Resources};
@@ -406,20 +405,21 @@ impl<R: DropReasons> PeerStats<R> {
     }
 
     /// Counts data dropped for `reason`.
-    #[cfg(feature = "statistics")]
-    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    #[inline]
     pub(crate) fn drop(&mut self, reason: R) {
+        if STATISTICS {
+            self.count_drop(reason);
+        }
+    }
+
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn count_drop(&mut self, reason: R) {
         let Some(count) = self.drops.as_mut().get_mut(reason.index()) else {
             debug_assert!(false, "a reason without a counter");
             return;
         };
         *count += 1;
     }
-
-    /// Counts nothing, because the feature `statistics` is left out.
-    #[cfg(not(feature = "statistics"))]
-    #[inline(always)]
-    pub(crate) const fn drop(&mut self, _: R) {}
 
     /// Counts a received datagram.
     #[inline]

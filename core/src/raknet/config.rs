@@ -669,20 +669,17 @@ pub(crate) const SERVER: bool = cfg!(feature = "server");
 /// True if this peer sends and receives messages without a connection (feature `unconnected`).
 pub(crate) const UNCONNECTED: bool = cfg!(feature = "unconnected");
 
-/// True if there are channels beyond those stored in the connection itself (feature `channels`).
-pub(crate) const FAR_CHANNELS: bool = cfg!(feature = "channels");
+/// True if there are channels beyond those stored in the connection itself (feature `full`).
+pub(crate) const FAR_CHANNELS: bool = cfg!(feature = "full");
 
-/// True if buffered messages share blocks (feature `packing`).
-pub(crate) const PACKING: bool = cfg!(feature = "packing");
+/// True if buffered messages share blocks (feature `full`).
+pub(crate) const PACKING: bool = cfg!(feature = "full");
 
-/// True if messages may be longer than a datagram (feature `splitting`).
-pub(crate) const SPLITTING: bool = cfg!(feature = "splitting");
+/// True if messages may be longer than a datagram (feature `full`).
+pub(crate) const SPLITTING: bool = cfg!(feature = "full");
 
-/// True if messages may be sequenced (feature `sequencing`).
-pub(crate) const SEQUENCING: bool = cfg!(feature = "sequencing");
-
-/// True if messages have priorities (feature `priorities`).
-pub(crate) const PRIORITIES: bool = cfg!(feature = "priorities");
+/// True if messages have priorities (feature `full`).
+pub(crate) const PRIORITIES: bool = cfg!(feature = "full");
 
 /// Returns `room` if a feature is enabled, or else the minimum table size.
 pub(crate) const fn room(part: bool, room: usize) -> usize {

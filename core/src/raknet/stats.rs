@@ -105,7 +105,7 @@ pub struct Waiting {
 
 /// Counters and measurements of one connection (docs/raknet.md#statistics).
 ///
-/// Without the feature `statistics` the counters and the pings are 0.
+/// Without the feature `full` the counters and the pings are 0.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ConnectionStats {
@@ -200,42 +200,46 @@ fn share(part: u64, rest: u64) -> f64 {
 
 pub(crate) use counters::{Count, Metrics, WaitingAmounts};
 
-#[cfg(feature = "statistics")]
 mod counters {
     use super::{Amount, Waiting};
+    use crate::endpoint::STATISTICS;
     use crate::time::{Instant, divide};
 
     const MICROS_PER_SECOND: u64 = 1_000_000;
+    /// The length of arrays that are empty if nothing is counted.
+    const KEPT: usize = STATISTICS as usize;
 
     /// An event counter.
     #[derive(Clone, Copy, Debug, Default)]
-    pub(crate) struct Count(u64);
+    pub(crate) struct Count([u64; KEPT]);
 
     impl Count {
         #[inline]
         pub(crate) const fn add_one(&mut self) {
-            self.0 += 1;
+            if let Some(count) = self.0.first_mut() {
+                *count += 1;
+            }
         }
 
-        pub(crate) const fn get(self) -> u64 {
-            self.0
+        pub(crate) fn get(self) -> u64 {
+            self.0.first().copied().unwrap_or(0)
         }
     }
 
     /// The current number of messages and bytes in each of `N` queues.
     #[derive(Clone, Copy, Debug)]
-    pub(crate) struct WaitingAmounts<const N: usize>([Waiting; N]);
+    pub(crate) struct WaitingAmounts<const N: usize>([[Waiting; N]; KEPT]);
 
     impl<const N: usize> Default for WaitingAmounts<N> {
         fn default() -> Self {
-            Self(const { [Waiting { messages: 0, bytes: 0 }; N] })
+            Self([[Waiting { messages: 0, bytes: 0 }; N]; KEPT])
         }
     }
 
     impl<const N: usize> WaitingAmounts<N> {
         /// Counts a message that enters a queue.
         pub(crate) fn count_in(&mut self, queue: usize, bytes: usize) {
-            if let Some(amount) = self.0.get_mut(queue) {
+            if let Some(amount) = self.amount_mut(queue) {
                 amount.messages += 1;
                 amount.bytes = amount.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
             }
@@ -243,14 +247,18 @@ mod counters {
 
         /// Counts a message that leaves a queue.
         pub(crate) fn count_out(&mut self, queue: usize, bytes: usize) {
-            if let Some(amount) = self.0.get_mut(queue) {
+            if let Some(amount) = self.amount_mut(queue) {
                 amount.messages = amount.messages.saturating_sub(1);
                 amount.bytes = amount.bytes.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
             }
         }
 
-        pub(crate) const fn amounts(self) -> [Waiting; N] {
-            self.0
+        fn amount_mut(&mut self, queue: usize) -> Option<&mut Waiting> {
+            self.0.first_mut()?.get_mut(queue)
+        }
+
+        pub(crate) fn amounts(self) -> [Waiting; N] {
+            self.0.first().copied().unwrap_or_else(|| [Waiting::default(); N])
         }
     }
 
@@ -267,28 +275,37 @@ mod counters {
 
     /// Byte counters of `N` metrics.
     #[derive(Clone, Copy, Debug)]
-    pub(crate) struct Metrics<const N: usize> {
+    pub(crate) struct Metrics<const N: usize>([PerSecond<N>; KEPT]);
+
+    /// Counters of bytes, and the second that they count now.
+    #[derive(Clone, Copy, Debug)]
+    struct PerSecond<const N: usize> {
         counters: [Counter; N],
         second: u32,
     }
 
     impl<const N: usize> Default for Metrics<N> {
         fn default() -> Self {
-            Self { counters: const { [Counter { total: 0, running: 0, last: 0 }; N] }, second: 0 }
+            let counters = [Counter { total: 0, running: 0, last: 0 }; N];
+            Self([PerSecond { counters, second: 0 }; KEPT])
         }
     }
 
     impl<const N: usize> Metrics<N> {
         #[inline]
         pub(crate) fn add(&mut self, now: Instant, metric: usize, bytes: usize) {
-            add(&mut self.counters, &mut self.second, now, metric, bytes);
+            if let Some(PerSecond { counters, second }) = self.0.first_mut() {
+                add(counters, second, now, metric, bytes);
+            }
         }
 
-        /// Returns all byte counters as of `now`.
-        pub(crate) fn amounts(&self, now: Instant) -> [Amount; N] {
-            let mut metrics = *self;
-            start_second(&mut metrics.counters, &mut metrics.second, now);
-            metrics.counters.map(|counter| Amount { total: counter.total, last_second: counter.last })
+        /// Returns all counters as of `now`.
+        pub(crate) fn amounts(self, now: Instant) -> [Amount; N] {
+            let Some(PerSecond { mut counters, mut second }) = self.0.first().copied() else {
+                return [Amount::default(); N];
+            };
+            start_second(&mut counters, &mut second, now);
+            counters.map(|counter| Amount { total: counter.total, last_second: counter.last })
         }
     }
 
@@ -343,52 +360,6 @@ mod counters {
             assert_eq!(last_second(&metrics, 3_000), 0);
             let [first, second] = metrics.amounts(at(3_000));
             assert_eq!((first.total, second.total), (16, 0));
-        }
-    }
-}
-
-/// Counters without state, because the feature `statistics` is disabled.
-#[cfg(not(feature = "statistics"))]
-mod counters {
-    use super::{Amount, Waiting};
-    use crate::time::Instant;
-
-    /// A counter that stays at 0.
-    #[derive(Clone, Copy, Debug, Default)]
-    pub(crate) struct Count;
-
-    impl Count {
-        pub(crate) const fn add_one(self) {}
-
-        pub(crate) const fn get(self) -> u64 {
-            0
-        }
-    }
-
-    /// Counters of bytes that stay at 0.
-    #[derive(Clone, Copy, Debug, Default)]
-    pub(crate) struct Metrics<const N: usize>;
-
-    impl<const N: usize> Metrics<N> {
-        #[inline]
-        pub(crate) const fn add(self, _: Instant, _: usize, _: usize) {}
-
-        pub(crate) fn amounts(self, _: Instant) -> [Amount; N] {
-            [Amount::default(); N]
-        }
-    }
-
-    /// Queue sizes that stay at 0.
-    #[derive(Clone, Copy, Debug, Default)]
-    pub(crate) struct WaitingAmounts<const N: usize>;
-
-    impl<const N: usize> WaitingAmounts<N> {
-        pub(crate) const fn count_in(self, _: usize, _: usize) {}
-
-        pub(crate) const fn count_out(self, _: usize, _: usize) {}
-
-        pub(crate) fn amounts(self) -> [Waiting; N] {
-            [Waiting::default(); N]
         }
     }
 }

@@ -22,8 +22,8 @@ pub(crate) use slots::{BoundedQueue, Ring, SlotQueue, Slots};
 pub(crate) use window::{Arrival, SparseWindow};
 pub(crate) use zero_copy::{OwnedId, ZERO_COPY};
 
-/// True if there may be more than one connection (feature `connections`).
-pub(crate) const SEVERAL: bool = cfg!(feature = "connections");
+/// True if there may be more than one connection (feature `full`).
+pub(crate) const SEVERAL: bool = cfg!(feature = "full");
 
 /// The width of a block index: 16 bits on microcontrollers and in WebAssembly, 32 bits on 64-bit machines.
 #[cfg(target_pointer_width = "64")]

@@ -54,9 +54,9 @@ pub(super) fn generated_input() -> [Stage; 6] {
             .tier(Tier::Nightly, "takes minutes, and rarely finds anything"),
         Stage::in_tools("soak", "a server and clients that come and go for a minute leave no files or tasks behind, and memory grows by less than 4 MiB", &[])
             .uses(Resource::ReleaseProfile).tier(Tier::Nightly, "compiles the driver with optimisation"),
-        Stage::new("parts-all", "the core's tests pass with each single feature that a small client leaves out, and without each; native and extras build with each feature",
+        Stage::new("parts-all", "the core has no unused code with any one or two of its features; native and extras build with each feature",
             &[Need::CargoHack], all_parts)
-            .uses(Resource::DevProfile).tier(Tier::Nightly, "compiles the core sixteen times"),
+            .uses(Resource::DevProfile).tier(Tier::Nightly, "checks the core thirty times"),
     ]
 }
 
@@ -70,36 +70,29 @@ fn targets(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// The features that a small client leaves out.
-const PARTS: [&str; 7] =
-    ["channels", "connections", "packing", "priorities", "sequencing", "splitting", "statistics"];
-
-/// Tests the core without the features that a small client leaves out, and with all of them.
+/// Runs the tests of the core's small profile in both profiles, and those without an allocator.
 pub(super) fn parts(shell: &Shell) -> Result<()> {
     workspaces::cargo(shell, MINIMAL, &["fmt", "--check"]).run()?;
-    [String::new(), PARTS.join(",")].iter().try_for_each(|features| test_with(shell, features))?;
-    test_minimal(shell, &["--no-default-features", "--features", "unconnected"])
+    let features: [&[&str]; 3] =
+        [&[], &["--features", "full"], &["--no-default-features", "--features", "unconnected"]];
+    features.iter().try_for_each(|features| {
+        workspaces::cargo(shell, MINIMAL, &[&["test", "--locked"], *features].concat()).run()
+    })
 }
 
-/// Runs the same tests, and those with each of the features alone and without each of them. Checks native and extras with
-/// each single feature.
+/// The features of the core that cut code out, or that use code which nothing else uses.
+const CUTTING: &str = "alloc,delay-based,full,secure,server,unconnected,zero-copy";
+
+/// Runs the same tests; checks the core with every one and two of its features, and native and extras with each.
 fn all_parts(shell: &Shell) -> Result<()> {
     parts(shell)?;
-    let without =
-        PARTS.map(|part| PARTS.into_iter().filter(|other| *other != part).collect::<Vec<_>>().join(","));
-    let single = PARTS.map(str::to_owned);
-    single.iter().chain(&without).try_for_each(|features| test_with(shell, features))?;
-    let alone = ["hack", "clippy", "--each-feature", "--lib", "-p", "rakwire-native", "-p", "rakwire-extras"];
-    shell.cmd("cargo", alone.into_iter().chain(["--", "-D", "warnings"])).run()
+    let pairs = ["--feature-powerset", "--depth", "2", "--include-features", CUTTING, "-p", "rakwire"];
+    let alone = ["--each-feature", "-p", "rakwire-native", "-p", "rakwire-extras"];
+    [&pairs[..], &alone[..]].iter().try_for_each(|chosen| {
+        let args = [&["hack", "clippy", "--lib"], *chosen, &["--", "-D", "warnings"]].concat();
+        shell.cmd("cargo", args).run()
+    })
 }
 
-/// The core with few features, in a separate workspace.
+/// The small profile of the core, in a separate workspace.
 const MINIMAL: &str = "core/minimal";
-
-fn test_with(shell: &Shell, features: &str) -> Result<()> {
-    test_minimal(shell, &["--features", features])
-}
-
-fn test_minimal(shell: &Shell, features: &[&str]) -> Result<()> {
-    workspaces::cargo(shell, MINIMAL, &[&["test", "--locked"], features].concat()).run()
-}

@@ -82,9 +82,9 @@ pub(super) fn tests_of_all_peers() -> [Stage; 7] {
         Stage::new("quickstarts", "the commands of the quickstarts print the documented output",
             &[Need::HostTests], quickstarts::check)
             .load(Load::Half).tier(Tier::Ci, "documents change less often than code"),
-        Stage::new("parts", "the core's tests pass without the features that a small client leaves out, and with all of them",
+        Stage::new("parts", "the tests of the core's small profile pass in it, in the full one and without an allocator",
             &[], boards::parts)
-            .uses(Resource::DevProfile).part_of("parts-all").tier(Tier::Ci, "compiles the core two more times"),
+            .uses(Resource::DevProfile).part_of("parts-all").tier(Tier::Ci, "compiles the core three more times"),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! A minimal RakNet client: connects, sends, receives, and detects the end of the connection.
 //!
-//! With the feature `secure` the connection is secure. Without the feature `messages` it is the smallest possible
+//! With the feature `secure` the connection is secure. Without the feature `full` it is the smallest possible
 //! client, for a few short messages.
 
 #![no_std]
@@ -12,7 +12,7 @@ use rakwire_size::{address, entropy, now, receive, send};
 
 /// The number of memory blocks, and the longest datagram in bytes.
 const SIZES: (usize, usize) =
-    if cfg!(feature = "messages") { (24, MAX_DATAGRAM) } else { (16, SHORT_MTU as usize - 28) };
+    if cfg!(feature = "full") { (24, MAX_DATAGRAM) } else { (16, SHORT_MTU as usize - 28) };
 /// The MTU of a client with little memory.
 const SHORT_MTU: u16 = 576;
 
@@ -55,7 +55,7 @@ pub extern "C" fn start() -> ! {
 #[cfg(not(feature = "secure"))]
 fn config() -> Config {
     let mut config = Config::new(entropy());
-    if cfg!(not(feature = "messages")) {
+    if cfg!(not(feature = "full")) {
         config.mtu = SHORT_MTU;
     }
     config

@@ -1,7 +1,7 @@
 //! The context of a connection during a call, and the header that a connection stores with each message.
 
 use crate::endpoint::{self, Outcome, Receipt};
-use crate::raknet::config::{RakNet, SEQUENCING};
+use crate::raknet::config::{RakNet, SPLITTING};
 use crate::raknet::delivery::{Channel, Delivery, Priority, Reliability};
 use crate::raknet::wire::datagram::{CapsuleHeader, Split};
 use crate::serial::U24;
@@ -38,13 +38,11 @@ pub(crate) enum BlockHeader {
 pub(crate) struct OutgoingMessage {
     pub(crate) reliability: Reliability,
     pub(crate) channel: u8,
-    #[cfg(feature = "splitting")]
-    split_id: u16,
+    /// Empty, like the next two fields, if messages cannot be split.
+    split_id: [u16; SPLITTING as usize],
     /// The number of parts; 0 if the message is not split.
-    #[cfg(feature = "splitting")]
-    split_count: u32,
-    #[cfg(feature = "splitting")]
-    split_index: u32,
+    split_count: [u32; SPLITTING as usize],
+    split_index: [u32; SPLITTING as usize],
     /// The reliable message number; assigned when the message is first sent.
     pub(crate) reliable: U24,
     pub(crate) sequence: U24,
@@ -235,50 +233,27 @@ impl OutgoingMessage {
     pub(crate) const fn is_last_part(&self) -> bool {
         self.split_count() <= self.split_index() + 1
     }
-}
 
-#[cfg(feature = "splitting")]
-impl OutgoingMessage {
     /// Makes this the first of `count` parts of the split message `id`.
     pub(crate) const fn split(&mut self, count: u32, id: u16) {
-        (self.split_count, self.split_id) = (count, id);
+        (self.split_count, self.split_id) = ([count; SPLITTING as usize], [id; SPLITTING as usize]);
     }
 
     /// Advances to the next part.
     pub(crate) const fn advance_part(&mut self) {
-        self.split_index += 1;
+        self.split_index = [self.split_index() + 1; SPLITTING as usize];
     }
 
     pub(crate) const fn split_id(&self) -> u16 {
-        self.split_id
+        if let Some(id) = self.split_id.first() { *id } else { 0 }
     }
 
     pub(crate) const fn split_count(&self) -> u32 {
-        self.split_count
+        if let Some(count) = self.split_count.first() { *count } else { 0 }
     }
 
     pub(crate) const fn split_index(&self) -> u32 {
-        self.split_index
-    }
-}
-
-/// Without the feature `splitting` no message is split.
-#[cfg(not(feature = "splitting"))]
-impl OutgoingMessage {
-    pub(crate) const fn split(&mut self, _: u32, _: u16) {}
-
-    pub(crate) const fn advance_part(&mut self) {}
-
-    pub(crate) const fn split_id(&self) -> u16 {
-        0
-    }
-
-    pub(crate) const fn split_count(&self) -> u32 {
-        0
-    }
-
-    pub(crate) const fn split_index(&self) -> u32 {
-        0
+        if let Some(index) = self.split_index.first() { *index } else { 0 }
     }
 }
 
@@ -297,16 +272,13 @@ impl IncomingMessage {
     /// Returns true if the message is ordered or sequenced on its channel.
     ///
     /// A conforming sender never writes a receipt reliability; C++ RakNet delivers such a message immediately.
-    /// Without the feature `sequencing` a sequenced message is not ordered either.
     pub(crate) const fn is_in_order(&self) -> bool {
-        let has_place =
-            if SEQUENCING { self.reliability.has_channel() } else { self.reliability.is_ordered() };
-        has_place && !self.reliability.has_receipt()
+        self.reliability.has_channel() && !self.reliability.has_receipt()
     }
 
     /// Returns true if the message is dropped after a newer one of its channel was delivered.
     pub(crate) const fn is_sequenced(&self) -> bool {
-        SEQUENCING && self.reliability.is_sequenced()
+        self.reliability.is_sequenced()
     }
 }
 

@@ -43,6 +43,7 @@ use crate::time::Instant;
 
 /// The contents of reply 1, with the context needed to answer it.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "secure"), expect(dead_code, reason = "only secure connections read all fields"))]
 pub(super) struct Offer<'o> {
     pub(super) guid: Guid,
     pub(super) security: ServerSecurity<'o>,
@@ -65,6 +66,7 @@ pub(super) enum Acceptance {
 
 /// The contents of reply 2.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "secure"), expect(dead_code, reason = "only secure connections read all fields"))]
 pub(super) struct Reply2Fields<'r> {
     pub(super) guid: Guid,
     pub(super) client: SocketAddr,

@@ -80,6 +80,10 @@ pub(super) enum Answerers {
     /// Only the pinged address, once.
     One,
     /// Any address for a limited time, because the ping was broadcast.
+    #[cfg_attr(
+        not(feature = "unconnected"),
+        expect(dead_code, reason = "only pings and out-of-band messages use it")
+    )]
     Many,
 }
 
@@ -222,6 +226,10 @@ impl StatelessResponder {
     }
 
     /// Queues a ping; returns false if too many are pending.
+    #[cfg_attr(
+        not(feature = "unconnected"),
+        expect(dead_code, reason = "only pings and out-of-band messages use it")
+    )]
     pub(super) fn ping(
         &mut self,
         to: SocketAddr,
@@ -247,6 +255,10 @@ impl StatelessResponder {
     }
 
     /// Queues an out-of-band message, stored in the pool; returns false if the queue is full.
+    #[cfg_attr(
+        not(feature = "unconnected"),
+        expect(dead_code, reason = "only pings and out-of-band messages use it")
+    )]
     pub(super) fn out_of_band(&mut self, to: SocketAddr, data: Block) -> bool {
         self.out_of_band.push_back((to, data)).is_ok()
     }

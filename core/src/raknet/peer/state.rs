@@ -26,8 +26,9 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub(crate) enum Bans<'a> {
     None,
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only servers have a ban list"))]
     Borrowed(&'a mut BanList),
-    #[cfg(feature = "alloc")]
+    #[cfg(all(feature = "alloc", feature = "server"))]
     Owned(alloc::boxed::Box<BanList>),
 }
 
@@ -36,7 +37,7 @@ impl Bans<'_> {
         match self {
             Self::None => None,
             Self::Borrowed(bans) => Some(bans),
-            #[cfg(feature = "alloc")]
+            #[cfg(all(feature = "alloc", feature = "server"))]
             Self::Owned(bans) => Some(bans),
         }
     }

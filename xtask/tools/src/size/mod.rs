@@ -31,19 +31,19 @@ const MOST_DATA: u64 = 1_024;
 const CORES: [(&str, &str); 3] = [(THUMB, "thumbv6m"), (THUMB_M4, "thumbv7em"), (RISCV, "riscv32imc")];
 /// The programs without a driver: name in the table, optimisation level, program, features.
 const CORE_PROGRAMS: [(&str, &str, &str, &[&str]); 7] = [
-    ("core_raknet_client", "z", "client", &["messages"]),
-    ("core_raknet_client", "s", "client", &["messages"]),
-    ("core_raknet_client", "3", "client", &["messages"]),
+    ("core_raknet_client", "z", "client", &["full"]),
+    ("core_raknet_client", "s", "client", &["full"]),
+    ("core_raknet_client", "3", "client", &["full"]),
     ("core_raknet_minimal_client", "z", "client", &[]),
     ("core_game_client", "s", "game", &[]),
     ("snowfight_player", "s", "player", &["player"]),
     // Measured on one target, because its primitives take long to build.
     ("core_raknet_secure_client", "s", "client", SECURE),
 ];
-const SECURE: &[&str] = &["messages", "secure"];
+const SECURE: &[&str] = &["full", "secure"];
 /// The programs in which no panic may be reached, with their features.
 const NEVER_PANIC: [(&str, &[&str]); 4] =
-    [("client", &["messages"]), ("client", &[]), ("game", &[]), ("player", &["player"])];
+    [("client", &["full"]), ("client", &[]), ("game", &[]), ("player", &["player"])];
 
 /// The boards: folder, target, prefix of its program names, name in the table.
 const BOARDS: [Board; 3] = [
@@ -134,7 +134,7 @@ fn mcu(shell: &Shell, wanted: Rows, update: bool) -> Result<()> {
             rows.insert(format!("{what}_{target_name}{name}_ram"), footprint.ram);
         }
     }
-    let profiles = build(shell, THUMB_M4, "s", "profiles", &["driver", "messages"])?;
+    let profiles = build(shell, THUMB_M4, "s", "profiles", &["driver", "full"])?;
     rows.extend(Program::read(&profiles)?.symbols(&["resources_", "state_"])?);
     for board in wanted.boards() {
         firmwares(shell, *board, &mut rows)?;
@@ -201,8 +201,8 @@ fn no_panic(shell: &Shell, wanted: Rows) -> Result<()> {
     if build(shell, THUMB_M4, "s", "client", &["no-panic", "deliberate-panic"]).is_ok() {
         bail!("a deliberate panic went unnoticed");
     }
-    known_panics::check(&secure_client(shell, "messages,secure")?.panicking()?)?;
-    if known_panics::check(&secure_client(shell, "messages,secure,deliberate-panic")?.panicking()?).is_ok() {
+    known_panics::check(&secure_client(shell, "full,secure")?.panicking()?)?;
+    if known_panics::check(&secure_client(shell, "full,secure,deliberate-panic")?.panicking()?).is_ok() {
         bail!("a deliberate panic in the secure client went unnoticed");
     }
     shell.print("the secure client contains only the panics of its primitives listed in xtask/tools/src/size/known_panics.rs");

@@ -16,6 +16,10 @@ pub(super) const MAX_DATAGRAMS: u32 = 8_192;
 
 /// The information that an acknowledgement provides about the path.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(feature = "delay-based"),
+    expect(dead_code, reason = "the other congestion control reads less")
+)]
 pub(in super::super) struct AckSample {
     pub(in super::super) now: Instant,
     /// Newly acknowledged bytes that were in flight.
@@ -55,6 +59,10 @@ pub(in super::super) enum LossTrigger {
 
 /// A datagram that was declared lost.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(feature = "delay-based"),
+    expect(dead_code, reason = "the other congestion control reads less")
+)]
 pub(in super::super) struct Loss {
     pub(in super::super) now: Instant,
     pub(in super::super) sent_at: Instant,

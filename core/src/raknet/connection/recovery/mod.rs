@@ -15,7 +15,7 @@ use blocked_receiver::BlockedReceiver;
 use super::block_header::{BlockHeader, Context, Datagram, SendSource, SendStatus, key};
 use super::congestion::{Congestion, LossTrigger};
 use crate::endpoint::{Carrier, MIN_STREAM_TIMEOUT};
-use crate::raknet::config::{Config, CongestionControl, PRIORITIES, SPLITTING};
+use crate::raknet::config::{Config, CongestionControl, SPLITTING};
 use crate::raknet::shared_state::LOST_WORDS;
 use crate::raknet::stats::{ConnectionStats, Count};
 use crate::raknet::wire::datagram::{Record, Sizes};
@@ -31,7 +31,7 @@ const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 4;
 /// True if a receiver with full memory may need messages other than the oldest lost ones.
 ///
 /// Those are parts of a split message, or messages that others overtook.
-const MAY_BE_BLOCKED: bool = SPLITTING || PRIORITIES;
+const MAY_BE_BLOCKED: bool = cfg!(feature = "full");
 /// The number of consecutive timeouts after which the receiver may be blocked.
 ///
 /// Lost messages then no longer take precedence.

@@ -107,21 +107,18 @@ impl Pings {
     }
 
     pub(super) fn fill_stats(&self, stats: &mut ConnectionStats) {
-        stats.last_ping = self.stats.last();
-        stats.average_ping = self.stats.average();
-        stats.lowest_ping = self.stats.lowest();
-        stats.clock_difference = self.stats.difference();
+        self.stats.fill(stats);
     }
 }
 
 /// The number of pings over which the average and the clock difference are computed.
-#[cfg(feature = "statistics")]
+#[cfg(feature = "full")]
 const SAMPLES: usize = 5;
 
 /// The round-trip times of the last pings, and the minimum of all.
 ///
 /// Packed, because each connection has one.
-#[cfg(feature = "statistics")]
+#[cfg(feature = "full")]
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(Rust, packed(4))]
 struct PingStats {
@@ -135,7 +132,7 @@ struct PingStats {
     lowest: u32,
 }
 
-#[cfg(feature = "statistics")]
+#[cfg(feature = "full")]
 impl PingStats {
     /// Adds a ping with a round-trip time of `ping` microseconds.
     ///
@@ -183,6 +180,13 @@ impl PingStats {
         Duration::from_micros(sum.checked_div(count).unwrap_or(0))
     }
 
+    fn fill(&self, stats: &mut ConnectionStats) {
+        stats.last_ping = self.last();
+        stats.average_ping = self.average();
+        stats.lowest_ping = self.lowest();
+        stats.clock_difference = self.difference();
+    }
+
     /// Returns the remote clock minus the local clock in milliseconds, by the fastest of the last five pings.
     fn difference(&self) -> Option<i64> {
         let fastest = self.filled().min_by_key(|(micros, _)| *micros);
@@ -190,31 +194,23 @@ impl PingStats {
     }
 }
 
-/// The result of the last pong. Without the feature `statistics` only the clock difference is stored.
-#[cfg(not(feature = "statistics"))]
+/// The result of the last pong. In the small profile only the clock difference is stored.
+#[cfg(not(feature = "full"))]
 #[derive(Clone, Copy, Debug, Default)]
 struct PingStats {
     /// The remote clock minus the local clock in milliseconds.
     difference: Option<i64>,
 }
 
-#[cfg(not(feature = "statistics"))]
+#[cfg(not(feature = "full"))]
 impl PingStats {
     /// Adds a pong: the remote clock showed `remote` milliseconds when the local one showed `local`.
     const fn sample(&mut self, _: u32, local: u64, remote: u64) {
         self.difference = Some(remote.wrapping_sub(local) as i64);
     }
 
-    const fn last(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    const fn lowest(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    const fn average(&self) -> Duration {
-        Duration::ZERO
+    const fn fill(&self, stats: &mut ConnectionStats) {
+        stats.clock_difference = self.difference;
     }
 
     /// Returns the remote clock minus the local clock in milliseconds, by the last ping.
@@ -332,7 +328,7 @@ fn nonce(cx: &Context<'_, '_>) -> u64 {
     cx.remote.map_or(0, |remote| cookie::nonce(&cx.config.secret, &remote, connection))
 }
 
-#[cfg(all(test, feature = "statistics"))]
+#[cfg(all(test, feature = "full"))]
 mod tests {
     use super::*;
 

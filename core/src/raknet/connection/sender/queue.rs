@@ -5,7 +5,7 @@
 use super::scheduling::{CLASSES, VirtualClock, class, is_earlier, place};
 use crate::cursor::Writer;
 use crate::endpoint::{Direction, MessageToSend, Outcome, Progress, Receipt, SendError};
-use crate::raknet::config::{FAR_CHANNELS, PRIORITIES, SEQUENCING, SPLITTING};
+use crate::raknet::config::{FAR_CHANNELS, PRIORITIES, SPLITTING};
 use crate::raknet::connection::block_header::{
     BlockHeader, Context, OutgoingMessage, SendSource, SendStatus, SplitSend, key,
 };
@@ -320,7 +320,7 @@ impl SendQueue {
         message.channel = delivery.channel.number();
         self.channels.update(cx.pool, message.channel, |channel, _| {
             message.order = channel.order;
-            if SEQUENCING && delivery.reliability.is_sequenced() {
+            if delivery.reliability.is_sequenced() {
                 message.sequence = channel.sequence;
                 channel.sequence = channel.sequence.next();
             } else {
@@ -567,14 +567,9 @@ pub(super) fn part_size(bytes: usize, sizes: Sizes) -> usize {
 /// Checks that no feature required for the message is disabled.
 fn check_is_built_in(bytes: usize, part_size: usize, delivery: Delivery) -> Result<(), SendError> {
     let needs_splitting = !SPLITTING && bytes > part_size;
-    let needs_sequencing = !SEQUENCING && delivery.reliability.is_sequenced();
     let is_far = usize::from(delivery.channel.number()) >= NEAR;
     let needs_channels = !FAR_CHANNELS && delivery.reliability.has_channel() && is_far;
-    if needs_splitting || needs_sequencing || needs_channels {
-        Err(SendError::FeatureDisabled)
-    } else {
-        Ok(())
-    }
+    if needs_splitting || needs_channels { Err(SendError::FeatureDisabled) } else { Ok(()) }
 }
 
 /// Records of split messages, which count the acknowledged parts.

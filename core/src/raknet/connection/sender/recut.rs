@@ -114,7 +114,7 @@ impl SendQueue {
         while let Some(message) = lost.front().and_then(|front| outgoing(cx, front)) {
             fit = fit.max(self.recut_lost(cx, how, &mut lost, message));
         }
-        for class in CLASSES {
+        for &class in CLASSES {
             self.recut_new(cx, how, QueueId::New(class));
         }
         fit
@@ -168,7 +168,8 @@ impl SendQueue {
     fn take_new_parts(&mut self, cx: &mut Context<'_, '_>, id: u16, old: &mut Parts) -> Option<Priority> {
         let mut next = |class| self.queue(class).front();
         let class = CLASSES
-            .into_iter()
+            .iter()
+            .copied()
             .find(|class| next(*class).is_some_and(|front| old.continues_with(cx, front, id)))?;
         while let Some(part) = self.queue(class).front().filter(|part| old.continues_with(cx, *part, id)) {
             self.queue(class).pop(cx.pool);

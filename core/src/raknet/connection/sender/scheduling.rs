@@ -10,11 +10,8 @@ use crate::time::{Instant, divide};
 
 /// The priorities that have a queue of their own.
 ///
-/// Without the feature `priorities` all messages share one queue.
-#[cfg(feature = "priorities")]
-pub(super) const CLASSES: [Priority; Priority::COUNT] = Priority::ALL;
-#[cfg(not(feature = "priorities"))]
-pub(super) const CLASSES: [Priority; 1] = [Priority::Medium];
+/// In the small profile all messages share one queue.
+pub(super) const CLASSES: &[Priority] = if PRIORITIES { &Priority::ALL } else { &[Priority::Medium] };
 
 /// Returns the element of [`CLASSES`] that represents this priority.
 pub(super) const fn class(priority: Priority) -> Priority {
@@ -39,11 +36,7 @@ pub(super) struct VirtualClock {
 
 impl Default for VirtualClock {
     fn default() -> Self {
-        #[cfg(feature = "priorities")]
-        let next = FIRST;
-        #[cfg(not(feature = "priorities"))]
-        let next = [];
-        Self { next }
+        Self { next: core::array::from_fn(|at| FIRST.get(at).copied().unwrap_or(0)) }
     }
 }
 
