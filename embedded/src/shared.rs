@@ -8,6 +8,7 @@ use embassy_sync::waitqueue::{MultiWakerRegistration, WakerRegistration};
 
 use rakwire::endpoint::{
     ConnectError, ConnectionId, Event, Hook, Hooked, Outcome, Progress, Protocol, Receipt, Side,
+    UnconnectedEvents,
 };
 use rakwire::{Instant, Machine as _};
 
@@ -197,10 +198,10 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
             }
         }
         if self.pending_pings == 0 {
-            while self.hooked.poll_pong().is_some() {}
+            while self.hooked.poll_unconnected(UnconnectedEvents::Pongs).is_some() {}
         }
         if !self.keeps_messages {
-            while self.hooked.poll_out_of_band().is_some() {}
+            while self.hooked.poll_unconnected(UnconnectedEvents::Messages).is_some() {}
         }
     }
 

@@ -3,7 +3,8 @@
 use super::event::{Event, Message};
 use super::hook::{Hook, Injected, Verdict};
 use super::protocol::{
-    Connection, ConnectionEvent, Ending, Peer, Protocol, State, Unconnected, UnconnectedKind,
+    Connection, ConnectionEvent, Ending, Peer, Protocol, State, Unconnected, UnconnectedEvents,
+    UnconnectedKind,
 };
 use super::tables::{EventData, Occupant, Tables};
 use super::types::ConnectionId;
@@ -49,7 +50,7 @@ impl<P: Protocol> Peer<'_, P> {
     pub(super) fn poll_unconnected_through<H: Hook<P>>(
         &mut self,
         hook: &mut H,
-        wanted: fn(&UnconnectedKind) -> bool,
+        wanted: UnconnectedEvents,
     ) -> Option<Event<'_, P>> {
         let now = self.last_now;
         loop {
@@ -188,34 +189,17 @@ impl<P: Protocol> Peer<'_, P> {
         next
     }
 
-    /// Returns the next event of an unconnected peer, or `None` if there is none; RakNet only.
+    /// Returns the next `wanted` event of an unconnected peer, or `None` if there is none; RakNet only.
     ///
-    /// It releases the data of the previous event, like [`poll_event`](Self::poll_event).
-    pub fn poll_unconnected(&mut self) -> Option<Event<'_, P>> {
-        self.release_event_data();
-        let next = self.next_unconnected()?;
-        next.event(self)
-    }
-
-    /// Returns the next pong, like [`poll_unconnected`](Self::poll_unconnected), and leaves other messages queued.
-    pub fn poll_pong(&mut self) -> Option<Event<'_, P>> {
-        self.poll_unconnected_of(UnconnectedKind::is_pong)
-    }
-
-    /// Returns the next out-of-band message or advertisement, like [`poll_unconnected`](Self::poll_unconnected), and
-    /// leaves pongs queued.
-    pub fn poll_out_of_band(&mut self) -> Option<Event<'_, P>> {
-        self.poll_unconnected_of(UnconnectedKind::is_message)
-    }
-
-    fn poll_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Event<'_, P>> {
+    /// Other events remain queued. It releases the data of the previous event, like [`poll_event`](Self::poll_event).
+    pub fn poll_unconnected(&mut self, wanted: UnconnectedEvents) -> Option<Event<'_, P>> {
         self.release_event_data();
         let next = self.next_unconnected_of(wanted)?;
         next.event(self)
     }
 
     /// Returns the first unconnected message of a `wanted` kind.
-    pub(super) fn next_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Next<P>> {
+    fn next_unconnected_of(&mut self, wanted: UnconnectedEvents) -> Option<Next<P>> {
         if self.state.bring_forward(wanted) { self.next_unconnected() } else { None }
     }
 

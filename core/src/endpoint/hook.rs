@@ -7,7 +7,7 @@
 use core::net::SocketAddr;
 
 use super::event::Event;
-use super::protocol::{Peer, Protocol, UnconnectedKind};
+use super::protocol::{Peer, Protocol, UnconnectedEvents};
 use super::types::{ConnectionId, Receipt, SendError};
 use crate::machine::{Machine, Transmit};
 use crate::time::Instant;
@@ -315,22 +315,8 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         self.peer.poll_event_through(&mut self.hook, Some(id), |peer| peer.next_of_id(id))
     }
 
-    /// Returns the next unconnected event that the hook passes, like [`Peer::poll_unconnected`].
-    pub fn poll_unconnected(&mut self) -> Option<Event<'_, P>> {
-        self.poll_unconnected_of(|_| true)
-    }
-
-    /// Returns the next pong that the hook passes, like [`Peer::poll_pong`].
-    pub fn poll_pong(&mut self) -> Option<Event<'_, P>> {
-        self.poll_unconnected_of(UnconnectedKind::is_pong)
-    }
-
-    /// Returns the next out-of-band event that the hook passes, like [`Peer::poll_out_of_band`].
-    pub fn poll_out_of_band(&mut self) -> Option<Event<'_, P>> {
-        self.poll_unconnected_of(UnconnectedKind::is_message)
-    }
-
-    fn poll_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Event<'_, P>> {
+    /// Returns the next `wanted` event of an unconnected peer that the hook passes, like [`Peer::poll_unconnected`].
+    pub fn poll_unconnected(&mut self, wanted: UnconnectedEvents) -> Option<Event<'_, P>> {
         self.peer.poll_unconnected_through(&mut self.hook, wanted)
     }
 }

@@ -38,7 +38,7 @@ pub use packet_log::{LineWriter, LogSink, PacketLogger, PcapWriter};
 pub use plugin::{
     AttachError, BySlot, MessageIds, MessageSender, Plugin, PluginHost, PluginKey, PluginStats,
 };
-pub use protocol::{Peer, Protocol};
+pub use protocol::{Peer, Protocol, UnconnectedEvents};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
 pub use resources::Resources;

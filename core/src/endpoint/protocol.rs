@@ -234,7 +234,7 @@ pub(crate) trait State<P: Protocol>: Debug {
     }
 
     /// Moves the first unconnected message of a `wanted` kind to the front; returns false if there is none.
-    fn bring_forward(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> bool {
+    fn bring_forward(&mut self, wanted: UnconnectedEvents) -> bool {
         let _ = wanted;
         false
     }
@@ -399,13 +399,26 @@ pub(crate) enum UnconnectedKind {
     Advertisement,
 }
 
-impl UnconnectedKind {
-    pub(crate) const fn is_pong(&self) -> bool {
-        matches!(self, Self::Pong(_))
-    }
+/// The events that [`Peer::poll_unconnected`] returns; others remain queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum UnconnectedEvents {
+    /// Every event, in the order of arrival.
+    All,
+    /// Only pongs.
+    Pongs,
+    /// Only out-of-band messages and advertisements.
+    Messages,
+}
 
-    pub(crate) const fn is_message(&self) -> bool {
-        !self.is_pong()
+impl UnconnectedEvents {
+    /// Returns true if an event of this kind is wanted.
+    pub(crate) const fn contains(self, kind: &UnconnectedKind) -> bool {
+        match self {
+            Self::All => true,
+            Self::Pongs => matches!(kind, UnconnectedKind::Pong(_)),
+            Self::Messages => !matches!(kind, UnconnectedKind::Pong(_)),
+        }
     }
 }
 

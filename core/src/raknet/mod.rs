@@ -46,7 +46,7 @@ pub use wire::{Guid, PongFraming};
 pub use crate::endpoint::Capacity;
 pub use crate::endpoint::{
     Carrier, ConnectError, ConnectionId, ConnectionState, Direction, Hook, LogSink, Outcome, PacketLogger,
-    PcapWriter, Progress, Receipt, SendError, Side, Verdict,
+    PcapWriter, Progress, Receipt, SendError, Side, UnconnectedEvents, Verdict,
 };
 
 /// A peer that uses RakNet.

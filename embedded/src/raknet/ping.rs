@@ -6,7 +6,7 @@ use core::task::Poll;
 use core::time::Duration;
 
 use embassy_time::with_timeout;
-use rakwire::raknet::{self, Event, Guid, Hook, PingScope, RakNet};
+use rakwire::raknet::{self, Event, Guid, Hook, PingScope, RakNet, UnconnectedEvents};
 
 use crate::handle::Handle;
 use crate::read_guard::ReadGuard;
@@ -188,7 +188,9 @@ impl<H: Hook<RakNet>> Inner<'_, RakNet, H> {
         if self.is_lending {
             return Poll::Pending;
         }
-        let Some(Event::Pong { from, identity: guid, latency, .. }) = self.hooked.poll_pong() else {
+        let Some(Event::Pong { from, identity: guid, latency, .. }) =
+            self.hooked.poll_unconnected(UnconnectedEvents::Pongs)
+        else {
             return Poll::Pending;
         };
         self.is_lending = true;

@@ -6,7 +6,7 @@ use core::task::Poll;
 
 use rakwire::Instant;
 use rakwire::endpoint::Hooked;
-use rakwire::raknet::{Event, Guid, Hook, OutOfBandError, RakNet};
+use rakwire::raknet::{Event, Guid, Hook, OutOfBandError, RakNet, UnconnectedEvents};
 
 use crate::handle::Handle;
 use crate::read_guard::ReadGuard;
@@ -141,7 +141,7 @@ impl<H: Hook<RakNet>> Inner<'_, RakNet, H> {
         if self.is_lending {
             return Poll::Pending;
         }
-        let (from, guid, kind) = match self.hooked.poll_out_of_band() {
+        let (from, guid, kind) = match self.hooked.poll_unconnected(UnconnectedEvents::Messages) {
             Some(Event::OutOfBand { from, identity, .. }) => (from, identity, UnconnectedKind::OutOfBand),
             Some(Event::Advertisement { from, identity, .. }) => {
                 (from, identity, UnconnectedKind::Advertisement)

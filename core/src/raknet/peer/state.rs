@@ -7,7 +7,8 @@ use heapless::{Deque, Vec};
 use super::bans::BanList;
 use super::responder::StatelessResponder;
 use crate::endpoint::{
-    self, ConnectionId, ConnectionTable, Peer, PeerStats, Unconnected, UnconnectedKind, refill,
+    self, ConnectionId, ConnectionTable, Peer, PeerStats, Unconnected, UnconnectedEvents, UnconnectedKind,
+    refill,
 };
 use crate::raknet::config::{Config, RakNet, SERVER, UNCONNECTED, room};
 use crate::raknet::connection::BlockHeader;
@@ -167,8 +168,8 @@ impl endpoint::State<RakNet> for State<'_> {
         self.unconnected.front()
     }
 
-    fn bring_forward(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> bool {
-        let Some(at) = self.unconnected.iter().position(|message| wanted(&message.kind)) else {
+    fn bring_forward(&mut self, wanted: UnconnectedEvents) -> bool {
+        let Some(at) = self.unconnected.iter().position(|message| wanted.contains(&message.kind)) else {
             return false;
         };
         if at == 0 {

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 
 use rakwire::endpoint::{
     AttachError, BySlot, Capacity, ConnectionId, Event, Hook, Hooked, Injected, LineWriter, MessageIds,
-    MessageSender, Outcome, PacketLogger, Peer, Plugin, PluginHost, Protocol, Receipt, Side, Verdict,
+    MessageSender, Outcome, PacketLogger, Peer, Plugin, PluginHost, Protocol, Receipt, Side,
+    UnconnectedEvents, Verdict,
 };
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::{Config, Delivery, FilterGroup, MessageFilter, OutOfBand, RakNet, Reliability};
@@ -520,7 +521,7 @@ fn a_plugin_receives_out_of_band_messages() {
     let end = pair.now + SECOND;
     while step(&mut pair, end) {}
     let mut events = Vec::new();
-    while let Some(event) = pair.b.poll_out_of_band() {
+    while let Some(event) = pair.b.poll_unconnected(UnconnectedEvents::Messages) {
         if let Event::OutOfBand { data, .. } = event {
             events.push(data.to_vec());
         }

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use rakwire::Instant;
-use rakwire::raknet::{ConnectionId, Delivery, DisconnectReason, Event, Peer};
+use rakwire::raknet::{ConnectionId, Delivery, DisconnectReason, Event, Peer, UnconnectedEvents};
 use rakwire::wire::MAX_DATAGRAM;
 
 use crate::support::raknet::{client_config, peer, server_config};
@@ -117,8 +117,8 @@ fn unconnected_messages_are_polled_separately() {
     clients[0].ping(now, address(SERVER)).unwrap();
     clients[0].connect(now, address(SERVER)).unwrap();
     exchange(&mut now, &mut clients, &mut server);
-    assert!(matches!(clients[0].poll_unconnected(), Some(Event::Pong { .. })));
+    assert!(matches!(clients[0].poll_unconnected(UnconnectedEvents::All), Some(Event::Pong { .. })));
     assert_eq!(clients[0].event_data().to_vec(), b"a game");
-    assert!(clients[0].poll_unconnected().is_none());
+    assert!(clients[0].poll_unconnected(UnconnectedEvents::All).is_none());
     assert_eq!(readable(&mut clients[0]).len(), 1);
 }

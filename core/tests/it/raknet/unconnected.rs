@@ -4,7 +4,9 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::Instant;
-use rakwire::raknet::{DropReason, Event, Guid, OutOfBand, OutOfBandError, Peer, PingError, PingScope};
+use rakwire::raknet::{
+    DropReason, Event, Guid, OutOfBand, OutOfBandError, Peer, PingError, PingScope, UnconnectedEvents,
+};
 use rakwire::wire::offline::Offline;
 use rakwire::wire::{MAX_DATAGRAM, Wire, Writer};
 
@@ -162,15 +164,15 @@ fn pongs_and_messages_can_be_polled_separately_in_order() {
         carry(&mut there, &mut here, now, to);
     }
     let mut pongs = Vec::new();
-    while let Some(Event::Pong { data, .. }) = here.poll_pong() {
+    while let Some(Event::Pong { data, .. }) = here.poll_unconnected(UnconnectedEvents::Pongs) {
         pongs.push(data.to_vec());
     }
     assert_eq!(pongs, [[101], [102], [103]]);
     let mut messages = Vec::new();
-    while let Some(Event::OutOfBand { data, .. }) = here.poll_out_of_band() {
+    while let Some(Event::OutOfBand { data, .. }) = here.poll_unconnected(UnconnectedEvents::Messages) {
         messages.push(data.to_vec());
     }
     assert_eq!(messages, [[1], [2], [3]]);
-    assert!(here.poll_unconnected().is_none());
+    assert!(here.poll_unconnected(UnconnectedEvents::All).is_none());
     assert_eq!(here.blocks_available(), here.blocks());
 }
