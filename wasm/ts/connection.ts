@@ -43,9 +43,9 @@ import type { Wait, WaitOptions } from "./waits.js";
 import { ASYNC_DISPOSE, beforeAbort, deferred, WaitList } from "./waits.js";
 import type { Loaded, Wasm } from "./wasm.js";
 
-/** Creates the peer of a connection. */
+/** Creates the peer of a connection in the WebAssembly. */
 type CreatePeer = (rust: Loaded, settings: PeerSettings) => Peer;
-/** A connection class. Its constructor starts to open the connection. */
+/** A connection class. Constructing it starts opening the connection. */
 type ConnectionClass<C extends PeerConnection> = new (open: (owner: SessionOwner) => SessionLike) => C;
 
 /**
@@ -91,8 +91,8 @@ export async function openWith<C extends PeerConnection>(
 }
 
 /**
- * Makes one attempt. Returns `undefined` if another attempt may succeed: a server of the Game Protocol ignores repeated
- * requests from the same port, and a new WebSocket has another port at the relay.
+ * Makes one connection attempt. Returns `undefined` if another one may succeed: a server of the Game Protocol ignores
+ * repeated requests from the same port, and a new WebSocket gets another port at the relay.
  */
 async function attempt<C extends PeerConnection>(
   connection: C,
@@ -111,10 +111,10 @@ async function attempt<C extends PeerConnection>(
   }
 }
 
-/** Shared, because most messages are sent without options. */
+/** Shared default, because most messages are sent without options. */
 const NO_OPTIONS: SendOptions = {};
 
-/** A connection that starts to open when it is constructed. {@link opened} settles with the result. */
+/** A connection that starts opening when it is constructed. {@link opened} settles with the outcome. */
 export class PeerConnection extends EventTarget implements Connection {
   readonly opened: Promise<void>;
   readonly closed: Promise<CloseInfo>;
@@ -124,7 +124,9 @@ export class PeerConnection extends EventTarget implements Connection {
   readonly #session: SessionLike;
   readonly #opened = deferred<void>();
   readonly #closed = deferred<CloseInfo>();
-  /** Callers of `whenClosed` with a signal. Waiting for the promise itself would keep them until the end. */
+  /**
+   * Pending `whenClosed` calls that have a signal. Chaining them to the promise itself would leak them until the close.
+   */
   readonly #closeWaits = new WaitList<CloseInfo | void>();
   #closeInfo: CloseInfo | undefined;
   readonly #listeners = new ListenerSet();
@@ -134,7 +136,7 @@ export class PeerConnection extends EventTarget implements Connection {
   #relayDrops: RelayDrops = { toClient: {}, toServer: {} };
   #callback: ((message: Message) => void) | undefined;
 
-  /** `open` receives the connection as the owner of its session. */
+  /** Calls `open` with the connection as the owner of the new session. */
   constructor(open: (owner: SessionOwner) => SessionLike, maxQueuedBytes?: number) {
     super();
     this.opened = this.#opened.promise;
@@ -283,7 +285,7 @@ export class PeerConnection extends EventTarget implements Connection {
       return;
     }
     super.addEventListener(type, this.#listeners.add(listener, options), options);
-    // Delivers queued messages only after the caller has added its other listeners.
+    // Queued messages are delivered in a microtask, so that the caller can add further listeners first.
     queueMicrotask(() => this.queue.deliver());
   }
 
@@ -302,17 +304,17 @@ export class PeerConnection extends EventTarget implements Connection {
     }
     // Node 20 does not accept `true` for `options` here.
     super.removeEventListener(type, this.#listeners.remove(listener, options) ?? null, { capture: isCapturing(options) });
-    // Pending `receive` calls get the messages that the listener would have got.
+    // Pending `receive` calls get the messages that would have gone to the listener.
     queueMicrotask(() => this.queue.deliver());
   }
 
-  /** Receipts and plugin messages behind unread messages must not wait for a reader. */
+  /** Receipts and plugin messages behind unread messages must arrive even if the application reads nothing. */
   get #hasRoom(): boolean {
     const { isFull, hasPlugins, isOverByteLimit } = this.queue;
     return !isFull || ((hasPlugins || this.#session.awaitsReceipt) && !isOverByteLimit);
   }
 
-  /** Called with the verified key of the server of a secure connection. */
+  /** Called with the verified public key of the server if the connection is secure. */
   protected onConnected(_securePeer: Uint8Array | undefined): void {
     this.#isOpen = true;
     this.#opened.resolve();
@@ -360,7 +362,7 @@ export class PeerConnection extends EventTarget implements Connection {
   }
 }
 
-/** A connection that refuses unknown options in every call. The smallest entry of the package omits these checks. */
+/** A connection that refuses unknown options in every call. The slim entry omits these checks. */
 export class CheckedConnection extends PeerConnection {
   override send(bytes: Uint8Array, options?: SendOptions): void {
     checkNames(options, SEND_OPTIONS);
@@ -398,7 +400,7 @@ export class CheckedConnection extends PeerConnection {
   }
 }
 
-/** Starts a call if all its options are known; otherwise returns a rejected promise. */
+/** Runs a call if all its options are known, and otherwise returns a rejected promise. */
 function checked<T>(options: object | undefined, known: readonly string[], call: () => Promise<T>): Promise<T> {
   try {
     checkNames(options, known);

@@ -1,6 +1,6 @@
-/** Errors with a code for programs. */
+/** The errors of the package, with machine-readable codes. */
 
-/** The reason that `connect`, `ping`, `send` or `ready` failed. */
+/** The reason why a call of this package failed. */
 export type ErrorCode =
   // connect: caused by the caller
   | "bad-option"
@@ -17,7 +17,7 @@ export type ErrorCode =
   | "relay-closed"
   // The relay refuses the origin of this page, or (`banned`) the relay or the server has banned its address.
   | "origin-refused"
-  // The browser does not let this page access the local network, where the relay is.
+  // The browser does not let this page access the local network, in which the relay is.
   | "local-network-refused"
   // connect: caused by the server
   | "server-unreachable"
@@ -36,7 +36,7 @@ export type ErrorCode =
   | "invalid-password"
   | "invalid-token"
   | "closed-by-server"
-  // connect: the user left the page meanwhile
+  // connect: the page was left while connecting
   | "page-left"
   | "failed"
   // send
@@ -47,7 +47,7 @@ export type ErrorCode =
   | "too-long"
   | "queue-full"
   | "not-sent"
-  // remote calls, in addition to `timeout`, `not-connected` and `too-long`
+  // remote calls, besides `timeout`, `not-connected` and `too-long`
   | "too-many-calls"
   | "unknown-function"
   | "forbidden"
@@ -58,17 +58,17 @@ export type ErrorCode =
   | "bad-answer"
   | "refused"
   | "busy"
-  // file transfer, in addition to `not-connected`
+  // file transfer, besides `not-connected`
   | "transfer-failed"
   | "file-changed"
-  // voice, in addition to `empty-message`, `too-long` and `bad-option`
+  // voice, besides `empty-message`, `too-long` and `bad-option`
   | "voice-unavailable"
   | "microphone-unavailable"
   | "microphone-refused"
   // a bug in this package
   | "internal";
 
-/** The cause of an error, and the close code of the WebSocket. */
+/** Options of a {@link RakwireError}: its cause, and the close code of the relay. */
 export interface RakwireErrorOptions extends ErrorOptions {
   relayCode?: number;
 }
@@ -77,7 +77,7 @@ export interface RakwireErrorOptions extends ErrorOptions {
 export class RakwireError extends Error {
   override readonly name = "RakwireError";
   readonly code: ErrorCode;
-  /** The close code of the transport, if the relay is the cause. */
+  /** The close code of the relay, if the relay caused the error. */
   readonly relayCode: number | undefined;
 
   constructor(code: ErrorCode, message: string, options?: RakwireErrorOptions) {
@@ -87,7 +87,7 @@ export class RakwireError extends Error {
   }
 }
 
-/** The error for using a connection that has ended. */
+/** Returns the error for using a closed connection. */
 export function notConnected(): RakwireError {
   return new RakwireError("not-connected", "the connection has ended");
 }

@@ -1,4 +1,4 @@
-/** The events of a connection and their listeners, and how exceptions of application callbacks are reported. */
+/** Connection events and listeners, and the reporting of exceptions in application callbacks. */
 
 import type { ConnectionEventMap } from "./types.js";
 
@@ -13,7 +13,7 @@ export class ConnectionEvent<K extends keyof ConnectionEventMap> extends Event {
 /** A function, or an object with the method `handleEvent`. */
 export type Listener = ((event: any) => void) | { handleEvent(event: any): void };
 
-/** A wrapper function of a listener, with its cleanup. */
+/** The wrapper function of a listener, with its cleanup. */
 interface Wrapper {
   call(event: Event): void;
   forget(): void;
@@ -24,14 +24,14 @@ interface Wrapper {
  * their number.
  */
 export class ListenerSet {
-  /** The listeners of the bubbling and the capturing phase, which the platform keeps apart. */
+  /** The listeners of the bubbling phase and of the capturing phase. The platform registers them separately. */
   readonly #wrappers = [new Map<Listener, Wrapper>(), new Map<Listener, Wrapper>()] as const;
 
   get isEmpty(): boolean {
     return this.#wrappers.every((wrappers) => wrappers.size === 0);
   }
 
-  /** Returns the function to register for a listener. It stays the same until the listener is removed. */
+  /** Returns the function to register for a listener, always the same one until the listener is removed. */
   add(listener: Listener, options: AddEventListenerOptions | boolean | undefined): (event: Event) => void {
     const wrappers = this.#of(options);
     const known = wrappers.get(listener);
@@ -73,7 +73,9 @@ export class ListenerSet {
 
 const guards = /* @__PURE__ */ new WeakMap<Listener, (event: Event) => void>();
 
-/** Wraps a listener so that its exceptions are reported and end nothing. A listener always has the same wrapper. */
+/**
+ * Wraps a listener so that its exceptions are reported without further effect. A listener always gets the same wrapper.
+ */
 export function guardedListener(listener: Listener): (event: Event) => void {
   let guard = guards.get(listener);
   if (guard === undefined) {
@@ -90,17 +92,17 @@ export function isCapturing(options: EventListenerOptions | boolean | undefined)
   return (typeof options === "object" ? options.capture : options) === true;
 }
 
-/** Returns true if a value can be a listener. The platform refuses or ignores others. */
+/** Returns true if the platform accepts a value as a listener. */
 export function isListener(value: unknown): value is Listener {
   return typeof value === "function" || (typeof value === "object" && value !== null);
 }
 
-/** True where `reportError` ends the process like an uncaught error, as in Deno. */
+/** True if `reportError` terminates the process like an uncaught error, as in Deno. */
 const isFatal = "Deno" in globalThis;
 
 /**
- * Reports an error of an application callback and continues. In a page it appears like an error of a listener.
- * Elsewhere it is only logged to the console, because one message must not end a server for all its clients.
+ * Reports an exception of an application callback and continues. In a page it is reported like an exception of an event
+ * listener. Elsewhere it is only logged, because an error in one message must not stop a server for all its clients.
  */
 export function report(error: unknown): void {
   if (typeof reportError === "function" && !isFatal) {
@@ -110,7 +112,7 @@ export function report(error: unknown): void {
   }
 }
 
-/** Calls a function of the application, and reports its exception or rejection. */
+/** Calls an application function, and reports its exception or rejection. */
 export function guarded<A extends unknown[]>(call: (...given: A) => unknown, ...given: A): void {
   try {
     const result = call(...given);

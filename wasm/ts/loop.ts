@@ -2,28 +2,35 @@
 
 import type { Peer } from "./peer.js";
 
-/** The interval at which a full socket is polled: browsers have no event for it. */
+/** The interval in milliseconds at which a full socket is polled, because browsers have no event for it. */
 const FULL_SOCKET_POLL_MS = 5;
 /**
- * The interval at which a peer with datagrams to send is polled without a transport, because it may have timeouts as well.
+ * The interval in milliseconds at which a peer without a transport is polled. It stays immediately due while it has
+ * datagrams to send, which would hide its timeouts.
  */
 const NO_TRANSPORT_POLL_MS = 250;
-/** A timer this late means that the tab is hidden or was suspended, and that received datagrams may be queued. */
+/**
+ * The delay of a timer in milliseconds that indicates a hidden or suspended tab, in which received datagrams may be
+ * queued.
+ */
 const SUSPENDED_MS = 50;
-/** The longest time for which queued datagrams are handled first, so that a flood does not stop the clock. */
+/**
+ * The maximum time in milliseconds for which timeouts wait until queued datagrams are handled. It bounds the effect of
+ * a flood.
+ */
 const CATCH_UP_MS = 500;
 
-/** The destination of datagrams. */
+/** The destination of the datagrams of a peer. */
 export interface Sink {
-  /** The current transport; `undefined` while there is none. The owner runs the loop when it is back. */
+  /** The current transport; `undefined` while there is none. The owner runs the loop when the transport is back. */
   readonly name: string | undefined;
   readonly hasRoom: boolean;
-  /** True if {@link send} does not keep a reference to its argument, so that no copy is needed. */
+  /** True if {@link send} does not keep a reference to its argument. Otherwise the loop passes a copy. */
   readonly sendsAtOnce?: boolean;
   send(datagram: Uint8Array): void;
 }
 
-/** The methods of a peer that a loop calls. */
+/** The methods of a peer that the loop calls. */
 export type Driven = Pick<Peer, "handleTimeout" | "pollTransmit" | "pollTimeout">;
 
 /** Runs a peer whenever it has work. */
@@ -38,11 +45,11 @@ export class Loop {
   #isScheduled = false;
   #scheduledAt = 0;
   #isStopped = false;
-  /** True while datagrams that arrived during a suspension are handled first. */
+  /** True while the loop handles datagrams that arrived during a suspension, before any timeout. */
   #isCatchingUp = false;
-  /** True if something, such as a datagram, requested a run meanwhile. */
+  /** True if a run was requested while catching up. */
   #hasCaught = false;
-  /** Created once, because many messages schedule a run each. */
+  /** Allocated once, because many messages schedule a run each. */
   readonly #runScheduled = (): void => {
     this.#isScheduled = false;
     this.run();
@@ -50,7 +57,7 @@ export class Loop {
   readonly #runTimer = (): void => this.#onTimer();
 
   /**
-   * Every run calls `onEvents` before it sends datagrams and again afterwards, because the last datagram may end the
+   * Each run calls `onEvents` before sending datagrams and again afterwards, because the last datagram may close the
    * peer. It calls `onRun` at its end, and `onError` with exceptions.
    */
   constructor(
@@ -94,7 +101,7 @@ export class Loop {
       this.#peer.handleTimeout(now);
       this.#onEvents();
       if (!this.#isStopped) {
-        // Event callbacks may have taken long.
+        // The event callbacks may have taken a long time.
         const later = performance.now();
         this.#transmit(later);
         this.#onEvents();
@@ -108,7 +115,7 @@ export class Loop {
     }
   }
 
-  /** Sends the datagrams that are ready, then stops for good. */
+  /** Sends the pending datagrams, and then stops permanently. */
   stop(): void {
     if (this.#isStopped) {
       return;
@@ -159,8 +166,8 @@ export class Loop {
   }
 
   /**
-   * The peer must handle the datagrams that arrived meanwhile before it sees the new time. Node reads only a few of
-   * them between two tasks, possibly those of the busiest peers first, so this repeats until none arrives.
+   * The peer must handle the datagrams that arrived during the suspension before it sees the new time. Node reads only
+   * a few datagrams per task, possibly those of the busiest peers first. This therefore repeats until none arrives.
    */
   #catchUp(): void {
     this.#clearTimer();

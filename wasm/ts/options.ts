@@ -1,4 +1,4 @@
-/** Checks the options of callers, and applies timeouts. */
+/** Checks caller options and applies timeouts. */
 
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
@@ -23,7 +23,7 @@ import {
 export interface PeerSettings {
   protocol: Protocol;
   protocolVersion: number;
-  /** Milliseconds to wait for a pong that contains the version of the server; 0 sends no ping. */
+  /** The time limit in milliseconds for a pong with the version of the server; 0 sends no ping. */
   versionWaitMs?: number;
   progressInterval: number;
   password: Uint8Array;
@@ -33,8 +33,8 @@ export interface PeerSettings {
   /** Bits per second; 0 is no limit. */
   outgoingLimit: number;
   /**
-   * The expected identity of the server and the identity of the client of a secure connection; undefined for a plain
-   * one.
+   * The key material of a secure connection: the expected server identity and the client identity. `undefined` if not
+   * encrypted.
    */
   security?: Uint8Array;
 }
@@ -42,7 +42,7 @@ export interface PeerSettings {
 /** The settings of a session. */
 export interface SessionSettings extends PeerSettings {
   transport: TransportSettings;
-  /** True if the connection ends with the page. */
+  /** Whether to close the connection when the page is left. */
   endWithPage?: boolean;
 }
 
@@ -87,7 +87,7 @@ const CONNECT_OPTIONS = [
   "worker",
 ];
 
-/** The options of sending and waiting functions. */
+/** The names of options that only contain a signal. */
 export const WAIT_OPTIONS = ["signal"];
 export const SEND_OPTIONS = ["reliability", "channel", "priority"];
 export const RECEIPT_OPTIONS = /* @__PURE__ */ SEND_OPTIONS.concat(WAIT_OPTIONS);
@@ -95,8 +95,8 @@ export const READY_OPTIONS = /* @__PURE__ */ RECEIPT_OPTIONS.concat("length");
 export const STATS_OPTIONS = /* @__PURE__ */ WAIT_OPTIONS.concat("intervalMs");
 
 /**
- * Refuses unknown options, because a misspelled name would be ignored. It allocates nothing, since it runs for every
- * message.
+ * Throws if an option has an unknown name, because a misspelled option would be ignored. It allocates nothing, since it
+ * runs for every message.
  */
 export function checkNames(options: object | undefined, known: readonly string[]): void {
   for (const name in options) {
@@ -106,7 +106,9 @@ export function checkNames(options: object | undefined, known: readonly string[]
   }
 }
 
-/** Options of the entry `rakwire/secure`. Other entries must not ignore them. */
+/**
+ * Options of the entry `rakwire/secure`. Other entries refuse them, because ignoring them would connect unencrypted.
+ */
 const SECURE_OPTIONS = ["serverKey", "identity", "identityData", "connectToken"] as const;
 
 /** Reads the settings of a session. `only` is the protocol of an entry that supports a single one. */
@@ -170,7 +172,7 @@ export function readTransport(
   };
 }
 
-/** Converts a text or bytes to bytes, at most `most`. */
+/** Converts text or bytes to bytes, at most `most`. */
 export function readBytes(name: string, value: string | Uint8Array = "", most: number): Uint8Array {
   const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
   if (!(bytes instanceof Uint8Array) || bytes.length > most) {
@@ -189,9 +191,9 @@ export function readMemory(memory: MemoryOptions = {}): MemoryOptions {
 }
 
 /**
- * Runs `work` with a signal that is aborted with `signal` or after `timeoutMs`.
+ * Runs `work` with a signal that is aborted by `signal` or after `timeoutMs`.
  *
- * @throws RakwireError with `code` and `message` after that time.
+ * @throws RakwireError with `code` and `message` on timeout.
  */
 export async function withDeadline<T>(
   signal: AbortSignal | undefined,
@@ -201,7 +203,7 @@ export async function withDeadline<T>(
 ): Promise<T> {
   const controller = new AbortController();
   const timeout = controller.signal;
-  // `AbortSignal.timeout` does not keep a process alive.
+  // Unlike this timer, `AbortSignal.timeout` does not keep a process alive.
   const timer = setTimeout(() => controller.abort(), readTimeout(timeoutMs));
   const deadline = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
   try {

@@ -1,6 +1,6 @@
 /**
- * A protocol peer in Rust: passes numbers and bytes to the WebAssembly, and converts its output. There are classes for
- * both protocols, and for clients that first ask a RakNet server for its version.
+ * A protocol peer in Rust. Passes numbers and bytes to the WebAssembly and converts its output. There is a class for
+ * each protocol, and one for RakNet clients that first ping the server for its version.
  */
 
 import type { ErrorCode } from "./errors.js";
@@ -41,12 +41,12 @@ export interface PeerEvents {
   onMtu(mtu: number): void;
 }
 
-/** One connection to one server, without a socket or timers. */
+/** A connection to one server, without socket and timers. */
 export type Peer = Pick<RustPeerHandle, keyof RustPeerHandle>;
 
 const NO_MEMORY = "there is not enough memory; give the connection fewer or smaller blocks";
 
-/** Creates a peer of the Game Protocol that is not connected. */
+/** Creates an unconnected peer of the Game Protocol. */
 export function createGamePeer(rust: Rust, settings: PeerSettings): Peer {
   return new RustPeerHandle(rust, settings);
 }
@@ -71,7 +71,7 @@ export class RustPeerHandle {
     this.create(settings.protocolVersion);
   }
 
-  /** Creates the peer in Rust, and replaces an existing one. */
+  /** Creates the peer in Rust, replacing an existing one. */
   protected create(protocolVersion: number): void {
     const [a, b, c, d] = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
     const { memory, silenceTimeoutMs, progressInterval, outgoingLimit } = this.#settings;
@@ -105,7 +105,7 @@ export class RustPeerHandle {
     this.#rust.handleTimeout(this.#peer, now);
   }
 
-  /** A stream transport handles losses by itself. */
+  /** Reports whether the transport is a reliable stream, which needs no loss recovery. */
   setCarrier(isStream: boolean): void {
     this.#rust.setCarrier(this.#peer, isStream ? 1 : 0);
   }
@@ -114,7 +114,7 @@ export class RustPeerHandle {
     this.#rust.disconnect(this.#peer, now);
   }
 
-  /** Returns the next datagram to send, if any, as a view of the memory of Rust that is valid until the next call. */
+  /** Returns the next datagram to send, if any: a view of WebAssembly memory that is valid until the next call. */
   pollTransmit(now: number): Uint8Array<ArrayBuffer> | undefined {
     const at = this.#rust.pollTransmit(this.#peer, now);
     if (at === 0) {
@@ -124,7 +124,7 @@ export class RustPeerHandle {
     return this.#bytes.subarray(at + HEADER, at + HEADER + length);
   }
 
-  /** Reports the next event; returns false if there is none. */
+  /** Reports the next event. Returns false if there is none. */
   pollEvent(events: PeerEvents): boolean {
     const at = this.#rust.pollEvent(this.#peer);
     if (at === 0) {
@@ -168,7 +168,7 @@ export class RustPeerHandle {
     return true;
   }
 
-  /** Returns the time of the next call in milliseconds; infinity is never. */
+  /** Returns the time of the next timeout in milliseconds; infinity if none is pending. */
   pollTimeout(): number {
     return this.#rust.pollTimeout(this.#peer);
   }
@@ -177,7 +177,7 @@ export class RustPeerHandle {
     return this.#rust.isOver(this.#peer) !== 0;
   }
 
-  /** Queues a message, and returns the number of its receipt if it has one. */
+  /** Queues a message. Returns its receipt number if the delivery has a receipt. */
   send(bytes: Uint8Array, delivery: number, now: number): number | undefined {
     this.#write(bytes);
     const sent = this.#rust.send(this.#peer, bytes.length, delivery, now);
@@ -187,7 +187,7 @@ export class RustPeerHandle {
     return sent > 0 ? sent - 1 : undefined;
   }
 
-  /** Returns true if a message of this length would be accepted now; throws if it never would. */
+  /** Returns true if a message of this length would be accepted now. Throws if it would never be accepted. */
   canSend(length: number, delivery: number): boolean {
     const answer = this.#rust.canSend(this.#peer, length, delivery);
     if (answer < 0) {
@@ -209,7 +209,7 @@ export class RustPeerHandle {
     return undefined;
   }
 
-  /** The key of the server of a secure connection, and the hash of its next key if there is one. */
+  /** The public key of the server of a secure connection, and the hash of its next key if the server announces one. */
   get securePeer(): Uint8Array | undefined {
     return undefined;
   }
@@ -218,7 +218,7 @@ export class RustPeerHandle {
     this.#rust.free(this.#peer, 0);
   }
 
-  /** Copies bytes to the memory of Rust. */
+  /** Copies bytes to WebAssembly memory. */
   #write(bytes: Uint8Array): void {
     const at = this.#rust.reserve(this.#peer, bytes.length);
     if (at === 0) {
@@ -239,20 +239,20 @@ export class RustPeerHandle {
   }
 
   /**
-   * Returns the code and the text of a number. Rust knows all of its numbers, so a missing text means that there was no
-   * memory for it.
+   * Returns the code and the text of a number. Rust has a text for each of its numbers, so a missing text means that
+   * memory ran out.
    */
   #text(paragraph: number, number: number): readonly [code: string, text: string] {
     return this.#texts[paragraph]?.[number] ?? ["no-memory", NO_MEMORY];
   }
 
-  /** The error with this number. */
+  /** Returns the error with a number. */
   #failure(number: number): RakwireError {
     const [code, text] = this.#text(ERRORS, number);
     return new RakwireError(code as ErrorCode, text);
   }
 
-  /** Copies the bytes of a record and frees it. Address 0 means that memory ran out, and returns no bytes. */
+  /** Copies the bytes of a record and frees it. Address 0 means that memory ran out; the result is then empty. */
   #read(at: number): Uint8Array<ArrayBuffer> {
     const length = at && this.#number(at, 3);
     return this.#bytes.slice(at + HEADER, at + HEADER + length);
@@ -263,7 +263,7 @@ export class RustPeerHandle {
     return this.#view.getUint32(at + 4 * index, true);
   }
 
-  /** The memory moves when it grows. */
+  /** Renews the views of WebAssembly memory, which become detached when it grows. */
   #refresh(): void {
     if (this.#bytes.length === 0) {
       this.#bytes = new Uint8Array(this.#memory.buffer as ArrayBuffer);
@@ -272,15 +272,15 @@ export class RustPeerHandle {
   }
 }
 
-/** Creates a peer that is not connected. */
+/** Creates an unconnected peer. */
 export function createPeer(rust: Rust, settings: PeerSettings): Peer {
   const { protocol, security, versionWaitMs = 0 } = settings;
-  // A secure handshake authenticates its initial version; a pong authenticates nothing.
+  // A secure handshake authenticates the initial version. A pong is not authenticated.
   const probesVersion = versionWaitMs > 0 && protocol === "raknet" && security === undefined;
   return probesVersion ? new VersionProbingPeerHandle(rust, settings, versionWaitMs) : new RakNetPeerHandle(rust, settings);
 }
 
-/** Milliseconds between two pings, either of which may be lost. */
+/** The interval between pings in milliseconds. Pings are repeated because each ping or pong may be lost. */
 const REPEAT_MS = 250;
 
 export class RakNetPeerHandle extends RustPeerHandle {
@@ -299,11 +299,11 @@ export class RakNetPeerHandle extends RustPeerHandle {
   }
 }
 
-/** Sends pings before the first request, and uses the version in the pong. */
+/** Sends pings before the first request, and requests the version in the pong. */
 class VersionProbingPeerHandle extends RakNetPeerHandle {
   readonly #version: number;
   readonly #waitMs: number;
-  /** The times of the next ping and of the end of the wait for a pong; both infinity before and after. */
+  /** The times of the next ping and of the deadline for a pong. Both are infinity while not probing. */
   #pingAt = Infinity;
   #until = Infinity;
   #isOverStream = false;

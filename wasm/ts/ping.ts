@@ -1,7 +1,4 @@
-/**
- * Asks servers for their status without a connection. At a relay, pings use a WebSocket, which every relay supports,
- * without racing other carriers.
- */
+/** Pings servers without opening a connection. At a relay, pings always use a WebSocket, which every relay supports. */
 
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
@@ -23,19 +20,20 @@ export type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";
 const DEFAULT_TIMEOUT_MS = 5_000;
 /** The options of `ping` except the target. */
 const OPTIONS = ["scope", "token", "timeoutMs", "webSocket", "signal"];
-/** Milliseconds between two pings, either of which may be lost. */
+/** The interval between pings in milliseconds. Pings are repeated because each ping or pong may be lost. */
 const REPEAT_MS = 1_000;
-/** The number of servers that are asked at the same time, because a relay limits the clients of an address. */
+/** The maximum number of servers pinged at a time, because a relay limits the clients per address. */
 const AT_ONCE = 16;
-/** Errors of a single server, as opposed to the whole request. */
+/** Error codes that concern a single server and not the whole request. */
 const UNAVAILABLE: readonly ErrorCode[] = ["no-answer", "relay-closed", "relay-unreachable", "server-unreachable", "incompatible-protocol"];
 
 /**
- * Asks the RakNet server that the relay at `url` offers as `options.target` for its status, or in Node the server at
- * `udp://HOST:PORT`. Needs neither a connection nor the WebAssembly; uses a WebSocket and is repeated every second.
+ * Pings the RakNet server that the relay at `url` offers as `options.target`, or in Node the server at
+ * `udp://HOST:PORT`. Needs neither a connection nor the WebAssembly. The ping is repeated every second until a pong
+ * arrives.
  *
- * @throws RakwireError with the `code` of the cause, such as `no-answer` after `options.timeoutMs`, or the reason
- * of `options.signal`.
+ * @throws RakwireError with the `code` of the cause, such as `no-answer` after `options.timeoutMs`; or the reason of
+ * `options.signal`.
  */
 export async function ping(url: string | URL, options: PingOptions = {}): Promise<Pong> {
   const { target = String(url), scope = "any", signal, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
@@ -50,18 +48,18 @@ export async function ping(url: string | URL, options: PingOptions = {}): Promis
 }
 
 /**
- * Asks several servers of a relay, up to 16 at a time, and returns the pongs of those that answered, in the order of
- * `options.targets`. Servers that do not answer in time or are refused by the relay are no error:
- * `options.onUnavailable` is called for each. If it throws, no other server is asked.
+ * Pings several servers of a relay, up to 16 at a time. Returns the pongs of the servers that answered, in the order of
+ * `options.targets`. For each server that does not answer in time, or to which the relay refuses access,
+ * `options.onUnavailable` is called instead. If that callback throws, no further server is pinged.
  *
- * @throws RakwireError with the code `bad-option`, or `relay-unreachable` if the relay could be reached for none of
- * them; or the reason of `options.signal`.
+ * @throws RakwireError with the code `bad-option`, or `relay-unreachable` if no ping could reach the relay; or the
+ * reason of `options.signal`.
  */
 export async function discover(url: string | URL, options: DiscoverOptions): Promise<Pong[]> {
   const { targets, onUnavailable, ...rest } = options;
   checkNames(rest, OPTIONS);
   targets.forEach((target) => openForPing(url, { ...rest, target }));
-  // The first failure cancels the rest.
+  // The first failure cancels the remaining pings.
   const failed = new AbortController();
   const signal = AbortSignal.any([failed.signal, ...(rest.signal === undefined ? [] : [rest.signal])]);
   const pongs = new Map<string, Pong>();
@@ -97,7 +95,7 @@ async function ask(open: ReturnType<typeof openForPing>, target: string, scope: 
   deadline.throwIfAborted();
   const guid = crypto.getRandomValues(new BigUint64Array(1))[0] as bigint;
   const pong = deferred<Pong>();
-  /** The time at which each ping was sent, by the time that it carries. */
+  /** The sending time of each ping, by the timestamp in the ping. */
   const sent = new Map<bigint, number>();
   let lastSent = 0;
   let timer: ReturnType<typeof setInterval> | undefined;
@@ -154,7 +152,7 @@ function openForPing(address: string | URL, options: PingOptions): (events: Ping
     return {
       send: (datagram) => carrier?.send(datagram),
       close() {
-        // Requests to the relay end with the ping.
+        // Aborts requests to the relay when the ping ends.
         question.abort();
         carrier?.close();
       },

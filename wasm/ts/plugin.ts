@@ -1,4 +1,4 @@
-/** Plugins: message types with their own ids, which applications never receive. */
+/** Plugins: receivers of messages with their own ids, which the application does not see. */
 
 import { RakwireError } from "./errors.js";
 import { report } from "./events.js";
@@ -8,27 +8,29 @@ import type { Connection, Message } from "./types.js";
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 
-/** Receives the messages of its ids in place of the application. */
+/** Receives the messages with its ids instead of the application. */
 export interface Plugin {
-  /** The first bytes of its messages. The Game Protocol has no ids; there too, the first byte counts as the id. */
+  /**
+   * The first bytes of its messages. In the Game Protocol, which has no message ids, the first byte counts as the id.
+   */
   readonly ids: readonly number[];
-  /** Called once for each message, in the order of arrival. */
+  /** Called with each message, in the order of arrival. */
   onMessage(message: Message): void;
 }
 
 /** Handles the messages of an id. */
 type Take = (message: Message) => void;
 
-/** Owns the ids of a detached plugin, so that late messages do not reach the application. */
+/** Handles the ids of a detached plugin, so that late messages do not reach the application. */
 const discard: Take = () => undefined;
 
 /** The handler of each id of each connection. */
 const attached = /* @__PURE__ */ new WeakMap<Connection, Map<number, Take>>();
 
 /**
- * Delivers all messages of its ids to a plugin, from the next microtask on. These include queued messages that arrived
- * before, and messages behind others that are still unread. Returns a function that detaches the plugin; later messages
- * are discarded until another plugin has the id.
+ * Delivers all messages with its ids to a plugin, starting in the next microtask. This includes messages that are
+ * already queued, and messages behind unread ones. Returns a function that detaches the plugin. Messages that arrive
+ * after that are discarded until another plugin takes the id.
  *
  * @throws RakwireError with the code `bad-option` if another plugin of the connection has one of the ids.
  */
@@ -46,7 +48,7 @@ export function attach(connection: Connection, plugin: Plugin): () => void {
   attached.set(connection, plugins);
   let waiting: Message[] | undefined = [];
   const give = (message: Message): void => {
-    // An earlier message may have detached it.
+    // The plugin may have been detached while handling an earlier message.
     if (plugins.get(message.bytes[0] as number) !== take) {
       return;
     }
@@ -59,7 +61,7 @@ export function attach(connection: Connection, plugin: Plugin): () => void {
   const take: Take = (message) => void (waiting?.push(message) ?? give(message));
   ids.forEach((id) => plugins.set(id, take));
   offer(queue, plugins);
-  // The caller may first finish its own setup.
+  // Gives the caller time to finish its own setup.
   queueMicrotask(() => {
     const early = waiting;
     waiting = undefined;
@@ -75,7 +77,7 @@ function hasPlugins(plugins: Map<number, Take>): boolean {
   return [...plugins.values()].some((take) => take !== discard);
 }
 
-/** Takes the queued messages of plugins, and all that follow. */
+/** Removes queued messages of plugins, and then all that arrive later. */
 function offer(queue: ReceiveQueue, plugins: Map<number, Take>): void {
   const queued = queue.drain();
   queue.taker = (message) => {

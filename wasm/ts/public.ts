@@ -1,4 +1,4 @@
-/** The exports of every entry with a connection, in addition to `connect`. */
+/** The exports shared by all entries that open connections, besides `connect`. */
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";

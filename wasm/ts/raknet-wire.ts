@@ -1,25 +1,25 @@
 /**
- * The parts of RakNet's wire format that TypeScript handles: the unconnected ping and pong, and addresses. Listing
+ * The parts of RakNet's wire format that TypeScript handles: the unconnected ping and pong, and addresses. Pinging
  * servers therefore needs no WebAssembly.
  */
 
 import type { PingScope } from "./types.js";
 
-/** The magic bytes that mark an unconnected message. */
+/** The magic bytes of unconnected messages. */
 const MAGIC = /* @__PURE__ */ Uint8Array.of(0, 255, 255, 0, 254, 254, 254, 254, 253, 253, 253, 253, 0x12, 0x34, 0x56, 0x78);
 const PING_IDS: Readonly<Record<PingScope, number>> = { "any": 0x01, "open-connections": 0x02 };
 const PONG_ID = 0x1c;
 /** The length of a ping in bytes: id, time, magic, GUID. */
 const PING_LENGTH = 33;
-/** The version of Minecraft Bedrock. Its servers write a length before their data. */
+/** The protocol version of Minecraft Bedrock. Its servers put a length prefix before the data of a pong. */
 const BEDROCK_VERSION = 11;
-/** The length of a pong before its data in bytes: id, time, GUID, magic. */
+/** The length of a pong without its data in bytes: id, time, GUID, magic. */
 const PONG_HEADER = 33;
 const MAX_PONG_DATA = 399;
 
 /** The contents of a pong. */
 export interface PongContents {
-  /** The time of the ping. Some servers write their own clock instead. */
+  /** The timestamp of the ping. Some servers send their own clock instead. */
   time: bigint;
   guid: bigint;
   data: Uint8Array;
@@ -42,7 +42,7 @@ export function writePing(scope: PingScope, time: bigint, guid: bigint): Uint8Ar
   return bytes;
 }
 
-/** Decodes a pong; `undefined` if the datagram is something else. */
+/** Decodes a pong. Returns `undefined` for any other datagram. */
 export function readPong(datagram: Uint8Array): PongContents | undefined {
   const view = new DataView(datagram.buffer, datagram.byteOffset, datagram.byteLength);
   const isPong =
@@ -62,7 +62,7 @@ export function readPong(datagram: Uint8Array): PongContents | undefined {
 
 /** The length of an address in bytes: IPv6 and port. */
 const LENGTH = 18;
-/** The prefix of an IPv4 address inside IPv6, in groups of 16 bits (RFC 4291 section 2.5.5.2). */
+/** The prefix of an IPv4-mapped IPv6 address, in groups of 16 bits (RFC 4291 section 2.5.5.2). */
 const MAPPED = "0,0,0,0,0,65535";
 
 /** Decodes addresses of 18 bytes each, as `192.0.2.7:19132` or `[2001:db8::7]:19132`. */

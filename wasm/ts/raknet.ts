@@ -13,8 +13,8 @@ export * from "./public.js";
 const wasm = /* @__PURE__ */ new Wasm(raknetClasses, () => inflate(packed));
 
 /**
- * Opens a connection to the game server that the relay at `url` offers as `options.target`, or in Node also to the
- * server at `udp://HOST:PORT`.
+ * Opens a connection to the game server that the relay at `url` offers as `options.target`. In Node, `url` can also be
+ * the `udp://HOST:PORT` of a server.
  *
  * @throws RakwireError with the `code` and `message` of the cause, or the reason of `options.signal`.
  */

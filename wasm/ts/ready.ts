@@ -1,6 +1,6 @@
 /**
- * Ready events: several peers agree that all of them are ready, for example to begin a round. Compatible with the
- * plugin of RakNet.
+ * Ready events: several peers agree that all of them are ready, for example to start a round. Compatible with RakNet's
+ * ReadyEvent plugin.
  */
 
 import { RakwireError } from "./errors.js";
@@ -19,14 +19,14 @@ const MAX_EVENT = 2 ** 31 - 1;
 
 /** Counters of ready events. */
 export interface ReadyStats {
-  /** Messages that are too short. */
+  /** Messages that were too short. */
   readonly malformed: number;
-  /** Messages about unknown events, or from peers that are not waited for. */
+  /** Messages about unknown events, or from peers that the event does not wait for. */
   readonly unexpected: number;
 }
 
 /**
- * The ready events of this peer, and the RakNet connections to the others.
+ * The ready events of this peer, and the RakNet connections to the other peers.
  *
  * ```ts
  * const events = new ReadyEvents();
@@ -43,7 +43,9 @@ export class ReadyEvents {
   readonly #leaves = new Map<Connection, () => void>();
   readonly #stats = { malformed: 0, unexpected: 0 };
 
-  /** Lets events wait for the peer of a connection, until it ends or {@link leave} is called. */
+  /**
+   * Adds the peer of a connection, until the connection closes or {@link leave} is called. Events can then wait for it.
+   */
   join(connection: Connection): void {
     if (this.#queues.has(connection)) {
       return;
@@ -63,9 +65,10 @@ export class ReadyEvents {
   }
 
   /**
-   * Returns the event with a number, a signed 32-bit integer that all peers know. Creates it if it does not exist.
+   * Returns the event with a number, and creates it if necessary. The number is a signed 32-bit integer that all peers
+   * must agree on.
    *
-   * @throws RakwireError with the code `bad-option` if the number is invalid, or there are 64 events.
+   * @throws RakwireError with the code `bad-option` if the number is invalid, or there are already 64 events.
    */
   open(number: number): ReadyEvent {
     readInteger("the number of an event", number, MIN_EVENT, MAX_EVENT);
@@ -77,7 +80,7 @@ export class ReadyEvents {
     return event;
   }
 
-  /** Removes an event without notifying the peers; false if it is unknown. */
+  /** Removes an event without notifying the peers. Returns false if it does not exist. */
   remove(number: number): boolean {
     return this.#events.delete(number);
   }

@@ -1,18 +1,18 @@
-/** The queue of received messages, and the order of their receivers. */
+/** The queue of received messages, and the precedence of their receivers. */
 
 import type { Message } from "./types.js";
 import { MAX_BYTES, MAX_MESSAGES, OVERHEAD } from "./types.js";
 import type { Wait } from "./waits.js";
 import { WaitList } from "./waits.js";
 
-/** The listeners for messages. They come before pending `receive` calls. */
+/** The message listeners, which take precedence over pending `receive` calls. */
 export interface Listeners {
   readonly isEmpty: boolean;
   /** Delivers a message to all listeners. */
   dispatch(message: Message): void;
 }
 
-/** Takes a message before all other receivers, or returns false. */
+/** Takes a message before all other receivers. Returns false to leave it to them. */
 export type Taker = (message: Message) => boolean;
 
 /** A queue of messages. Each message goes either to all listeners or to the first pending `receive` call. */
@@ -25,12 +25,12 @@ export class ReceiveQueue {
   #isDelivering = false;
   #isClosed = false;
   readonly #maxBytes: number;
-  /** Takes precedence over all other receivers. */
+  /** The receiver that takes precedence over all others. */
   taker: Taker | undefined;
-  /** True if the taker also takes messages behind unread ones. */
+  /** True if the taker also takes messages queued behind unread ones. */
   hasPlugins = false;
 
-  /** `onRoom` is called when the queue is no longer full. */
+  /** Calls `onRoom` when the queue is no longer full. */
   constructor(listeners: Listeners, onRoom: () => void, maxBytes = MAX_BYTES) {
     this.#listeners = listeners;
     this.onRoom = onRoom;
@@ -45,7 +45,7 @@ export class ReceiveQueue {
     return this.#messages.length >= MAX_MESSAGES;
   }
 
-  /** True if the size limit is reached. It is far above the size of a full queue of small messages. */
+  /** True if the queue reached its size limit. A full queue of small messages stays far below it. */
   get isOverByteLimit(): boolean {
     return this.#bytes >= this.#maxBytes;
   }
@@ -59,9 +59,9 @@ export class ReceiveQueue {
     this.deliver();
   }
 
-  /** Delivers messages to the listeners while there are any, then to pending `receive` calls. */
+  /** Delivers messages to the listeners, or without listeners to pending `receive` calls. */
   deliver(): void {
-    // If a listener causes another delivery, the next message follows after this one.
+    // If a listener triggers another delivery, the next message is delivered after this one returns.
     if (this.#isDelivering) {
       return;
     }
@@ -78,7 +78,7 @@ export class ReceiveQueue {
     }
   }
 
-  /** Delivers the first message; false if there is no receiver. */
+  /** Delivers the first message. Returns false if there is no receiver. */
   #deliverOne(): boolean {
     if (!this.#listeners.isEmpty) {
       this.#listeners.dispatch(this.#take());
@@ -108,13 +108,13 @@ export class ReceiveQueue {
     return messages;
   }
 
-  /** Ends the queue. When it is empty, `receive` returns `undefined`. */
+  /** Closes the queue. Once it is empty, `receive` returns `undefined`. */
   close(): void {
     this.#isClosed = true;
     this.deliver();
   }
 
-  /** Returns the next message that has no listener; `undefined` when the queue is closed and empty. */
+  /** Returns the next message that no listener takes; `undefined` once the queue is closed and empty. */
   async receive(signal: AbortSignal | undefined): Promise<Message | undefined> {
     return this.#request(signal).promise;
   }
@@ -143,7 +143,7 @@ export class ReceiveQueue {
           pending.delete(reader);
         }
       },
-      // Messages that the iterator requested and did not get go to other receivers.
+      // A message that the iterator requested but did not get goes to another receiver.
       return: async () => {
         isOver = true;
         pending.forEach((reader) => reader.resolve(undefined));

@@ -1,4 +1,4 @@
-/** Successive connections: when one is lost, the next one is opened. */
+/** Reconnecting: opens a new connection each time the previous one is lost. */
 
 import { RakwireError } from "./errors.js";
 import { report } from "./events.js";
@@ -10,11 +10,11 @@ import { beforeAbort } from "./waits.js";
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 
-/** Opens a connection. Pass the signal on to `connect`, so that aborting it also cancels the attempt. */
+/** Opens a connection. Pass the signal on to `connect`, so that aborting also cancels the attempt. */
 export type OpenConnection<C extends Connection> = (signal: AbortSignal | undefined) => Promise<C>;
 
 /**
- * Opens a connection with `open`, and another one each time it is lost, after increasing pauses.
+ * Opens a connection with `open`, and a new one each time it is lost, with exponential back-off.
  *
  * ```ts
  * import { connect } from "rakwire";
@@ -28,14 +28,14 @@ export type OpenConnection<C extends Connection> = (signal: AbortSignal | undefi
  * }
  * ```
  *
- * Each connection is new, and the server sees a new player: messages in transit are not resent. Their receipts resolve
- * to `unknown`; a reliable message without a receipt may or may not have arrived.
+ * The server sees each connection as a new player. Messages in transit are not resent: their receipts resolve to
+ * `unknown`, and a reliable message without a receipt may or may not have arrived.
  *
- * The next connection is opened when the previous one has ended and the loop requests it. The loop ends when a
- * connection was closed locally, or ended for a permanent reason, which {@link Connection.closed} returns. Leaving the
- * loop closes the connection.
+ * The next connection is opened once the previous one has closed and the loop requests another. The loop ends when a
+ * connection was closed locally or for a permanent reason, which {@link Connection.closed} returns. Leaving the loop
+ * closes the connection.
  *
- * @throws RakwireError with the code `bad-option`; the iteration throws the error of the last attempt, or the reason of
+ * @throws RakwireError with the code `bad-option`. The iteration throws the error of the last attempt, or the reason of
  * the signal.
  */
 export function connections<C extends Connection>(
@@ -70,7 +70,7 @@ async function* openEach<C extends Connection>(
   }
 }
 
-/** Opens the next connection, with retries. */
+/** Opens the next connection, retrying failed attempts. */
 async function openNext<C extends Connection>(open: OpenConnection<C>, signal: AbortSignal | undefined, retries: Retries): Promise<C> {
   for (;;) {
     signal?.throwIfAborted();
@@ -87,13 +87,13 @@ async function openOnce<C extends Connection>(open: OpenConnection<C>, signal: A
   try {
     return await beforeAbort(signal, opening);
   } catch (error) {
-    // A connection that opens after the signal was aborted has no owner.
+    // Closes a connection that opens after the signal was aborted, because no caller receives it.
     opening.then((connection) => connection.close(), () => undefined);
     throw error;
   }
 }
 
-/** Closes a connection. Does not wait if the signal is aborted. */
+/** Closes a connection. Does not wait for it if the signal is aborted. */
 async function leave(connection: Connection, signal: AbortSignal | undefined): Promise<void> {
   const closing = connection.close();
   if (signal?.aborted !== true) {
@@ -105,13 +105,13 @@ const DEFAULT_MAX_ATTEMPTS = 10;
 const DEFAULT_MIN_DELAY_MS = 500;
 const DEFAULT_MAX_DELAY_MS = 30_000;
 
-/** A pause before the next attempt. */
+/** Describes a pause before the next attempt. */
 export interface Retry {
-  /** The error of the failed attempt, or the close information of the previous connection. */
+  /** The error of the failed attempt, or the close information of the lost connection. */
   readonly cause: unknown;
-  /** The number of consecutive failed attempts: 0 after an open connection. */
+  /** The number of consecutive failed attempts; 0 after the loss of an open connection. */
   readonly failures: number;
-  /** The length of the pause in milliseconds. */
+  /** The duration of the pause in milliseconds. */
   readonly delayMs: number;
 }
 
@@ -120,27 +120,28 @@ export interface ReconnectOptions {
   /** Aborting it closes the connection and rejects the iteration with the reason of the signal. */
   signal?: AbortSignal | undefined;
   /**
-   * The number of consecutive attempts that may fail until the last error is thrown: 1 or more, or `Infinity`. Default:
+   * The number of consecutive failed attempts after which the last error is thrown: 1 or more, or `Infinity`. Default:
    * 10.
    */
   maxAttempts?: number;
   /**
-   * The pause after the first failure in milliseconds. It doubles with each further failure. The actual pause is a
-   * random part of it, at least half, so that the clients of a relay do not return at the same moment. Default: 500.
+   * The base pause after the first failure in milliseconds. It doubles with each further failure. The actual pause is
+   * random, between half of it and all of it, so that the clients of a relay do not reconnect simultaneously. Default:
+   * 500.
    */
   minDelayMs?: number;
-  /** The longest pause in milliseconds. Default: 30,000, or `minDelayMs` if that is longer. */
+  /** The maximum base pause in milliseconds. Default: 30,000, or `minDelayMs` if that is longer. */
   maxDelayMs?: number;
   /**
-   * Returns true to try again after an error of `open` or the end of a connection. Not called for a connection that was
-   * closed locally. Default: {@link isTransient}.
+   * Returns true to retry after an error of `open` or the close of a connection. Not called after a local close.
+   * Default: {@link isTransient}.
    */
   shouldRetry?: (cause: unknown) => boolean;
   /** Called at the beginning of each pause. */
   onRetry?: (retry: Retry) => void;
 }
 
-/** Checked options. */
+/** Options with defaults applied. */
 type ReconnectSettings = Required<ReconnectOptions>;
 
 const OPTIONS = ["signal", "maxAttempts", "minDelayMs", "maxDelayMs", "shouldRetry", "onRetry"];
@@ -171,8 +172,8 @@ function readValues({
 }
 
 /**
- * A connection that ends sooner, in milliseconds, does not reset the pauses. Otherwise a server that drops every client
- * would be dialled continuously.
+ * A connection that was open for less than this, in milliseconds, does not reset the back-off. Otherwise a server that
+ * drops every client would be dialled continuously.
  */
 const LASTING_MS = 5_000;
 
@@ -187,7 +188,7 @@ class Retries {
     this.#delayMs = settings.minDelayMs;
   }
 
-  /** Pauses after a failed attempt, or throws its error if no other attempt is to follow. */
+  /** Pauses after a failed attempt, or throws its error if that was the last attempt. */
   async afterFailure(error: unknown): Promise<void> {
     const { signal, maxAttempts, shouldRetry } = this.#settings;
     signal?.throwIfAborted();
@@ -226,12 +227,12 @@ class Retries {
 }
 
 /**
- * Codes of closed connections and of errors of `connect` that allow another attempt. `relay-closed` also depends on the
- * code of the relay.
+ * Codes of closed connections and `connect` errors after which a retry may succeed. For `relay-closed`, it also depends
+ * on the close code of the relay.
  */
 const TRANSIENT_CODES: readonly unknown[] = [
   "lost",
-  // The page may return from the back/forward cache.
+  // The user may return to the page through the back/forward cache.
   "page-left",
   "relay-unreachable",
   "server-unreachable",
@@ -240,25 +241,24 @@ const TRANSIENT_CODES: readonly unknown[] = [
   "timeout",
   "server-full",
   "recently-connected",
-  // The server has not yet noticed that the previous connection was lost.
+  // The server has not yet detected the loss of the previous connection.
   "already-connected",
 ];
 /**
- * The worker hangs or failed, and the next connection starts another one. A worker that cannot be started fails in
- * `connect`.
+ * The worker hung or failed; the next connection starts a new worker. If a worker cannot be started, `connect` fails.
  */
 const WORKER_LOST = "worker-unavailable";
 
 /**
- * Close codes of a relay or a proxy that may accept a new client later: it shuts down or restarts, a connection was
- * lost, it is full, its server is unreachable, it received nothing, or the address reached its limit.
+ * Close codes of a relay or proxy that may accept a client later. It is shutting down, restarting or full, lost the
+ * connection or its server, received nothing, or the address reached its limit.
  */
 const TRANSIENT_RELAY_CODES: readonly unknown[] = [1001, 1006, 1011, 1012, 1013, 1014, 4408, 4429];
 
 /**
- * Returns true if another attempt may succeed after an error of `connect` or the end of a connection: a relay or server
- * that is unreachable or full may return, and a worker that fails is replaced. Returns false if the client was
- * refused, was disconnected by the server or the operator of the relay, or closed the connection itself.
+ * Returns true if a retry may succeed after an error of `connect` or the close of a connection. That is the case if the
+ * relay or server was unreachable or full, or the worker failed. It is not if the client was refused, was disconnected
+ * by the server or by the operator of the relay, or closed the connection itself.
  */
 export function isTransient(cause: unknown): boolean {
   const { code, relayCode } = Object(cause) as { code?: unknown; relayCode?: unknown };

@@ -1,5 +1,6 @@
 /**
- * Entry for RakNet with secure connections: encrypted between client and server, so that the relay cannot read them.
+ * Entry for RakNet with secure connections, which are encrypted end to end between client and server. The relay cannot
+ * read them.
  */
 
 import packed from "../pkg/secure.js";
@@ -20,13 +21,13 @@ export type { KeyPair, KnownServer, SecureConnection, SecureConnectOptions } fro
 const wasm = /* @__PURE__ */ new Wasm(secureClasses, () => inflate(packed));
 
 /**
- * Opens a secure connection to the game server that the relay at `url` offers as `options.target`, or in Node also to
- * the server at `udp://HOST:PORT`. It connects only to the server that `options.serverKey` or `options.connectToken`
- * names, and never without encryption.
+ * Opens a secure connection to the game server that the relay at `url` offers as `options.target`. In Node, `url` can
+ * also be the `udp://HOST:PORT` of a server. The client accepts only a server with the key in `options.serverKey` or
+ * `options.connectToken`, and never falls back to an unencrypted connection.
  *
- * @throws RakwireError with the `code` and `message` of the cause, or the reason of `options.signal`. The codes of a
- * server are `public-key-mismatch`, `server-without-security`, `identity-required`, `invalid-identity`,
- * `invalid-password`, and `invalid-token` if it does not accept the connect token.
+ * @throws RakwireError with the `code` and `message` of the cause, or the reason of `options.signal`. The codes that
+ * are specific to secure connections are `public-key-mismatch`, `server-without-security`, `identity-required`,
+ * `invalid-identity`, `invalid-password`, and `invalid-token` if the server refuses the connect token.
  */
 export async function connect(url: string | URL, options: SecureConnectOptions): Promise<SecureConnection> {
   const { plain, security } = readSecureOptions(url, options);
@@ -43,7 +44,7 @@ export async function connect(url: string | URL, options: SecureConnectOptions):
 }
 
 /**
- * Creates a random key pair for the option `identity`. A backend needs the public key for a connect token.
+ * Creates a random key pair for the option `identity`. To create a connect token, a backend needs the public key.
  *
  * @throws RakwireError with the code `wasm-unavailable`.
  */

@@ -1,6 +1,6 @@
 /**
- * Messages to send: delivery, bytes, ids, and senders that wait for room. Rust encodes a delivery as a number: three
- * bits of reliability, two of priority, and the channel.
+ * The sending of messages: deliveries, byte checks, ids, and senders that wait for capacity. A delivery is passed to
+ * Rust as a number: three bits of reliability, two of priority, and the channel.
  */
 
 import { fromThrown, notConnected, RakwireError } from "./errors.js";
@@ -17,7 +17,7 @@ const RELIABILITIES: readonly Reliability[] = [
   "reliable-ordered",
   "reliable-sequenced",
 ];
-/** The number of each reliability with a receipt; 0 if it has none. */
+/** The number of the variant with a receipt of each reliability; 0 if it has none. */
 const WITH_RECEIPT = [5, 0, 6, 7, 0];
 const PRIORITIES: readonly Priority[] = ["immediate", "high", "medium", "low"];
 const DEFAULTS: Readonly<Record<Protocol, Reliability>> = { raknet: "reliable-ordered", game: "reliable" };
@@ -45,7 +45,7 @@ export function readDelivery(options: SendOptions, protocol: Protocol = "raknet"
   return numberOf("reliability", RELIABILITIES, reliability) | (priority << 3) | (channel << 5);
 }
 
-/** Returns the same delivery with a receipt. */
+/** Returns the variant of a delivery that requests a receipt. */
 export function withReceipt(delivery: number, protocol: Protocol = "raknet"): number {
   if (protocol === "game") {
     throw new RakwireError("bad-option", "the Game Protocol has no receipts; use send");
@@ -57,7 +57,7 @@ export function withReceipt(delivery: number, protocol: Protocol = "raknet"): nu
   return (delivery & ~7) | reliability;
 }
 
-/** The name of a reliability, with or without a receipt. */
+/** Returns the name of a reliability number, whether or not it requests a receipt. */
 export function reliabilityName(number: number): Reliability {
   return RELIABILITIES[number] ?? "reliable";
 }
@@ -78,27 +78,27 @@ export function checkBytes(bytes: unknown): asserts bytes is Uint8Array {
   }
 }
 
-/** The first id that an application may send; those below are reserved by RakNet (`reserved-id`). */
+/** The first id that an application may send. RakNet reserves lower ids (`reserved-id`). */
 export const FIRST_ALLOWED_ID = 0x1b;
 
-/** The first id that is free for applications; those from {@link FIRST_ALLOWED_ID} on are used by plugins of RakNet. */
+/** The first id that no part of RakNet uses. RakNet's plugins use those from {@link FIRST_ALLOWED_ID} to here. */
 export const FIRST_FREE_ID = 0x86;
 
-/** The room required by a waiting message. */
+/** The capacity that a waiting message requires. */
 export interface RequiredRoom {
   length: number;
   delivery: number;
 }
 
-/** The peer of waiting senders. */
+/** The peer to which waiting senders send. */
 interface Receiver {
-  /** Returns true if a message would be accepted now; throws if it never would. */
+  /** Returns true if a message would be accepted now. Throws if it would never be accepted. */
   canSend(length: number, delivery: number): boolean;
 }
 
-/** Senders that wait until the peer would accept their message. */
+/** Senders waiting until the peer accepts a message of theirs. */
 export class WaitingSenders {
-  /** The last message that was refused for lack of room. */
+  /** The last message that failed with `queue-full`. */
   refused: RequiredRoom | undefined;
 
   readonly #peer: Receiver;
@@ -111,8 +111,8 @@ export class WaitingSenders {
   }
 
   /**
-   * Resolves when the peer would accept such a message, or without a length the one that was refused last; rejects when
-   * it never would.
+   * Resolves when the peer would accept the described message, or without a length the last one that failed with
+   * `queue-full`. Rejects if it would never be accepted.
    */
   async ready(options: ReadyOptions, protocol: Protocol): Promise<void> {
     const { length, signal } = options;
@@ -131,13 +131,13 @@ export class WaitingSenders {
     return this.#waits.first !== undefined;
   }
 
-  /** Checks all waits again; returns true if some remain. */
+  /** Checks all waits again. Returns true if some are still pending. */
   update(): boolean {
     this.#waits.all().forEach((wait) => this.#check(wait));
     return this.areWaiting;
   }
 
-  /** Rejects all waits, because nothing will be accepted any more. */
+  /** Rejects all waits, because the connection closed. */
   end(): void {
     this.#isOver = true;
     this.#waits.all().forEach((wait) => wait.reject(notConnected()));

@@ -1,4 +1,4 @@
-/** A peer with its transport and timers, from the opening of the transport to the end of the connection. */
+/** A peer with its transport and timers, from opening the transport until the connection has closed. */
 
 import type { ErrorCode } from "./errors.js";
 import { fromThrown, notConnected } from "./errors.js";
@@ -18,12 +18,12 @@ import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
 
 /**
- * Milliseconds until a closing session ends. Rust gives up after 5 s, but sends a last datagram then, for which there
- * may be no carrier.
+ * The time limit for closing a session in milliseconds. Rust gives up after 5 s and then sends a last datagram, which
+ * may find no open carrier.
  */
 const CLOSE_MS = 6_000;
 
-/** The end of a session, before or after it was open. */
+/** Describes why a session ended, before or after it was open. */
 export interface SessionEnd {
   code: CloseCode | ErrorCode;
   reason: string;
@@ -32,21 +32,21 @@ export interface SessionEnd {
 
 /** The callbacks of a session. */
 export interface SessionOwner {
-  /** True if there is room for another message. */
+  /** True if the owner accepts another message. */
   readonly hasRoom: boolean;
-  /** `securePeer` is the key of the server of a secure connection, and the hash of its next key if there is one. */
+  /** `securePeer` is the public key of the server of a secure connection, and the hash of its next key if announced. */
   onConnected(securePeer: Uint8Array | undefined): void;
   onMessage(message: Message): void;
   onProgress(progress: Progress): void;
   onMtu(mtu: number): void;
-  /** No datagrams pass until {@link onResumed}. */
+  /** Called when the transport is lost. No datagrams are sent or received until {@link onResumed}. */
   onInterrupted(): void;
   onResumed(): void;
   onRelayNotice(notice: RelayNotice): void;
   onEnd(end: SessionEnd): void;
 }
 
-/** A session from the view of its connection. It may run in another thread. */
+/** The part of a session that its connection uses. It may run in another thread. */
 export interface SessionLike {
   readonly awaitsReceipt: boolean;
   readonly bufferedAmount: number;
@@ -57,7 +57,7 @@ export interface SessionLike {
   ready(options: ReadyOptions): Promise<void>;
   disconnect(): void;
   cancel(): void;
-  /** Called when the owner has room for messages again. */
+  /** Called when the owner accepts messages again. */
   onRoom(): void;
   stats(): PeerStats;
   internalAddresses(): string[];
@@ -72,14 +72,14 @@ export interface SessionWorker extends PeerWorker {
 export type LoopCallbacks = [
   onEvents: () => void,
   onError: (thrown: unknown) => void,
-  /** Returns true to be called again, because senders wait for room. */
+  /** Returns true to be called again, because senders are waiting for capacity. */
   onRun: () => boolean,
 ];
 
 /** The loop of a session. */
 export type SessionLoop = Pick<Loop, "schedule" | "run" | "stop">;
 
-/** One attempt to connect, and the connection if it succeeds. */
+/** One connection attempt, and the connection if the attempt succeeds. */
 export class Session implements SessionLike, TransportEvents, PeerEvents {
   readonly #peer: Peer;
   readonly #protocol: Protocol;
@@ -92,10 +92,10 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   #lastStats: PeerStats | undefined;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #stay: () => void;
-  /** True if it ends with its page, which the peer does not know. */
+  /** True while the session closes because its page was left. */
   #isLeaving = false;
 
-  /** The connections of a server share its transport and loop. */
+  /** On a server, all connections share one transport and one loop. */
   constructor(
     peer: Peer,
     { protocol, transport, endWithPage = false }: SessionSettings,
@@ -129,7 +129,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     return beforeAbort(options.signal, this.sendForReceipt(bytes, options));
   }
 
-  /** Sends a message immediately or throws; the promise resolves with its outcome. */
+  /** Sends a message immediately, or throws. The promise resolves with the outcome. */
   sendForReceipt(bytes: Uint8Array, options: SendOptions): Promise<Outcome> {
     const delivery = withReceipt(readDelivery(options, this.#protocol), this.#protocol);
     const receipt = this.#send(bytes, delivery) as number;
@@ -138,7 +138,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     return promise;
   }
 
-  /** Throws if a message of this length would never be accepted. */
+  /** Throws if a message of this length could never be accepted. */
   checkLength(length: number): void {
     this.#peer.canSend(length, readDelivery({}, this.#protocol));
   }
@@ -173,7 +173,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     }
   }
 
-  /** Disconnects; `onEnd` follows. */
+  /** Disconnects gracefully; `onEnd` follows. */
   disconnect(): void {
     this.#change((now) => this.#peer.disconnect(now));
     if (!this.#isOver) {
@@ -182,22 +182,22 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     }
   }
 
-  /** Disconnects immediately, although earlier messages may not have arrived, because the page ends. */
+  /** Disconnects immediately, without waiting for acknowledgements, because the page is being left. */
   leave(): void {
     if (this.#isOver) {
       return;
     }
     this.#isLeaving = true;
     this.disconnect();
-    // If nothing was in transit, the peer has ended.
+    // The peer has closed already if nothing was in transit.
     if (!this.#isOver) {
-      // Ends the wait for messages in transit.
+      // Skips the wait for acknowledgements.
       this.#guard(() => this.#peer.handleTimeout(performance.now() + CLOSE_MS));
       this.#end(PAGE_LEFT);
     }
   }
 
-  /** Disconnects immediately and without `onEnd`. */
+  /** Disconnects immediately, without calling `onEnd`. */
   cancel(): void {
     if (!this.#isOver) {
       this.#peer.disconnect(performance.now());
@@ -330,7 +330,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     }
   }
 
-  /** Handles events while there is room for them, or all of them once the peer has ended. */
+  /** Handles events while the owner accepts them, or all of them once the peer has closed. */
   #handleEvents(all = this.#peer.isOver): void {
     while (!this.#isOver && (all || this.#owner.hasRoom) && this.#peer.pollEvent(this));
   }
@@ -345,12 +345,12 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     this.#end({ code, reason: message });
   }
 
-  /** Notifies the server immediately, so that it does not wait for a timeout. */
+  /** Notifies the server immediately, so that it need not wait for its timeout. */
   #disconnectAtOnce(): void {
     try {
       this.#peer.disconnect(performance.now());
     } catch {
-      // The server is not notified then.
+      // The server detects the loss by its timeout instead.
     }
   }
 
@@ -365,7 +365,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     clearTimeout(this.#closeTimer);
     this.#stay();
     this.#loop.stop();
-    // After a failure the peer may be unusable.
+    // The peer may be unusable after a failure.
     try {
       this.#lastStats = this.#currentStats();
       this.#peer.free();

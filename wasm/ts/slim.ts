@@ -1,4 +1,4 @@
-/** Entry for both protocols that loads the WebAssembly from elsewhere: any of the `.wasm` files in the package. */
+/** Entry for both protocols without embedded WebAssembly. Load any of the `.wasm` files of the package. */
 
 import { CheckedConnection, connectWith } from "./connection.js";
 import { createPeer } from "./peer.js";
@@ -12,7 +12,7 @@ export * from "./public.js";
 const wasm = /* @__PURE__ */ new Wasm(peerClasses);
 
 /**
- * Loads the WebAssembly from a URL, bytes, a response or a compiled module. Only the first call has an effect.
+ * Loads the WebAssembly from a URL, bytes, a response or a compiled module. Calls after the first have no effect.
  *
  * @throws RakwireError with the code `wasm-unavailable`.
  */
@@ -21,8 +21,8 @@ export async function init(source: WasmSource | Promise<WasmSource>): Promise<vo
 }
 
 /**
- * Opens a connection to the game server that the relay at `url` offers as `options.target`, or in Node also to the
- * server at `udp://HOST:PORT`. The WebAssembly comes from {@link init} or `options.wasm`.
+ * Opens a connection to the game server that the relay at `url` offers as `options.target`. In Node, `url` can also be
+ * the `udp://HOST:PORT` of a server. Requires WebAssembly from {@link init} or `options.wasm`.
  *
  * @throws RakwireError with the `code` and `message` of the cause, or the reason of `options.signal`.
  */

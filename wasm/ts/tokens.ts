@@ -1,4 +1,4 @@
-/** Creates connect tokens in the backend of a game; for Node and Deno. */
+/** Creates connect tokens in the backend of a game, in Node or Deno. */
 
 import { createCipheriv, createHash, createHmac, randomBytes } from "node:crypto";
 
@@ -9,27 +9,32 @@ import { KEY, KEY_HASH, MAX_TOKEN_SERVERS, PREFIXES, readKey, toText } from "./s
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 
-/** A server that accepts a token. */
+/** A server that accepts the token. */
 export interface TokenServer {
-  /** The public key of the server, as `rakwire keygen` prints it. */
+  /** The public key of the server, as printed by `rakwire keygen`. */
   key: string | Uint8Array;
-  /** The name of the server for the client: the target at a relay, or `HOST:PORT`; at most 255 bytes (UTF-8). */
+  /**
+   * The name by which the client finds the server: the target at a relay, or `HOST:PORT`. At most 255 bytes (UTF-8).
+   */
   name: string;
 }
 
-/** The contents of a token, and the key that seals it. */
+/** The contents of a token, and the key to seal it with. */
 export interface TokenOptions {
-  /** The token key, which the servers also have: its text, the contents of its file, or 32 bytes. */
+  /** The token key, shared with the servers: as text, as the contents of a key file, or as 32 bytes. */
   key: string | Uint8Array;
-  /** The number that identifies the player at the servers, unsigned 64-bit. */
+  /** The number that identifies the player to the servers, an unsigned 64-bit integer. */
   userId: bigint | number;
-  /** The expiry, which servers enforce to the second; one minute from now is enough. */
+  /** The expiry, which servers check with a resolution of one second. One minute from now is enough. */
   expires: Date;
-  /** The servers that accept it, 1 to 4, in the order in which a client should try them. */
+  /** The servers that accept the token, 1 to 4, in the order in which the client should try them. */
   servers: readonly TokenServer[];
-  /** The public key of the player. Only the owner of its private key can use the token. */
+  /** The public key of the player. Only the holder of its private key can use the token. */
   clientKey: string | Uint8Array;
-  /** Additional data about the player for the servers: at most 128 bytes, fewer with several servers. Text is UTF-8. */
+  /**
+   * Additional data about the player for the servers, at most 128 bytes or fewer with several servers. Text is sent as
+   * UTF-8.
+   */
   userData?: string | Uint8Array;
 }
 
@@ -40,14 +45,14 @@ const MAX_USER_DATA = 128;
 const MAX_SEALED = 255;
 const TAG = 16;
 
-/** Creates a token key, as the line of a key file. Anyone with this key can create tokens. */
+/** Creates a token key in the format of a line of a key file. Anyone with this key can create tokens. */
 export function createTokenKey(): string {
   return toText(PREFIXES.tokenKey, randomBytes(KEY));
 }
 
 /**
- * Creates a connect token. Send it to the player over HTTPS, for the option `connectToken` of `rakwire/secure`. It
- * opens one connection.
+ * Creates a connect token, which opens one connection. Send it to the player over HTTPS, for the option `connectToken`
+ * of `rakwire/secure`.
  *
  * @throws RakwireError with the code `bad-option`.
  */
@@ -75,7 +80,7 @@ function hashOf(key: Uint8Array): Uint8Array {
   return createHash("blake2s256").update("rakwire key hash 1").update(key).digest().subarray(0, KEY_HASH);
 }
 
-/** The backend may pass on unchecked values. */
+/** Validates the servers, because a backend may pass on unchecked values. */
 function readServers(servers: readonly TokenServer[]): ReturnType<typeof readServer>[] {
   if (!Array.isArray(servers) || !servers.every((server) => typeof server === "object" && server !== null)) {
     throw new RakwireError("bad-option", "servers must be a list of { key, name }");
@@ -115,20 +120,20 @@ function readBytes(name: string, bytes: string | Uint8Array): Uint8Array {
   return typeof bytes === "string" ? Buffer.from(bytes) : bytes;
 }
 
-/** The claims for a game server, in binary form. */
+/** The claims of a token in binary form, for a game server. */
 interface Claims {
   userId: bigint;
-  /** Seconds since 1970. */
+  /** The expiry in seconds since the Unix epoch. */
   expires: bigint;
   clientKey: Uint8Array;
-  /** The key hashes of the servers. */
+  /** The key hashes of the servers that accept the token. */
   servers: readonly Uint8Array[];
   userData: Uint8Array;
 }
 
 /**
- * Seals claims, so that only the backend and its game servers can decrypt them (docs/secure.md, "Connect tokens"). The
- * random salt also identifies the token.
+ * Encrypts claims so that only the backend and its game servers can decrypt them (docs/secure.md, "Connect tokens").
+ * The random salt also identifies the token.
  */
 function seal(key: Uint8Array, salt: Uint8Array, claims: Claims): Uint8Array {
   const plain = write(claims);

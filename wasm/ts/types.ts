@@ -1,31 +1,34 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-/** The public types of the package, and the limits and defaults of options. */
+/** The public types of the package, and the limits and defaults of its options. */
 
 import type { RakwireError } from "./errors.js";
 import type { WaitOptions } from "./waits.js";
 
-/** Limits and defaults of options. They come first, because bundlers then inline them. */
+/** Limits and defaults of options. Declared first so that bundlers inline them. */
 export const DEFAULT_PROTOCOL_VERSION = 6;
-/** Milliseconds to ask a server for its version, and the largest part of the connect timeout used for it. */
+/** The time limit in milliseconds for requesting the version of a server. It is part of the connect timeout. */
 export const VERSION_WAIT_MS = 500;
 export const VERSION_WAIT_PART = 0.25;
-/** The default time for connecting, in milliseconds. */
+/** The default connect timeout in milliseconds. */
 export const DEFAULT_TIMEOUT_MS = 15_000;
-/** The longest delay of a timer, in milliseconds. */
+/** The longest timer delay in milliseconds that platforms support. */
 export const MAX_TIMEOUT_MS = 0x7fff_ffff;
-/** More parts than any message can have. */
+/** The largest value of `progressInterval`. No message has more parts. */
 export const MAX_PROGRESS_INTERVAL = 0xffff_ffff;
 export const MAX_PASSWORD_BYTES = 255;
 export const MAX_BLOCKS = 0xffff;
 export const MAX_BLOCK_SIZE = 0xffff;
 export const CHANNELS = 32;
-/** More bytes than any message can have. */
+/** The largest value of a length option in bytes. No message is longer. */
 export const MAX_LENGTH = 0xffff_ffff;
-/** The length of the receive queue from which on further messages stay in the memory of the protocol. */
+/**
+ * The capacity of the receive queue in messages. When it is full, further messages stay in the memory of the
+ * connection.
+ */
 export const MAX_MESSAGES = 256;
 /**
- * The size limit of the receive queue in bytes while a receipt or plugin message waits behind unread messages. Each
- * message counts {@link OVERHEAD} more.
+ * The capacity of the receive queue in bytes while a receipt or plugin message is waiting behind unread messages. Each
+ * queued message counts as its length plus {@link OVERHEAD}.
  */
 export const MAX_BYTES = 16_777_216;
 export const OVERHEAD = 64;
@@ -33,11 +36,12 @@ export const OVERHEAD = 64;
 /**
  * The delivery guarantee of a message.
  *
- * - `unreliable`: sent once; may be lost or arrive out of order, never twice.
- * - `unreliable-sequenced`: sent once; dropped if a newer one of its channel has already arrived.
- * - `reliable`: arrives exactly once, in any order.
- * - `reliable-ordered`: arrives exactly once, in the order in which its channel was sent.
- * - `reliable-sequenced`: resent until it arrives; dropped if a newer one of its channel has already arrived.
+ * - `unreliable`: sent once. It may be lost or reordered, but is never delivered twice.
+ * - `unreliable-sequenced`: sent once, and dropped if a newer message on its channel has already arrived.
+ * - `reliable`: delivered exactly once, in any order.
+ * - `reliable-ordered`: delivered exactly once, in the sending order of its channel.
+ * - `reliable-sequenced`: resent until acknowledged, but dropped on arrival if a newer message on its channel has
+ *   already arrived.
  */
 export type Reliability =
   | "unreliable"
@@ -46,60 +50,63 @@ export type Reliability =
   | "reliable-ordered"
   | "reliable-sequenced";
 
-/** The sending order of messages when not all can be sent. A lower priority is delayed but never starved. */
+/**
+ * The priority of a message while the path or the peer limits sending. Low priorities are delayed, but never starved.
+ */
 export type Priority = "immediate" | "high" | "medium" | "low";
 
-/** The protocol of the game server. Messages of the Game Protocol are `reliable` or `unreliable`, and unordered. */
+/** The protocol of the game server. The Game Protocol supports only `reliable` and `unreliable`, both unordered. */
 export type Protocol = "raknet" | "game";
 
 /**
  * The transport of datagrams: `webtransport`, `webrtc` or `websocket` to a relay, or in Node `udp` directly to a
- * server. With the first two, a lost datagram does not delay others, as with UDP.
+ * server. As with UDP, a lost datagram delays no other datagrams, except with `websocket`.
  */
 export type TransportName = "webtransport" | "webrtc" | "websocket" | "udp";
 
-/** Options of sending a message. */
+/** Options for sending a message. */
 export interface SendOptions {
   /** Default: `reliable-ordered`, or `reliable` with the Game Protocol. */
   reliability?: Reliability;
   /**
-   * The ordering channel, 0 to 31. Default: 0. Only for ordered and sequenced messages; ignored by the Game Protocol.
+   * The ordering channel, 0 to 31. Default: 0. Only ordered and sequenced messages use it. Ignored by the Game
+   * Protocol.
    */
   channel?: number;
-  /** Default: `medium`. Ignored by the Game Protocol, which sends everything immediately. */
+  /** Default: `medium`. Ignored by the Game Protocol, which has no priorities. */
   priority?: Priority;
 }
 
 /** Options of {@link Connection.statistics}. */
 export interface StatsOptions extends WaitOptions {
-  /** The interval in milliseconds, 1 or more. Default: 1,000. */
+  /** The interval between two snapshots in milliseconds, 1 or more. Default: 1,000. */
   intervalMs?: number;
 }
 
-/** The message that {@link Connection.ready} waits for. */
+/** Describes the message that {@link Connection.ready} waits to send. */
 export interface ReadyOptions extends SendOptions, WaitOptions {
   /**
-   * The length of the message in bytes. If omitted, `ready` waits for the last message that was refused with
-   * `queue-full`, or for a message of one byte if none was, regardless of the other options.
+   * The length of the message in bytes. If omitted, `ready` ignores the other options and waits until the last message
+   * that failed with `queue-full` fits, or one byte if none failed.
    */
   length?: number;
 }
 
 /**
- * The outcome of a message that was sent with a receipt.
+ * The outcome of a message sent with a receipt.
  *
- * - `acknowledged`: the server has received all of it.
- * - `lost`: it was unreliable, and no acknowledgement arrived. The server may have received it.
- * - `unknown`: the connection ended before the outcome was known.
+ * - `acknowledged`: the server has received the whole message.
+ * - `lost`: the message was unreliable and was not acknowledged. The server may have received it nevertheless.
+ * - `unknown`: the connection closed before the outcome was known.
  */
 export type Outcome = "acknowledged" | "lost" | "unknown";
 
 /** The progress of a message that is split into parts of about 1,400 bytes. */
 export interface Progress {
   readonly direction: "sending" | "receiving";
-  /** Identifies it among the messages in transit in the same direction; numbers repeat after 65,536. */
+  /** The number of the message in its direction. Numbers are reused after 65,536 split messages. */
   readonly message: number;
-  /** The number of parts that have arrived or were acknowledged. */
+  /** The number of parts that were acknowledged (sending) or have arrived (receiving). */
   readonly done: number;
   /** The total number of parts. */
   readonly parts: number;
@@ -107,27 +114,29 @@ export interface Progress {
 
 /** A received message. */
 export interface Message {
-  /** The whole message. In RakNet the first byte is its id, 0x86 or above for messages of applications. */
+  /** The whole message. In RakNet the first byte is the message id; applications use 0x86 and above. */
   readonly bytes: Uint8Array;
   readonly reliability: Reliability;
   readonly channel: number;
 }
 
 /**
- * The reason that a connection ended.
+ * The reason why a connection closed.
  *
- * - `local`: `close()` was called. If the worker of the connection hangs, the server was not notified. `remote`: the
- *   server disconnected. `lost`: the server stopped responding.
+ * - `local`: the application called `close()`. If the worker of the connection hung, the server was not notified.
+ * - `remote`: the server disconnected.
+ * - `lost`: the server stopped responding.
  * - `page-left`: the page was closed, reloaded, navigated away from, or put into the back/forward cache.
- * - `relay-closed`: the connection to the relay ended. `origin-refused`, `banned`: the relay does not let the page or
- *   its address return to the connection.
+ * - `relay-closed`: the connection to the relay closed.
+ * - `origin-refused`: the relay does not allow the origin of the page to resume the connection.
+ * - `banned`: the relay has banned the address of the page.
  * - `message-too-large`, `receive-memory`: the server sent more than the memory of the connection can hold.
  * - `sent-too-large`: a sent message was larger than the server can hold.
- * - `path-too-narrow`: the path became too narrow for a message that was being sent in parts.
- * - `message-unfinished`: the server never completed a reliable message.
- * - `no-memory`: the platform has no memory for a received message.
- * - `worker-unavailable`: the worker of an open connection failed or was silent for 15 to 20 s. `connect` rejects with
- *   this code if the worker cannot be started or was closed meanwhile.
+ * - `path-too-narrow`: the path MTU fell below the part size of a message that was being sent.
+ * - `message-unfinished`: the server never sent the remaining parts of a reliable message.
+ * - `no-memory`: the platform could not allocate memory for a received message.
+ * - `worker-unavailable`: the worker of an open connection failed or did not respond for 15 to 20 s. `connect` rejects
+ *   with this code if the worker cannot be started, or is closed while connecting.
  * - `internal`: a bug in this package.
  */
 export type CloseCode =
@@ -147,129 +156,132 @@ export type CloseCode =
   | "worker-unavailable"
   | "internal";
 
-/** The close information of a connection. */
+/** Describes why a connection closed. */
 export interface CloseInfo {
   readonly code: CloseCode;
-  /** A description, including the reason of the relay, if any. */
+  /** A description for logs, including the close reason of the relay if it sent one. */
   readonly reason: string;
-  /** The close code of the relay, if it ended the connection. */
+  /** The close code of the relay, if the relay closed the connection. */
   readonly relayCode?: number;
 }
 
 /**
- * Datagrams that the relay has dropped since the connection began, by reason; only reasons that occurred. The relay
- * reports them at most once a second.
+ * Datagrams dropped by the relay since the connection opened, by reason. Reasons that did not occur are absent. The
+ * relay reports at most once a second.
  *
- * - `queueFull`: newer ones had no room. `tooOld`: they waited too long.
- * - `tooBig`: the server sent datagrams longer than the relay passes on.
- * - `emptyMessage`, `notHandshake`: the relay does not pass them to the server.
- * - `rateLimited`: this connection sends more than the relay allows. `sendRefused`: the operating system of the relay
- *   refused to send them.
+ * - `queueFull`: the queue was full, so older datagrams were dropped for newer ones.
+ * - `tooOld`: the datagram was queued for too long.
+ * - `tooBig`: the server sent a datagram longer than the relay forwards.
+ * - `emptyMessage`, `notHandshake`: the client sent a datagram that the relay does not forward to the server.
+ * - `rateLimited`: the client exceeded the rate limit of the relay.
+ * - `sendRefused`: the operating system of the relay failed to send the datagram.
  */
 export interface RelayDrops {
-  /** Datagrams of the server, because this side receives less than the server sends. */
+  /**
+   * Datagrams from the server to this client. Drops mean that the client receives more slowly than the server sends.
+   */
   readonly toClient: Readonly<Record<string, number>>;
   readonly toServer: Readonly<Record<string, number>>;
 }
 
-/** Counters and measurements. Times are milliseconds, sizes bytes; all are 0 before the first sample. */
+/** Counters and measurements. Times are in milliseconds and sizes in bytes. Each is 0 before its first sample. */
 export interface ConnectionStats {
   /** Smoothed round-trip time, including the acknowledgement delay of the server. */
   readonly roundTripMs: number;
   /** Round-trip time of the last ping. */
   readonly pingMs: number;
   readonly lowestPingMs: number;
-  /** The number of bytes allowed in flight. */
+  /** The congestion window: the number of bytes that may be in flight. */
   readonly congestionWindow: number;
-  /** The number of bytes in flight. */
+  /** The number of bytes sent and not yet acknowledged. */
   readonly inFlight: number;
-  /** The number of message bytes waiting to be sent. */
+  /** The number of message bytes queued for sending. */
   readonly bytesWaiting: number;
   /** The size of the largest datagram, including 28 bytes of IP and UDP headers. */
   readonly mtu: number;
   readonly messagesSent: number;
-  /** Messages taken out of the memory of the connection: delivered, queued or discarded. */
+  /** Messages that left the memory of the connection: delivered, queued or discarded. */
   readonly messagesReceived: number;
-  /** Messages in the queue, waiting for a listener or a `receive` call. */
+  /** Messages in the receive queue, waiting for a listener or a `receive` call. */
   readonly messagesQueued: number;
-  /** Messages that were not delivered because `close()` was called. */
+  /** Unread messages that `close()` discarded. */
   readonly messagesDiscarded: number;
   readonly datagramsSent: number;
   readonly datagramsReceived: number;
   /**
-   * Datagrams declared lost; their reliable messages were resent. Decreases if one of them proves to have arrived late.
+   * Datagrams declared lost, whose reliable messages were resent. Decreases when such a datagram is acknowledged late.
    */
   readonly datagramsLost: number;
   /**
-   * Datagrams that were declared lost but only late, and therefore resent unnecessarily: the path delays or reorders
-   * datagrams, or this page or the server was busy.
+   * Datagrams declared lost by mistake and resent unnecessarily, because they arrived late. Either the path delays or
+   * reorders datagrams, or this page or the server was busy.
    */
   readonly datagramsLate: number;
   readonly datagramsAcknowledged: number;
   readonly bytesSent: number;
   readonly bytesReceived: number;
   /**
-   * The offset of the RakNet server's clock from `performance.now()`, known after the first ping. Subtract it from a
-   * RakNet time of the server to get a time of the page. Not available in the Game Protocol.
+   * The offset of the RakNet server's clock from `performance.now()` in milliseconds, available after the first ping.
+   * Subtract it from a RakNet time of the server to get the time on this page. Not available in the Game Protocol.
    */
   readonly clockDifferenceMs?: number;
-  /** Bytes sent in the last whole second. Not available in the Game Protocol. */
+  /** Bytes sent in the last full second. Not available in the Game Protocol. */
   readonly bytesSentLastSecond?: number;
-  /** Bytes received in the last whole second. Not available in the Game Protocol. */
+  /** Bytes received in the last full second. Not available in the Game Protocol. */
   readonly bytesReceivedLastSecond?: number;
-  /** The share of message bytes resent in the last whole second, 0 to 1. Not available in the Game Protocol. */
+  /** The fraction of message bytes resent in the last full second, 0 to 1. Not available in the Game Protocol. */
   readonly lossLastSecond?: number;
   /**
-   * The longest message that `send` accepts and that a server with equal memory can receive, in bytes: 4,000,000 by
-   * default, 129,024 in the Game Protocol. 0 while there is no connection.
+   * The length limit of sent messages in bytes: the longest message that `send` accepts and that a server with equal
+   * memory can receive. 4,000,000 by default, 129,024 in the Game Protocol, 0 while not connected.
    */
   readonly maxMessageLength: number;
-  /** Datagrams that the relay reports as dropped; empty with `resume: false` and without a relay. */
+  /** Datagrams that the relay reported as dropped. Empty without a relay or with `resume: false`. */
   readonly relayDrops: RelayDrops;
-  /** The number of dropped datagrams and messages by reason; only reasons that occurred. */
+  /** The number of dropped datagrams and messages by reason. Reasons that did not occur are absent. */
   readonly drops: Readonly<Record<string, number>>;
 }
 
-/** The source of the WebAssembly: its URL, its bytes, a response, or the compiled module. */
+/** The source of the WebAssembly: a URL, bytes, a response, or a compiled module. */
 export type WasmSource = string | URL | BufferSource | Response | WebAssembly.Module;
 
-/** The part of a WebSocket that this package uses. */
+/** The members of a WebSocket that this package uses. */
 export interface WebSocketLike {
   binaryType: string;
   readonly bufferedAmount: number;
   addEventListener(type: string, listener: (event: any) => void): void;
-  /** Accepts a `Uint8Array`. Type declarations of WebSockets disagree on the type. */
+  /** Accepts a `Uint8Array`. Declared as `any` because WebSocket type declarations disagree on the parameter type. */
   send(datagram: any): void;
   close(code?: number, reason?: string): void;
 }
 
-/** A WebSocket class, such as the one of the browser or of the npm package `ws`. */
+/** A WebSocket class, such as that of the browser or of the npm package `ws`. */
 export type WebSocketConstructor = new (url: string, protocols?: string[]) => WebSocketLike;
 
 /**
- * The memory of a connection: half of it for sent and half for received messages. A message occupies as many blocks as
- * its bytes fill, from `send` to its acknowledgement, or from its arrival until it enters the receive queue. The memory
- * limits the length of a message and the amount in transit.
+ * The memory of a connection, in blocks. Half of it is for sent messages and half for received ones. A sent message
+ * occupies blocks from `send` until its acknowledgement, a received one until it enters the receive queue. The memory
+ * therefore limits both the length of a message and the amount of data in transit.
  */
 export interface MemoryOptions {
-  /** The number of blocks, 4 to 65,535. Default: 32,768; 4,096 with the Game Protocol. */
+  /** The number of blocks, 4 to 65,535. Default: 32,768; with the Game Protocol 4,096. */
   blocks?: number;
   /** The size of a block in bytes, 32 to 65,535. Default: 512. */
   blockSize?: number;
 }
 
-/** The servers that answer a ping: `any`, or only those with `open-connections`, which accept new clients. */
+/** The servers that answer a ping: all (`any`), or only those that accept new clients (`open-connections`). */
 export type PingScope = "any" | "open-connections";
 
-/** Common options of pings. */
+/** Options of every ping function. */
 interface BasePingOptions extends WaitOptions {
   /** Default: `any`. */
   scope?: PingScope;
-  /** The signed token of a relay that requires one. A single-use token is good for one ping. */
+  /** The signed token, for relays that require one. A single-use token allows one ping. */
   token?: string;
-  /** Milliseconds to wait for the answer of a server, including opening the WebSocket. Default: 5,000. */
+  /** The timeout in milliseconds for the answer of a server, including opening the WebSocket. Default: 5,000. */
   timeoutMs?: number;
-  /** A replacement for the global `WebSocket`, which is missing in Node before 22. */
+  /** A replacement for the global `WebSocket`, which Node lacks before version 22. */
   webSocket?: WebSocketConstructor;
 }
 
@@ -284,8 +296,8 @@ export interface DiscoverOptions extends BasePingOptions {
   /** The names of the game servers at the relay. */
   targets: readonly string[];
   /**
-   * Called for each server without a pong, with the reason: it does not answer in time, or the relay refuses access to
-   * it.
+   * Called for each server that does not answer before the timeout, or to which the relay refuses access. `error` is
+   * the reason.
    */
   onUnavailable?(target: string, error: RakwireError): void;
 }
@@ -294,87 +306,97 @@ export interface DiscoverOptions extends BasePingOptions {
 export interface Pong {
   /** The name of the server at the relay, or its address. */
   readonly target: string;
-  /** Milliseconds from the ping to the pong, through the relay. */
+  /** The time from sending the ping to receiving the pong, through the relay, in milliseconds. */
   readonly latencyMs: number;
   /** The GUID of the server. */
   readonly guid: bigint;
   /**
-   * The advertisement of the server, 0 to 399 bytes: its name, its players, or whatever the game sends. The length
-   * prefix of Minecraft Bedrock servers is removed.
+   * The advertisement of the server, 0 to 399 bytes in a format of the game's choice, such as a name and the number of
+   * players. The length prefix of Minecraft Bedrock servers is removed.
    */
   readonly data: Uint8Array;
-  /** The RakNet version of a server that answers like Minecraft Bedrock, for {@link ConnectOptions.protocolVersion}. */
+  /** The RakNet version in the pong of a Minecraft Bedrock server, for {@link ConnectOptions.protocolVersion}. */
   readonly protocolVersion?: number | undefined;
 }
 
-/** Options of connecting. */
+/** Options of `connect`. */
 export interface ConnectOptions {
-  /** The name of the game server at the relay. Ignored for `udp://HOST:PORT`, which is the server itself. */
+  /**
+   * The name of the game server at the relay. Ignored for `udp://HOST:PORT`, which is the address of the server itself.
+   */
   target?: string;
-  /** The signed token of a relay that requires one. It is not part of the URL of a WebSocket, which may be logged. */
+  /**
+   * The signed token, for relays that require one. It is not put into the URL of a WebSocket, because URLs get logged.
+   */
   token?: string;
   /**
-   * The fingerprint of the relay's certificate for data channels, which the relay prints when it starts. With it, a
-   * page can reach a relay at a bare address to which it cannot send HTTP. By default, the relay announces it.
+   * The fingerprint of the relay's data channel certificate, which the relay prints when it starts. A page needs it to
+   * connect to a relay to which it cannot send HTTP requests. Default: the fingerprint that the relay announces.
    */
   fingerprint?: string;
   /**
-   * The transport to the relay. `auto` tries all that the platform and the relay support, the best one first and the
-   * others a quarter of a second later, and uses the first that opens. A name selects only that one. Default: `auto`.
+   * The transport to the relay. Default: `auto`, which tries all transports that the platform and the relay support. It
+   * tries the best one first and the others a quarter of a second later, and uses the first that opens.
    */
   transport?: "auto" | Exclude<TransportName, "udp">;
   /**
-   * True if another transport may continue the connection when one is lost, as long as the relay keeps its flow, or
-   * when a better one opens later. Messages wait in the memory of the connection meanwhile. Set it to false for relays
-   * other than `rakwire-relay`, and also omit `token`: browsers close a WebSocket if the server does not know the
-   * subprotocol. Default: true.
+   * Whether another transport may continue the connection after its transport is lost, while the relay still keeps the
+   * connection, or when a better transport opens later. Messages stay in the memory of the connection meanwhile.
+   * Default: true.
+   *
+   * Set it to false for relays other than `rakwire-relay`, and omit `token` too: browsers close a WebSocket if the
+   * server does not know the subprotocol.
    */
   resume?: boolean;
   /**
-   * True if the connection ends with `page-left` when its page is closed, reloaded, navigated away from, or put into
-   * the back/forward cache (`pagehide`), so that the server does not keep an absent player. Messages in transit
-   * may be lost. Default: true.
+   * Whether to close the connection with `page-left` when the page is closed, reloaded, navigated away from, or put
+   * into the back/forward cache (`pagehide`), so that the server does not keep the player. Messages in transit may be
+   * lost. Default: true.
    */
   endWithPage?: boolean;
-  /** The protocol of the server. Default: `raknet`, or the one of the entry of the package. */
+  /** The protocol of the server. Default: `raknet`, or the protocol of the entry for a single protocol. */
   protocol?: Protocol;
   /**
-   * The RakNet protocol version of the first request: 6 is the original, 10 and 11 are Minecraft Bedrock. If the server
-   * names another version, the attempt continues with that one, but some servers then block the address for 10 s.
-   * Therefore the default, `"auto"`, first sends a ping through the same flow and within the same timeout, and uses the
-   * version of Minecraft Bedrock from the pong, or 6. This takes one more round trip, and half a second if the server
-   * does not answer pings. A secure connection sends no ping and begins with 6. If you have a pong already,
-   * {@link Pong.protocolVersion} saves the round trip.
+   * The RakNet protocol version of the first request: 6 is RakNet 4.081, 10 and 11 are Minecraft Bedrock. Default:
+   * `"auto"`.
+   *
+   * If the server requires another version, the attempt continues with that version. Some servers then block the
+   * address for 10 s. `"auto"` avoids this by a ping first, within the connect timeout. It uses the version in the pong
+   * of a Minecraft Bedrock server, and otherwise 6. The ping costs one round trip, or half a second if the server does
+   * not answer pings. To save it, pass the {@link Pong.protocolVersion} of an earlier pong. A secure connection sends
+   * no ping and starts with 6.
    */
   protocolVersion?: number | "auto";
-  /** The number of parts of a large message between two `progress` events. Default: 0, no events. */
+  /** The number of parts of a split message between two `progress` events. Default: 0, no events. */
   progressInterval?: number;
-  /** The password of the server, at most 255 bytes (UTF-8). It crosses the network unencrypted. Only for RakNet. */
+  /** The password of the server, at most 255 bytes (UTF-8). It is sent unencrypted. Only for RakNet. */
   password?: string | Uint8Array;
   /** The memory of the connection. Default: about 19 MB, or 2.5 MB with the Game Protocol. */
   memory?: MemoryOptions;
   /**
-   * Milliseconds of silence until the connection ends with `lost`, 1 to 2,147,483,647. In RakNet, only counted while
-   * the server has something to acknowledge, which is at least a ping every 5 s. Default: 10,000; 15,000 with the Game
-   * Protocol.
+   * The time in milliseconds without a datagram from the server until the connection closes with `lost`, 1 to
+   * 2,147,483,647. Default: 10,000; with the Game Protocol 15,000. RakNet counts it only while an acknowledgement is
+   * outstanding, which is at least after the ping every 5 s.
    */
   silenceTimeoutMs?: number;
   /**
-   * The maximum sending rate in bits per second, including UDP and IP headers. Default: as much as the path carries.
-   * Only for RakNet.
+   * The maximum sending rate in bits per second, including UDP and IP headers. Default: limited only by congestion
+   * control. Only for RakNet.
    */
   outgoingLimit?: number;
-  /** Cancels connecting. It has no effect once the connection is open. */
+  /** Cancels connecting. Has no effect once the connection is open. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds for connecting, including WebAssembly and WebSocket. Default: 15,000. */
+  /**
+   * The connect timeout in milliseconds, including loading the WebAssembly and opening the transport. Default: 15,000.
+   */
   timeoutMs?: number;
-  /** The source of the WebAssembly, in place of the embedded one. The first connection decides for all. */
+  /** The source of the WebAssembly, instead of the embedded one. The first connection of a page decides for all. */
   wasm?: WasmSource | Promise<WasmSource>;
-  /** A replacement for the global `WebSocket`, which is missing in Node before 22. */
+  /** A replacement for the global `WebSocket`, which Node lacks before version 22. */
   webSocket?: WebSocketConstructor;
   /**
-   * Runs the protocol and the transport in a Web Worker, so that a busy page does not delay them: `worker` of the entry
-   * `rakwire/worker`.
+   * Runs the protocol and the transport in a Web Worker, so that a busy page does not delay them. Pass `worker` from
+   * the entry `rakwire/worker`.
    */
   worker?: PeerWorker;
 }
@@ -390,35 +412,34 @@ export interface ProgressMadeEvent extends Event {
 }
 
 /**
- * `mtu`: the path carries less than the peers agreed on. New datagrams have at most this many bytes, including 28 bytes
- * of headers.
+ * `mtu`: the path MTU fell below the MTU negotiated with the server. The value is the new maximum datagram size,
+ * including 28 bytes of IP and UDP headers.
  */
 export interface MtuChangedEvent extends Event {
   readonly mtu: number;
 }
 
-/** `relaydrops`: the relay has dropped datagrams, so send fewer or smaller messages. */
+/** `relaydrops`: the relay dropped datagrams. Send fewer or smaller messages. */
 export interface RelayDropsEvent extends Event {
   readonly drops: RelayDrops;
 }
 
 /**
- * `draining`: the relay is shutting down, and ends the connection after `leftMs` milliseconds at the latest. It refuses
- * new connections meanwhile. The event occurs up to three times for each transport of the connection; the last one has
- * a `leftMs` of 0.
+ * `draining`: the relay is shutting down. It refuses new connections, and closes this one within `leftMs` milliseconds.
+ * The event occurs up to three times for each transport of the connection. The last one has a `leftMs` of 0.
  */
 export interface RelayDrainingEvent extends Event {
   readonly leftMs: number;
 }
 
-/** `close`: the connection has ended. */
+/** `close`: the connection closed. */
 export interface ClosedEvent extends Event {
   readonly info: CloseInfo;
 }
 
 /**
- * `interrupted`: the relay was lost and is sought again; messages wait. `resumed`: the connection continues. A
- * connection that cannot continue dispatches `close` instead.
+ * `interrupted`: the transport to the relay was lost, and the connection tries to resume while messages stay queued.
+ * `resumed`: the connection continues. If it cannot be resumed, `close` follows instead.
  */
 export type InterruptionEvent = Event;
 
@@ -427,7 +448,7 @@ export interface ConnectionEventMap {
   message: MessageArrivedEvent;
   progress: ProgressMadeEvent;
   mtu: MtuChangedEvent;
-  /** The relay was lost and is sought again; `resumed` or `close` follows. */
+  /** The transport to the relay was lost. `resumed` or `close` follows. */
   interrupted: InterruptionEvent;
   resumed: InterruptionEvent;
   relaydrops: RelayDropsEvent;
@@ -441,41 +462,41 @@ export interface ConnectionEventMap {
  *
  * Every message is delivered once, in the order of arrival:
  *
- * - to all listeners of `message` and to `onMessage`, while there is one;
+ * - while `message` listeners or `onMessage` exist: to all of them;
  * - otherwise to the first pending {@link receive} call or iteration;
- * - otherwise later: it waits in the queue until it is received or a listener is added.
+ * - otherwise to the receive queue, until the application receives it or adds a listener.
  *
- * The queue takes 256 messages. Further ones stay in the memory of the connection; when that is full, the server has to
- * wait. Nothing is dropped: messages that arrived before the connection ended are still delivered afterwards. Only
- * {@link close} discards unread messages, and counts them in `messagesDiscarded`.
+ * The queue holds 256 messages. Further messages stay in the memory of the connection, and flow control stops the
+ * server when that is full, so no message is dropped. Messages that arrived before the connection closed can still be
+ * received afterwards. Only {@link close} discards unread messages, which `messagesDiscarded` counts.
  */
 export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
-  /** Resolves when the connection has ended for any reason. Never rejects. */
+  /** Resolves when the connection has closed for any reason. Never rejects. */
   readonly closed: Promise<CloseInfo>;
 
   /**
-   * Queues a message for sending; the bytes are copied. Messages sent in the same task share datagrams.
+   * Queues a message for sending, and copies its bytes. Messages sent in the same task share datagrams.
    *
-   * @throws RakwireError with the code `queue-full` when too much waits for acknowledgement: wait for {@link ready} and
-   * try again; `too-long` when the message exceeds the limit of the protocol or the memory of the connection: send it
-   * in parts. Other codes describe invalid messages.
+   * @throws RakwireError with the code `queue-full` if the send memory is full: wait for {@link ready} and retry;
+   * `too-long` if the message exceeds the limit of the protocol or the memory of the connection: send it in parts; or
+   * another code if the message is invalid.
    */
   send(bytes: Uint8Array, options?: SendOptions): void;
 
   /**
-   * Sends a message like {@link send}, and resolves when its outcome is known. `unreliable`, `reliable` and
-   * `reliable-ordered` messages can have a receipt.
+   * Sends a message like {@link send}, and resolves when its outcome is known. Only for `unreliable`, `reliable` and
+   * `reliable-ordered` messages.
    *
-   * You may await it before reading messages: meanwhile, up to 16 MiB of them are queued instead of 256 messages.
-   * Aborting the signal only ends the wait; the message is still sent.
+   * You may await the outcome before reading messages: until then, the receive queue holds up to 16 MiB instead of 256
+   * messages. Aborting the signal only ends the wait; the message is still sent.
    *
    * @throws RakwireError as `send` does, and with the code `bad-option` for sequenced messages.
    */
   sendWithReceipt(bytes: Uint8Array, options?: SendOptions & WaitOptions): Promise<Outcome>;
 
   /**
-   * Resolves when {@link send} would accept a message: the last one that was refused with `queue-full`, or one of
-   * `options.length` bytes. Another sender may use the room first, and the message is then refused again.
+   * Resolves when {@link send} would accept the last message that failed with `queue-full`, or a message of
+   * `options.length` bytes. If another caller sends first, `send` may fail again.
    *
    * ```ts
    * async function sendAll(connection: Connection, parts: Iterable<Uint8Array>) {
@@ -486,30 +507,30 @@ export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
    * }
    * ```
    *
-   * @throws RakwireError with the code `not-connected` if the connection ends first, `too-long` if the message is never
-   * accepted, or `bad-option`; or the reason of the signal.
+   * @throws RakwireError with the code `not-connected` if the connection closes first, `too-long` if no message of this
+   * length can ever be sent, or `bad-option`; or the reason of the signal.
    */
   ready(options?: ReadyOptions): Promise<void>;
 
   /**
-   * Returns the next message, or `undefined` once the connection has ended and all messages were delivered. Waits while
-   * there are listeners, because they get the messages.
+   * Returns the next message, or `undefined` once the connection has closed and all messages were delivered. While
+   * there are listeners, they get the messages and this call waits.
    *
-   * @throws the reason of the signal; no message was taken then.
+   * @throws the reason of the signal. No message is taken in that case.
    */
   receive(options?: WaitOptions): Promise<Message | undefined>;
 
   /**
-   * Iterates over received messages until the connection has ended and all were delivered, like iterating over the
-   * connection itself. Messages left by an ended iteration go to the next one. With several iterations at a time, each
-   * message goes to one of them. Aborting the signal ends the iteration with its reason.
+   * Iterates over received messages until the connection has closed and all were delivered, like iterating over the
+   * connection itself. Messages left over by one iteration go to the next. Concurrent iterations share the messages:
+   * each goes to only one of them. Aborting the signal ends the iteration with its reason.
    */
   messages(options?: WaitOptions): AsyncIterableIterator<Message>;
 
   /**
-   * Closes the connection once earlier messages have arrived, or after 5 s; in a worker after 10 s, and one second
-   * later while there is no transport. Unread messages are discarded and counted. Aborting the signal only ends the
-   * wait.
+   * Closes the connection after all sent messages are acknowledged, or after 5 s; in a worker after 10 s. While there
+   * is no transport, it takes one second longer. Unread messages are discarded and counted. Aborting the signal only
+   * ends the wait.
    */
   close(options?: WaitOptions): Promise<CloseInfo>;
 
@@ -520,37 +541,37 @@ export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
 
   /**
-   * The transport in use. It may change while the connection is open, and is `undefined` from `interrupted` to
-   * `resumed` and after the end.
+   * The transport in use. It may change while the connection is open. `undefined` from `interrupted` to `resumed`, and
+   * after the connection has closed.
    */
   readonly transport: TransportName | undefined;
 
   stats(): ConnectionStats;
 
   /**
-   * Yields the statistics now and after each interval, until the connection has ended; the last ones are those at its
-   * end.
+   * Yields the statistics immediately and then once per interval. The last value is from the moment when the connection
+   * closed.
    */
   statistics(options?: StatsOptions): AsyncIterableIterator<ConnectionStats>;
 
-  /** Bytes of messages that wait to be sent, in the connection and in its WebSocket. */
+  /** The number of message bytes queued for sending, in the connection and in its WebSocket. */
   readonly bufferedAmount: number;
 
-  /** The longest message in bytes that `send` accepts now, as in `stats()`. */
+  /** The current length limit of `send` in bytes, as in `stats()`. */
   readonly maxMessageLength: number;
 
-  /** Called with every message, like a listener of `message`, but without creating events. */
+  /** Called with every message, like a `message` listener but without creating event objects. */
   onMessage: ((message: Message) => void) | undefined;
 
   /**
-   * The GUID of a RakNet server, as in its {@link Pong}; the server chooses it. `undefined` in the Game Protocol, and
-   * once the connection is closing or has ended.
+   * The GUID that the RakNet server chose, as in its {@link Pong}. `undefined` in the Game Protocol, and once the
+   * connection is closing or closed.
    */
   readonly serverGuid: bigint | undefined;
 
   /**
-   * Returns the addresses that a RakNet server claims, such as `192.0.2.7:19132` or `[2001:db8::7]:19132`. They are not
-   * authenticated. Empty in the Game Protocol, and once the connection has ended.
+   * Returns the addresses that the RakNet server reports as its own, such as `192.0.2.7:19132` or
+   * `[2001:db8::7]:19132`. They are not authenticated. Empty in the Game Protocol, and once the connection has closed.
    */
   internalAddresses(): string[];
 
@@ -566,19 +587,19 @@ export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
   ): void;
 }
 
-/** A function, or an object with the method `handleEvent`. */
+/** A function, or an object with a method `handleEvent`. */
 export type ConnectionListener<K extends keyof ConnectionEventMap> =
   | ((event: ConnectionEventMap[K]) => void)
   | { handleEvent(event: ConnectionEventMap[K]): void };
 
-/** A Web Worker that runs connections; `rakwire/worker` exports one. */
+/** A Web Worker that runs connections. The entry `rakwire/worker` exports an instance. */
 export interface PeerWorker extends AsyncDisposable {
   /**
-   * Closes all connections of the worker, each once earlier messages have arrived or after 10 s, and then ends it. A
-   * worker that hangs is ended after 15 s with its connections. A later connection starts a new one.
+   * Closes all connections of the worker and then terminates it. Each connection closes after its sent messages are
+   * acknowledged, or after 10 s. A worker that hangs is terminated after 15 s. A later connection starts a new worker.
    */
   close(): Promise<void>;
 
-  /** Ends the worker, for `await using`. */
+  /** Closes the worker, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 }

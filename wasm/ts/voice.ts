@@ -1,4 +1,4 @@
-/** Voice chat: each peer hears all others. In pages, from the microphone to the loudspeaker. */
+/** Voice chat between peers, in pages from the microphone to the loudspeaker. */
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";

@@ -1,8 +1,8 @@
-/** Waits that a signal can end, timers, and the method that `await using` calls. */
+/** Abortable waits, timers, and the symbol of `await using`. */
 
-/** Options of a wait. */
+/** Options of calls that wait. */
 export interface WaitOptions {
-  /** Aborting it ends the wait, which rejects with the reason of the signal. The operation itself continues. */
+  /** Aborting it ends the wait, which then rejects with the reason of the signal. The operation itself continues. */
   signal?: AbortSignal | undefined;
 }
 
@@ -65,7 +65,7 @@ export class WaitList<T> {
     return wait;
   }
 
-  /** Returns a copy of the current waits, because the list may change meanwhile. */
+  /** Returns a copy of the pending waits, because settling one changes the list. */
   all(): Wait<T>[] {
     return [...this.#waits];
   }
@@ -97,7 +97,7 @@ export const PLATFORM_TIMERS: Timers = {
   clear: (timer) => clearTimeout(timer as ReturnType<typeof setTimeout>),
 };
 
-/** The fallback of TypeScript and bundlers for platforms without the symbol. */
+/** The symbol that TypeScript and bundlers use on platforms without `Symbol.asyncDispose`. */
 export const ASYNC_DISPOSE: typeof Symbol.asyncDispose =
   (Symbol.asyncDispose as typeof Symbol.asyncDispose | undefined) ??
   (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);

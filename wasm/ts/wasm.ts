@@ -1,4 +1,4 @@
-/** Loads the WebAssembly once for all connections of an entry of the package, which may embed it. */
+/** Loads the WebAssembly of an entry once for all its connections. */
 
 import { RakwireError } from "./errors.js";
 import type { Classes, Rust } from "./rust.js";
@@ -12,19 +12,19 @@ export async function inflate(base64: string): Promise<ArrayBuffer> {
   return new Response(unpacked).arrayBuffer();
 }
 
-/** The exports of Rust, and the compiled module for another thread. */
+/** The exports of Rust, and the compiled module for use in a worker. */
 export interface Loaded extends Rust {
   module: WebAssembly.Module;
 }
 
-/** Reads a file that `fetch` cannot, as in Node; `undefined` for other URLs. */
+/** Reads files from URLs that `fetch` does not support, as in Node. Returns `undefined` for other URLs. */
 let readFile: ((url: URL) => Promise<BufferSource>) | undefined;
 
 export function setFileReader(reader: (url: URL) => Promise<BufferSource>): void {
   readFile = reader;
 }
 
-/** Error messages of browsers where the policy of the page forbids WebAssembly. */
+/** Error messages of browsers when the content security policy of the page forbids WebAssembly. */
 const BY_POLICY = /content security policy|unsafe-eval|\bCSP\b/i;
 
 /** The WebAssembly of an entry. */
@@ -39,7 +39,7 @@ export class Wasm {
     this.#embedded = embedded;
   }
 
-  /** Loads the WebAssembly on the first call; later sources are ignored. */
+  /** Loads the WebAssembly on the first call. Later calls ignore their `source`. */
   async load(source: WasmSource | Promise<WasmSource> | undefined): Promise<Loaded> {
     this.#loading ??= this.#load(source);
     try {
@@ -76,7 +76,7 @@ async function compile(source: WasmSource): Promise<WebAssembly.Module> {
     if (!source.ok) {
       throw new Error(`${source.url} has status ${source.status}`);
     }
-    // Unlike `compileStreaming`, accept servers that send another content type.
+    // `compileStreaming` would refuse servers that send another content type.
     return WebAssembly.compile(await source.arrayBuffer());
   }
   return WebAssembly.compile(source);

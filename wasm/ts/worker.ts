@@ -1,4 +1,4 @@
-/** Runs the protocol and the transport of connections in a Web Worker: the side of the page. */
+/** The page's side of a Web Worker that runs the protocol and transport of connections. */
 
 import source from "../pkg/worker-source.js";
 import { notConnected, RakwireError } from "./errors.js";
@@ -17,21 +17,24 @@ import { MAX_UNACCEPTED_BYTES, refusal } from "./worker/messages.js";
 
 export type { PeerWorker } from "./types.js";
 
-/** Milliseconds until a closing worker is ended. Its connections take up to 10 s to end, so it hangs after that. */
+/**
+ * The time limit for closing a worker in milliseconds. Its connections close within 10 s, so a worker that takes longer
+ * hangs.
+ */
 const CLOSE_MS = 15_000;
 /**
- * The interval of liveness checks, and the number of checks without a message after which the worker hangs: it sends
- * statistics ten times a second. Checks are counted, because a page that was suspended runs the check before it
- * receives messages.
+ * The interval of liveness checks in milliseconds, and the number of consecutive checks without a message after which
+ * the worker counts as hung; it sends statistics ten times a second. Checks are counted instead of time, because a page
+ * that was suspended runs the check before it receives queued messages.
  */
 const CHECK_MS = 5_000;
 const MAX_MISSED_CHECKS = 3;
 /**
- * Milliseconds by which a page that is left waits for its worker. A process that ends with its page does not wait for
- * the worker. The worker sends its last datagrams within a few milliseconds, or tens of them on a busy machine.
+ * The time in milliseconds for which leaving a page blocks so that the worker can send its last datagrams. It needs a
+ * few milliseconds, or tens of them on a busy machine.
  */
 const LEAVE_MS = 50;
-/** The bytes counted for each message in addition to its contents. */
+/** The bytes counted per message in addition to its length. */
 const OVERHEAD = 64;
 
 type Command<T = ToWorker> = T extends { session: number } ? Omit<T, "session"> : never;
@@ -42,7 +45,7 @@ type Post = (command: Command, transfer?: Transferable[]) => void;
 class WorkerThread implements SessionWorker {
   readonly #start: () => Worker;
   readonly #sessions = new Map<number, RemoteSession>();
-  /** The WebAssembly of each entry that has opened a connection here. */
+  /** The compiled WebAssembly of each entry that has opened a connection in this worker. */
   readonly #modules: WebAssembly.Module[] = [];
   readonly #idle = new WaitList<void>();
   #worker: Worker | undefined;
@@ -98,12 +101,12 @@ class WorkerThread implements SessionWorker {
     }
   }
 
-  /** The sessions that end with the page. */
+  /** Returns the sessions to close when the page is left. */
   #leaving(): RemoteSession[] {
     return [...this.#sessions.values()].filter((session) => session.endsWithPage);
   }
 
-  /** Lets the worker disconnect immediately and end with the page. */
+  /** Makes the worker disconnect immediately when the page is left. */
   #leave(): void {
     const leaving = this.#leaving();
     leaving.forEach((session) => session.leave());
@@ -120,7 +123,7 @@ class WorkerThread implements SessionWorker {
     return worker;
   }
 
-  /** Ends the worker and its remaining connections. */
+  /** Terminates the worker and closes its remaining connections. */
   #endAll(reason: string): void {
     this.#worker?.terminate();
     this.#worker = undefined;
@@ -128,7 +131,7 @@ class WorkerThread implements SessionWorker {
   }
 }
 
-/** A session in a worker. */
+/** A connection's session that runs in a worker. */
 class RemoteSession implements SessionLike {
   readonly endsWithPage: boolean;
   readonly #post: Post;
@@ -140,12 +143,12 @@ class RemoteSession implements SessionLike {
   readonly #receipts = new Map<number, Deferred<Outcome>>();
   #outgoing: Outgoing[] = [];
   #stats: PeerStats = describeStats([], []);
-  /** Bytes in the memory of the connection, and bytes in flight to the worker. */
+  /** Sent bytes in the memory of the connection, and bytes posted to the worker but not yet accepted. */
   #remoteBuffered = 0;
   #unacceptedBytes = 0;
   #longest = 0;
   #lastReceipt = 0;
-  /** Received messages for which the worker was not granted room again, and their bytes. */
+  /** Messages received from the worker for which it was not granted new credit, and their bytes. */
   #withheld = 0;
   #withheldBytes = 0;
   #isOpen = false;
@@ -219,7 +222,7 @@ class RemoteSession implements SessionLike {
     this.end(PAGE_LEFT);
   }
 
-  /** Disconnects; a connection that was never open ends immediately. */
+  /** Disconnects. A connection that was never open closes immediately. */
   close(): void {
     if (this.#longest > 0) {
       this.disconnect();
@@ -251,7 +254,7 @@ class RemoteSession implements SessionLike {
     return this.#isOver ? [] : this.#addresses;
   }
 
-  /** Handles a message of the worker. */
+  /** Handles a message from the worker. */
   handle(event: ToPage): void {
     this.#missedChecks = 0;
     switch (event.type) {
@@ -259,7 +262,7 @@ class RemoteSession implements SessionLike {
         this.#watch = setInterval(() => this.#checkAlive(), CHECK_MS);
         this.#isOpen = true;
         this.#longest = event.longest;
-        // The statistics follow at the next interval.
+        // The other statistics follow at the next interval.
         this.#stats = { ...this.#stats, maxMessageLength: event.longest };
         this.#guid = event.serverGuid;
         this.#addresses = event.internalAddresses;
@@ -314,7 +317,7 @@ class RemoteSession implements SessionLike {
     }
   }
 
-  /** Ends the session. */
+  /** Ends the session, and settles everything that is pending. */
   end(end: SessionEnd): void {
     if (this.#isOver) {
       return;
@@ -324,7 +327,7 @@ class RemoteSession implements SessionLike {
     clearTimeout(this.#closeTimer);
     clearInterval(this.#watch);
     this.#onEnd();
-    // The caller closed it, even if the worker is no longer there to do so.
+    // A local close counts as such even if the worker failed meanwhile.
     const isClosedHere = this.#closeTimer !== undefined && end.code === "worker-unavailable";
     this.#receipts.forEach(({ resolve }) => resolve("unknown"));
     this.#receipts.clear();
@@ -339,7 +342,7 @@ class RemoteSession implements SessionLike {
     }
   }
 
-  /** Grants the worker room once the page has it. */
+  /** Grants the worker credit for further messages when the page can take them. */
   #grantRoom(): void {
     if (this.#withheld > 0 && this.#owner.hasRoom) {
       this.#post({ type: "room", messages: this.#withheld, bytes: this.#withheldBytes });
@@ -347,7 +350,7 @@ class RemoteSession implements SessionLike {
     }
   }
 
-  /** Throws the errors of the connection that the page can detect itself. */
+  /** Throws those errors of the connection that the page can detect itself. */
   #check(bytes: Uint8Array, delivery: number): void {
     checkBytes(bytes);
     if (this.#isOver) {
@@ -373,11 +376,11 @@ class RemoteSession implements SessionLike {
     if (length > this.#longest) {
       throw refusal("too-long");
     }
-    // A single message may be longer than the limit.
+    // A single message may exceed the limit.
     return this.#unacceptedBytes === 0 || this.#unacceptedBytes + length <= MAX_UNACCEPTED_BYTES;
   }
 
-  /** Copies a message. All messages until the next microtask are posted to the worker together. */
+  /** Copies a message. All messages sent before the next microtask are posted to the worker together. */
   #queue(bytes: Uint8Array, { reliability, channel, priority }: SendOptions, receipt?: number): void {
     const options: SendOptions = {
       ...(reliability !== undefined && { reliability }),
@@ -399,34 +402,34 @@ class RemoteSession implements SessionLike {
     }
   }
 
-  /** Handles the refusal of a message that only the worker could detect. */
+  /** Handles an error of a message that only the worker could detect. */
   #refuse(receipt: number | undefined, error: RakwireError): void {
     const waiting = receipt === undefined ? undefined : this.#receipts.get(receipt);
     if (receipt !== undefined && waiting !== undefined) {
       this.#receipts.delete(receipt);
       waiting.reject(error);
     } else if (this.#isOpen || error.code !== "not-connected") {
-      // A message that a closed connection had no time for is not an error.
+      // Messages that could not be sent before the connection closed are not an error.
       report(error);
     }
   }
 }
 
 /**
- * Creates a separate worker for connections. `start` creates it from the file `rakwire/worker-script.js`, for pages
- * with a content security policy that forbids workers from `blob:`.
+ * Creates a separate worker for connections. If the content security policy of the page forbids workers from `blob:`,
+ * pass a `start` that creates the worker from the file `rakwire/worker-script.js`.
  */
 export function createWorker(start: () => Worker = startFromSource): PeerWorker {
   return new WorkerThread(start);
 }
 
-/** The shared worker of this page, started by the first connection that uses it. */
+/** The shared worker of this page. The first connection that uses it starts it. */
 export const worker: PeerWorker = /* @__PURE__ */ createWorker();
 
 function startFromSource(): Worker {
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const worker = new Worker(url);
-  // The script has been loaded by then, or never will be.
+  // Either event means that the script URL is no longer needed.
   ["message", "error"].forEach((type) => worker.addEventListener(type, () => URL.revokeObjectURL(url), { once: true }));
   return worker;
 }

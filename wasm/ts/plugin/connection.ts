@@ -1,6 +1,6 @@
 /**
- * Helpers for plugins: attaching until the connection ends, a send queue, and a fingerprint for comparing settings with
- * the peer.
+ * Helpers for plugins: attaching until the connection closes, a send queue, and a fingerprint for comparing settings
+ * with the peer.
  */
 
 import { RakwireError } from "../errors.js";
@@ -9,8 +9,8 @@ import { attach } from "../plugin.js";
 import type { Connection, SendOptions } from "../types.js";
 
 /**
- * Attaches a plugin, and calls back when the connection ends. Returns a function that detaches the plugin; the
- * connection then keeps no reference to it.
+ * Attaches a plugin, and calls `onEnd` when the connection closes. Returns a function that detaches the plugin, after
+ * which the connection keeps no reference to it.
  *
  * @throws RakwireError for the same reasons as {@link attach}.
  */
@@ -28,7 +28,7 @@ export function attachUntilEnd(connection: Connection, plugin: Plugin, onEnd: ()
   };
 }
 
-/** A message that waits to be sent. */
+/** A message in a send queue. */
 export interface WaitingMessage {
   readonly bytes: Uint8Array;
   readonly options: SendOptions;
@@ -37,7 +37,7 @@ export interface WaitingMessage {
   onFailed(error: unknown): void;
 }
 
-/** Sends messages in order, as soon as there is room. The owner limits their number. */
+/** Sends messages in order, each as soon as the connection accepts it. The owner limits their number. */
 export class SendQueue {
   readonly #connection: Connection;
   #messages: WaitingMessage[] = [];
@@ -56,7 +56,7 @@ export class SendQueue {
     this.#send();
   }
 
-  /** Removes a message that has not been sent. */
+  /** Removes a message that was not sent yet. */
   remove(message: WaitingMessage): void {
     this.#messages = this.#messages.filter((other) => other !== message);
   }
@@ -96,7 +96,7 @@ export class SendQueue {
   }
 }
 
-/** FNV-1a with 64 bits, for comparing schemas and settings. */
+/** Returns the 64-bit FNV-1a hash, for comparing schemas and settings. */
 export function fingerprint(bytes: Iterable<number>): bigint {
   let hash = 0xcbf2_9ce4_8422_2325n;
   for (const byte of bytes) {

@@ -8,18 +8,18 @@ import { WaitList } from "../waits.js";
 
 const DELIVERY: SendOptions = { reliability: "reliable-ordered" };
 
-/** A peer that is waited for. */
+/** A peer that the event waits for. */
 interface Remote {
   received: ReadyStatus;
-  /** The status that was sent last. */
+  /** The last status sent to the peer. */
   sent: ReadyStatus;
   mustQuery: boolean;
   isQueried: boolean;
-  /** True while a message to it waits for room. */
+  /** True while a message to the peer is queued. */
   isSending: boolean;
 }
 
-/** An event for which several peers have to be ready. */
+/** An event that completes when several peers are ready. */
 export class ReadyEvent {
   readonly number: number;
   readonly #queues: ReadonlyMap<Connection, SendQueue>;
@@ -38,18 +38,18 @@ export class ReadyEvent {
     return this.#status;
   }
 
-  /** The last status of a peer; `undefined` if it is not waited for. */
+  /** Returns the last status received from a peer; `undefined` if the event does not wait for the peer. */
   statusOf(connection: Connection): ReadyStatus | undefined {
     return this.#remotes.get(connection)?.received;
   }
 
-  /** True if all peers are ready and know it of each other, or a peer has forced the event. */
+  /** True once all peers are ready and know this of each other, or a peer has forced the event. */
   get isCompleted(): boolean {
     const areAllSet = (): boolean => [...this.#remotes.values()].every(({ received }) => received === "all-set");
     return this.#status === "force-all-set" || (this.#status === "all-set" && areAllSet());
   }
 
-  /** Resolves when the event is completed; immediately if it already is. */
+  /** Resolves when the event completes; immediately if it already has. */
   async whenCompleted(options: WaitOptions = {}): Promise<void> {
     const { signal } = options;
     checkNames(options, WAIT_OPTIONS);
@@ -57,7 +57,7 @@ export class ReadyEvent {
     return this.isCompleted ? undefined : this.#waits.add(signal).promise;
   }
 
-  /** Sets whether this peer is ready. It has no effect once the event was forced. */
+  /** Sets whether this peer is ready. Has no effect once the event was forced. */
   set(isReady: boolean): void {
     if (!isReady && this.#status !== "force-all-set") {
       this.#status = "unset";
@@ -67,13 +67,13 @@ export class ReadyEvent {
     this.#update();
   }
 
-  /** Completes the event here and at all peers that wait for this one, even if some are not ready. */
+  /** Completes the event here and at all peers that wait for this one, even if some peers are not ready. */
   force(): void {
     this.#status = "force-all-set";
     this.#update();
   }
 
-  /** Adds a peer to wait for; false if its connection has not joined. */
+  /** Adds a peer to wait for. Returns false if its connection has not joined. */
   waitFor(connection: Connection): boolean {
     if (!this.#queues.has(connection)) {
       return false;
@@ -85,14 +85,14 @@ export class ReadyEvent {
     return true;
   }
 
-  /** Removes a peer to wait for; false if it was not waited for. */
+  /** Stops waiting for a peer. Returns false if the event did not wait for it. */
   stopWaitingFor(connection: Connection): boolean {
     const isGone = this.#remotes.delete(connection);
     this.#update();
     return isGone;
   }
 
-  /** Handles a message of a peer; false if it is not waited for. @internal */
+  /** Handles a message from a peer. Returns false if the event does not wait for it. @internal */
   take(connection: Connection, message: ReadyMessage): boolean {
     const remote = this.#remotes.get(connection);
     if (remote === undefined) {
@@ -122,7 +122,7 @@ export class ReadyEvent {
     }
   }
 
-  /** Sends the next message to a peer, one at a time, because later changes may replace it. */
+  /** Sends the next message to a peer. Only one is queued at a time, because later changes may replace it. */
   #sendNext(connection: Connection, remote: Remote): void {
     const message = nextOf(remote, this.#status);
     const queue = this.#queues.get(connection);
@@ -145,7 +145,7 @@ export class ReadyEvent {
   }
 }
 
-/** Returns the next message: first the query, then the status if it changed or was requested. */
+/** Returns the next message to a peer: first a query, then the status if it changed or the peer requested it. */
 function nextOf({ mustQuery, isQueried, sent }: Remote, status: ReadyStatus): ReadyMessage | undefined {
   if (mustQuery) {
     return "query";
@@ -153,14 +153,17 @@ function nextOf({ mustQuery, isQueried, sent }: Remote, status: ReadyStatus): Re
   return (isQueried && status !== "unset") || sent !== status ? status : undefined;
 }
 
-/** The status of a peer: not ready, ready itself, ready with all peers that it waits for, or forced. */
+/**
+ * The status of a peer. `unset`: not ready. `set`: ready. `all-set`: ready, and so are all peers that it waits for.
+ * `force-all-set`: forced.
+ */
 export type ReadyStatus = "unset" | "set" | "all-set" | "force-all-set";
-/** A status, or a request for it. */
+/** A status, or a request for the status. */
 type ReadyMessage = ReadyStatus | "query";
 
 const IDS: Readonly<Record<ReadyMessage, number>> = { set: 68, unset: 69, "all-set": 70, query: 71, "force-all-set": 76 };
 const MESSAGES = /* @__PURE__ */ Object.keys(IDS) as ReadyMessage[];
-/** The first bytes of all messages. */
+/** The message ids, which are the first bytes of all messages. */
 export const READY_IDS: readonly number[] = /* @__PURE__ */ Object.values(IDS);
 const LENGTH = 5;
 

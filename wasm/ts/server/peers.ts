@@ -9,10 +9,10 @@ import { dropNames, HEADER, readTexts, recordAt } from "../rust.js";
 import { ADDRESS, textOf } from "./socket.js";
 import type { RefusedClient, RefuseReason } from "./types.js";
 
-/** The refusal of a client as Rust reports it. */
+/** The refusal of a client, as reported by Rust. */
 type Refusal = Pick<RefusedClient, "reason" | "isValidated">;
 
-/** The kind of the event, and the reasons by number, as in `src/npm/record.rs`. */
+/** The number of the event kind, and the refusal reasons by number, as in `src/npm/record.rs`. */
 const REFUSED = 10;
 const REASONS: readonly RefuseReason[] = [
   "other",
@@ -39,7 +39,7 @@ export interface ServerSettings {
   advertisement: Uint8Array;
 }
 
-/** Placeholder settings for peers that Rust has already created. */
+/** Placeholder settings for peers that already exist in Rust. */
 export const MADE: PeerSettings = {
   protocol: "raknet",
   protocolVersion: 0,
@@ -50,7 +50,7 @@ export const MADE: PeerSettings = {
   outgoingLimit: 0,
 };
 
-/** Functions that are never called on a whole server or on its connections. */
+/** Functions that are not called on a whole server or on its connections. */
 const NEVER: Omit<RustPeer, "create" | "reserve" | "free"> = {
   connect: () => 0,
   handle: () => undefined,
@@ -69,7 +69,7 @@ const NEVER: Omit<RustPeer, "create" | "reserve" | "free"> = {
 
 /** A server without socket and timers. */
 export class ServerPeers {
-  /** The server as one peer: each datagram follows the bytes of its address. */
+  /** The server as a single peer. Each of its datagrams starts with the bytes of its address. */
   readonly all: Pick<Peer, "handle" | "handleTimeout" | "pollTransmit" | "pollTimeout" | "free">;
 
   readonly #loaded: Rust;
@@ -110,8 +110,8 @@ export class ServerPeers {
   }
 
   /**
-   * Creates the peer of a connection for its session. `onFree` is called at its end, or `onRefused` if it never becomes
-   * a connection.
+   * Creates the session peer of a connection. Calls `onFree` when the peer is freed, or `onRefused` if the client was
+   * refused.
    */
   connection(connection: number, onFree: () => void, onRefused: (refusal: Refusal) => void): Peer {
     const [rust, server] = [this.#rust, this.#server];
@@ -152,7 +152,10 @@ export class ServerPeers {
     return new RakNetPeerHandle({ ...this.#loaded, raknet: { ...NEVER, ...functions, create: () => this.#server } }, MADE);
   }
 
-  /** Reads the refusal of a client if the event at `at` is one. The lowest values mean that there is no event. */
+  /**
+   * Reads the event at `at` as the refusal of a client; `undefined` if it is another event. The lowest values of `at`
+   * mean that there is no event.
+   */
   #refused(at: number): Refusal | undefined {
     if (at < HEADER) {
       return undefined;

@@ -1,4 +1,4 @@
-/** A server: its socket, its timers and its connections. */
+/** A server: its socket, timers and connections. */
 
 import { CheckedConnection } from "../connection.js";
 import { RakwireError } from "../errors.js";
@@ -16,7 +16,7 @@ import { MADE } from "./peers.js";
 import type { ServerSocket } from "./socket.js";
 import type { Broadcast, BroadcastOptions, ListenOptions, RefusedClient, Server, ServerConnection, ServerStats } from "./types.js";
 
-/** A connection, and the callbacks of the loop for its session. */
+/** A connection, and the loop callbacks of its session. */
 interface Entry {
   connection: AcceptedConnection;
   session: Session;
@@ -25,7 +25,7 @@ interface Entry {
   onRun: LoopCallbacks[2];
 }
 
-/** The shared transport: the server sends and receives for all connections. */
+/** The transport of all connections, which send and receive through the server. */
 const SHARED: Transport = {
   name: "udp",
   dropped: 0,
@@ -46,11 +46,11 @@ export class UdpServer implements Server {
   readonly #onRefused: ListenOptions["onRefused"];
   readonly #loop: Loop;
   readonly #closed = deferred<void>();
-  /** By slot. */
+  /** The connections by slot. */
   readonly #entries = new Map<number, Entry>();
-  /** Slots of sessions that continue with events for which they had no room. */
+  /** Slots of sessions that stopped handling events when their queue was full, and are to continue. */
   readonly #scheduled = new Set<number>();
-  /** Slots to check at the end of each run, because gaining room may cause no event there. */
+  /** Slots to check at the end of each run, because new capacity may cause no event. */
   readonly #watched = new Set<number>();
   readonly #waiting: ServerConnection[] = [];
   readonly #accepting = new WaitList<ServerConnection | undefined>();
@@ -135,7 +135,7 @@ export class UdpServer implements Server {
     return beforeAbort(signal, this.closed);
   }
 
-  /** Closes the open connections, then those that were opened meanwhile. Later ones end with the server. */
+  /** Closes the open connections, and then those that were opened meanwhile. Any later ones close with the server. */
   async #closeAll(): Promise<void> {
     for (let rounds = 0; rounds < 2; rounds++) {
       await Promise.all(this.connections().map((connection) => connection.close()));
@@ -169,7 +169,7 @@ export class UdpServer implements Server {
     }
   }
 
-  /** An error of one connection ends only that connection. */
+  /** Handles the events of a connection. An error closes only that connection. */
   #handleEventsOf(slot: number, entry: Entry | undefined): void {
     this.#watched.add(slot);
     try {
@@ -187,7 +187,7 @@ export class UdpServer implements Server {
     }
   }
 
-  /** Creates the entry of a client that connected or was refused, as its first event reports. */
+  /** Creates the entry of a client that connected or was refused, according to its first event. */
   #open(slot: number): Entry {
     let callbacks!: LoopCallbacks;
     let session!: Session;
@@ -213,7 +213,7 @@ export class UdpServer implements Server {
     this.#entries.set(slot, entry);
     connection.opened.then(
       () => this.#onOpen(connection),
-      // The application does not know the connection yet.
+      // Rejections are ignored, because the application has not seen the connection yet.
       () => undefined,
     );
     return entry;
@@ -235,7 +235,7 @@ export class UdpServer implements Server {
     }
   }
 
-  /** The loop of the server, which also handles this connection when requested. */
+  /** Returns the loop of the server, which also handles this connection when it runs. */
   #loopOf(slot: number): SessionLoop {
     return {
       schedule: () => {
@@ -250,7 +250,7 @@ export class UdpServer implements Server {
     };
   }
 
-  /** Removes ended connections if more wait than there can be at a time. */
+  /** Forgets closed connections that were not accepted, if more than `maxConnections` are waiting. */
   #forgetEnded(): void {
     if (this.#waiting.length > this.#maxConnections) {
       const open = new Set<ServerConnection>(this.connections());
@@ -259,7 +259,7 @@ export class UdpServer implements Server {
     }
   }
 
-  /** Passes connections to pending `accept` calls. */
+  /** Passes waiting connections to pending `accept` calls. */
   #giveOut(): void {
     for (let first = this.#accepting.first; first !== undefined; first = this.#accepting.first) {
       const connection = this.#waiting.shift();
@@ -281,14 +281,14 @@ export class UdpServer implements Server {
       return;
     }
     this.#isOver = true;
-    // Clients may have connected while others were closed.
+    // Clients may have connected while other connections were closing.
     this.#entries.forEach(({ session }) => {
       session.disconnect();
       session.onEnded("local", "the server was closed");
     });
     this.#loop.stop();
     this.#socket.close();
-    // It may be unusable after a failure.
+    // The server in Rust may be unusable after a failure.
     try {
       this.#peers.all.free();
     } finally {
@@ -299,8 +299,8 @@ export class UdpServer implements Server {
 }
 
 /**
- * The maximum size of unread messages that a connection queues to reach a receipt or plugin message behind them, in
- * bytes. It bounds the memory that each client can use.
+ * The maximum number of bytes of unread messages that a connection queues to reach a receipt or plugin message behind
+ * them. It bounds the memory per client.
  */
 const MAX_QUEUED_BYTES = 1024 * 1024;
 

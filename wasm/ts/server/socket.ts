@@ -8,15 +8,16 @@ import type { Sink } from "../loop.js";
 import { readAddresses } from "../raknet-wire.js";
 
 /**
- * The maximum number of bytes that the socket has accepted and not sent. Further datagrams are dropped, as on any path.
+ * The maximum number of bytes in the send buffer of the socket. Further datagrams are dropped, like on a congested
+ * path.
  */
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
 const MAX_DATAGRAM = 65_536;
 
-/** Sends and receives datagrams, each after the bytes of its address. */
+/** Sends and receives datagrams. In memory, the bytes of its address precede each datagram. */
 export class ServerSocket implements Sink {
   readonly name = "udp";
-  /** One failed datagram must not stop the server for other clients. */
+  /** Always true: a failed datagram must not stop sending to other clients. */
   readonly hasRoom = true;
   /** The number of datagrams that could not be sent. */
   unsent = 0;
@@ -49,7 +50,7 @@ export class ServerSocket implements Sink {
     return { host: address, port };
   }
 
-  /** Calls back for each datagram. Its bytes are valid until the callback returns. */
+  /** Starts receiving. The bytes of a datagram are valid until the callback returns. */
   listen(onDatagram: (datagram: Uint8Array) => void, onError: (error: Error) => void): void {
     this.#socket.on("error", onError);
     this.#socket.on("message", (datagram, { address, port }) => {
@@ -71,7 +72,7 @@ export class ServerSocket implements Sink {
     });
   }
 
-  /** Closes the socket once accepted datagrams are sent. */
+  /** Closes the socket after sending the buffered datagrams. */
   close(): void {
     if (this.#buffered > 0) {
       setImmediate(() => this.close());
@@ -81,30 +82,30 @@ export class ServerSocket implements Sink {
   }
 }
 
-/** The length of an address in Rust: 16 bytes of IPv6 (or mapped IPv4), the port, and an interface number. */
+/** The length of an address in Rust: 16 bytes of IPv6 or IPv4-mapped address, the port, and an interface number. */
 export const ADDRESS = 22;
 
-/** The offsets of the port and of the interface of a link-local address. */
+/** The offsets of the port, and of the interface number of a link-local address. */
 const PORT = 16;
 const INTERFACE = 18;
 
-/** The prefix of an IPv4 address inside IPv6 (RFC 4291 section 2.5.5.2). */
+/** The prefix of an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2). */
 const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-/** Names of local interfaces. Sockets use names and Rust uses numbers, the positions here from 1 on. */
+/** The names of local interfaces. Sockets use names, and Rust uses positions in this list, from 1. */
 const interfaces: string[] = [];
 
 function interfaceNumber(name: string | undefined): number {
   return name === undefined ? 0 : interfaces.indexOf(name) + 1 || interfaces.push(name);
 }
 
-/** Returns the interface of an address after a percent sign; empty if it has none. */
+/** Returns the interface of an address after a percent sign; empty if it has no interface. */
 function zoneOf(bytes: Uint8Array): string {
   const name = interfaces[new DataView(bytes.buffer, bytes.byteOffset).getUint32(INTERFACE) - 1];
   return name === undefined ? "" : `%${name}`;
 }
 
-/** Encodes the address of a sender. */
+/** Writes the address of a sender. */
 export function writeAddress(bytes: Uint8Array, address: string, port: number): void {
   const [host = "", name] = address.split("%");
   const view = new DataView(bytes.buffer, bytes.byteOffset);
@@ -118,7 +119,7 @@ export function writeAddress(bytes: Uint8Array, address: string, port: number): 
   view.setUint32(INTERFACE, interfaceNumber(name));
 }
 
-/** The eight groups of an IPv6 address, with `::` expanded to zeros. */
+/** Returns the eight groups of an IPv6 address, with `::` expanded to zeros. */
 function groupsOf(host: string): number[] {
   const [head = "", tail] = host.replace(/\d+\.\d+\.\d+\.\d+$/, dotted).split("::");
   const read = (text: string): number[] => (text === "" ? [] : text.split(":").map((group) => Number.parseInt(group, 16)));
@@ -126,13 +127,13 @@ function groupsOf(host: string): number[] {
   return [...first, ...Array.from({ length: 8 - first.length - last.length }, () => 0), ...last];
 }
 
-/** The last two groups of an IPv6 address, from dotted IPv4. */
+/** Converts dotted IPv4 to the last two groups of an IPv6 address. */
 function dotted(text: string): string {
   const [a = 0, b = 0, c = 0, d = 0] = text.split(".").map(Number);
   return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
 }
 
-/** The host for a socket of this address family. */
+/** Returns the host of an address, for a socket of this address family. */
 export function hostOf(bytes: Uint8Array, isIpv6: boolean): string {
   if (MAPPED.every((byte, index) => bytes[index] === byte)) {
     const host = bytes.slice(MAPPED.length, 16).join(".");
@@ -154,8 +155,8 @@ export function textOf(bytes: Uint8Array): string {
 }
 
 /**
- * Replaces the resolver, since only addresses are used. The resolver of Node mistakes an address for a host name if its
- * interface contains an underscore, and drops the interface.
+ * Replaces the DNS resolver, because all hosts are addresses. Node's resolver mistakes an address for a host name if
+ * its interface contains an underscore, and drops the interface.
  */
 export const withoutLookup: NonNullable<SocketOptions["lookup"]> = (address, _, callback) =>
   callback(null, address, address.includes(":") ? 6 : 4);

@@ -4,8 +4,8 @@ import type { Connection, MemoryOptions, SendOptions, WasmSource } from "../type
 import type { WaitOptions } from "../waits.js";
 
 /**
- * The reason for refusing a client. Servers of this package only check the password; the other reasons occur in Rust
- * servers.
+ * The reason for refusing a client. Servers of this package refuse only for the password; Rust servers have the other
+ * reasons.
  */
 export type RefuseReason =
   | "wrong-password"
@@ -19,16 +19,16 @@ export type RefuseReason =
   | "token-store-full"
   | "other";
 
-/** A client that was refused because of its password. */
+/** A client that was refused because of a wrong password. */
 export interface RefusedClient {
-  /** The claimed address of the client, such as `192.0.2.7:50000`. */
+  /** The source address of the client, such as `192.0.2.7:50000`. It may be forged unless `isValidated`. */
   readonly address: string;
   /**
-   * True if the client proved by a cookie or a pong that it receives datagrams at its address. Otherwise the address
-   * may be forged and must not be banned.
+   * True if the client proved with a cookie or a pong that it receives datagrams at its address. Otherwise the address
+   * may be forged, so do not ban it.
    */
   readonly isValidated: boolean;
-  /** The GUID chosen by the client. It is not authenticated. */
+  /** The GUID that the client chose. It is not authenticated. */
   readonly clientGuid: bigint;
   readonly reason: RefuseReason;
 }
@@ -36,8 +36,8 @@ export interface RefusedClient {
 /** Options of {@link listen}. */
 export interface ListenOptions {
   /**
-   * The IPv4 or IPv6 address to listen on; a link-local one includes its interface, `fe80::1%eth0`. `::` listens on all
-   * addresses of both families. Default: `0.0.0.0`, all IPv4 addresses.
+   * The IPv4 or IPv6 address to listen on. A link-local address needs its interface, as in `fe80::1%eth0`. `::` listens
+   * on all addresses of both families. Default: `0.0.0.0`, all IPv4 addresses.
    */
   host?: string;
   /** The UDP port, 0 to 65,535. Default: 0, any free port. */
@@ -45,65 +45,63 @@ export interface ListenOptions {
   /** The maximum number of connected clients, 1 to 10,000. Default: 32. */
   maxConnections?: number;
   /**
-   * The maximum number of open connections per address (64 bits of IPv6). Default: three quarters of `maxConnections`,
-   * no limit below 16. Non-routable addresses are not limited.
+   * The maximum number of open connections per address (per /64 prefix in IPv6). Non-routable addresses are not
+   * limited. Default: three quarters of `maxConnections`; no limit if that is below 16.
    */
   maxPerAddress?: number;
   /**
-   * The maximum number of open connections per network (24 bits of IPv4, 48 of IPv6). Default: seven eighths of
+   * The maximum number of open connections per network (a /24 prefix in IPv4, /48 in IPv6). Default: seven eighths of
    * `maxConnections`.
    */
   maxPerNetwork?: number;
-  /**
-   * The password that clients must send, at most 255 bytes (UTF-8). It crosses the network unencrypted. Default: none.
-   */
+  /** The password that clients must send, at most 255 bytes (UTF-8). Clients send it unencrypted. Default: none. */
   password?: string | Uint8Array;
   /**
-   * The data in answers to pings, at most 399 bytes (UTF-8). Data that begin with `MCPE;` or `MCEE;` are preceded by
-   * their length, as clients of Minecraft Bedrock expect. Default: empty.
+   * The data in pongs, at most 399 bytes (UTF-8). Data that begin with `MCPE;` or `MCEE;` get a length prefix, which
+   * clients of Minecraft Bedrock expect. Default: empty.
    */
   advertisement?: string | Uint8Array;
   /**
-   * The memory shared by all connections. Default: 128 blocks of 512 bytes for each of `maxConnections`, at least
-   * 65,536 blocks; 32,768 for a single connection.
+   * The memory shared by all connections. Default: 128 blocks of 512 bytes per connection of `maxConnections`, but at
+   * least 65,536 blocks; 32,768 blocks for a single connection.
    */
   memory?: MemoryOptions;
   /**
-   * Milliseconds without a reply until a client counts as lost, while it has something to acknowledge, which is at
-   * least a ping every 5 s: 1 to 2,147,483,647. Default: 10,000.
+   * The time in milliseconds without an acknowledgement until a client counts as lost, 1 to 2,147,483,647. Default:
+   * 10,000. It counts only while an acknowledgement is outstanding, which is at least after the ping every 5 s.
    */
   silenceTimeoutMs?: number;
-  /** Called for each client that is refused because of its password. Exceptions are reported and end nothing. */
+  /** Called for each client that is refused because of its password. Exceptions are reported without further effect. */
   onRefused?: ((client: RefusedClient) => void) | undefined;
-  /** The source of the WebAssembly, in place of the embedded one. The first server decides for all. */
+  /** The source of the WebAssembly, instead of the embedded one. The first server of a process decides for all. */
   wasm?: WasmSource | Promise<WasmSource>;
 }
 
 /**
- * A connection opened by a client. Its `transport` is `udp`; it has neither `serverGuid` nor `internalAddresses`. If a
- * receipt or plugin message waits behind unread messages, it queues up to 1 MiB of them instead of 16 MiB.
+ * A connection opened by a client. Its `transport` is `udp`, and it has no `serverGuid` and no `internalAddresses`. If
+ * a receipt or plugin message is waiting behind unread messages, the receive queue holds up to 1 MiB instead of 16 MiB.
  */
 export interface ServerConnection extends Connection {
   /**
-   * The observed address of the client, such as `192.0.2.7:50000`, `[2001:db8::7]:50000` or, if link-local,
+   * The source address of the client, such as `192.0.2.7:50000`, `[2001:db8::7]:50000` or, if link-local,
    * `[fe80::7%eth0]:50000`.
    */
   readonly remoteAddress: string;
-  /** The GUID chosen by the client. It is not authenticated. */
+  /** The GUID that the client chose. It is not authenticated. */
   readonly clientGuid: bigint;
 }
 
 /** Options of {@link Server.broadcast}. */
 export interface BroadcastOptions extends SendOptions {
-  /** A connection to skip, such as the sender of the message. */
+  /** A connection that does not get the message, such as that of the sender. */
   except?: ServerConnection | undefined;
 }
 
 /** The result of a broadcast. */
 export interface Broadcast {
-  /** The number of connections that the message was sent to. */
+  /** The number of connections to which the message was sent. */
   readonly sent: number;
-  /** The connections without room for it (`queue-full`). */
+  /** The connections that refused the message because their send memory is full (`queue-full`). */
   readonly refused: readonly ServerConnection[];
 }
 
@@ -111,15 +109,15 @@ export interface Broadcast {
 export interface ServerStats {
   /** Connected clients. */
   readonly connections: number;
-  /** Connections that ended before they were accepted, and were removed to make room for others. */
+  /** Closed connections that were never accepted and were removed to make room for others. */
   readonly connectionsEvicted: number;
-  /** Datagrams that the system refused to send, or for which its buffer had no room. */
+  /** Datagrams that the operating system refused to send, or that did not fit into its send buffer. */
   readonly datagramsUnsent: number;
   readonly bytesSent: number;
   readonly bytesReceived: number;
   /**
-   * The number of dropped datagrams and messages by reason, including those of no connection; only reasons that
-   * occurred.
+   * The number of dropped datagrams and messages by reason, including those that belong to no connection. Reasons that
+   * did not occur are absent.
    */
   readonly drops: Readonly<Record<string, number>>;
 }
@@ -146,14 +144,14 @@ export interface Server extends AsyncIterable<ServerConnection>, AsyncDisposable
   /** The local address. If the option `port` was 0, this is the port that was chosen. */
   readonly address: { readonly host: string; readonly port: number };
 
-  /** Resolves when the server has ended, because of {@link close} or a failure of its socket. Never rejects. */
+  /** Resolves when the server has closed, because of {@link close} or a failure of its socket. Never rejects. */
   readonly closed: Promise<void>;
 
   /**
-   * Returns the next connection, or `undefined` once the server has ended. At most `maxConnections` wait; of those that
-   * end meanwhile, the oldest are forgotten first.
+   * Returns the next connection, or `undefined` once the server has closed. At most `maxConnections` connections wait
+   * to be accepted; if more do, the oldest closed ones are removed.
    *
-   * @throws the reason of the signal; no connection was taken then.
+   * @throws the reason of the signal. No connection is taken in that case.
    */
   accept(options?: WaitOptions): Promise<ServerConnection | undefined>;
 
@@ -161,7 +159,7 @@ export interface Server extends AsyncIterable<ServerConnection>, AsyncDisposable
   connections(): ServerConnection[];
 
   /**
-   * Sends a message to every open connection except `except`. Returns the connections without room, which do not get
+   * Sends a message to every open connection except `except`. The result lists the connections that could not accept
    * it.
    *
    * @throws RakwireError as `send` does for bytes or options that no connection accepts.
@@ -171,8 +169,8 @@ export interface Server extends AsyncIterable<ServerConnection>, AsyncDisposable
   stats(): ServerStats;
 
   /**
-   * Closes all connections, each once earlier messages have arrived or after 5 s, and then the socket. Aborting the
-   * signal only ends the wait.
+   * Closes all connections, each after its sent messages are acknowledged or after 5 s, and then the socket. Aborting
+   * the signal only ends the wait.
    */
   close(options?: WaitOptions): Promise<void>;
 
