@@ -1,4 +1,7 @@
-/** Remote calls: functions of the peer, called by name and answered, and signals, handled by any number of handlers. */
+/**
+ * Remote calls: functions of the peer, which are called by name and return an answer, and signals, which have any
+ * number of handlers and no answer.
+ */
 
 import type {
   Answer,
@@ -58,50 +61,46 @@ export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 const TIMEOUT_MS = 10_000;
 const MAX_CALLS = 64;
 const MAX_BYTES = 4_096;
-/** More than a message header, and less than the longest message of RakNet. */
+/** More than a message header, and less than the longest RakNet message. */
 const LEAST_BYTES = 128;
 const MOST_BYTES = 4 * 1024 * 1024;
 const MOST_CALLS = 65_536;
 
 /** The limits of remote calls. */
 export interface CallLimits {
-  /**
-   * The number of calls in progress, of messages waiting to be sent, and of calls of the peer in progress or waiting to
-   * be answered. Default: 64.
-   */
+  /** The maximum number of calls in progress in each direction, and of messages queued for sending. Default: 64. */
   maxCalls?: number;
-  /** The largest message, in bytes, in both directions. Default: 4,096. */
+  /** The maximum message size in bytes, in both directions. Default: 4,096. */
   maxBytes?: number;
 }
 
-/** Options of a call. The answer is sent with the same delivery as the call. */
+/** Options of a call. The peer sends the answer with the same delivery as the call. */
 export interface CallOptions extends SendOptions, WaitOptions {
-  /** Milliseconds to wait for the answer. Default: 10,000. */
+  /** The timeout for the answer in milliseconds. Default: 10,000. */
   timeoutMs?: number;
 }
 
 /** Counters of remote calls. */
 export interface CallStats {
-  /** Calls of registered functions. */
+  /** Calls of registered functions by the peer. */
   readonly calls: number;
-  /** Signals received. */
+  /** Signals of the peer. */
   readonly signals: number;
   /** Calls that were refused for any reason, and signals that were forbidden, invalid or failed. */
   readonly refused: number;
-  /** Calls and signals dropped because the maximum number was in progress. */
+  /** Calls and signals of the peer dropped because `maxCalls` were in progress. */
   readonly busy: number;
-  /** Messages that cannot be decoded or are too long. */
+  /** Messages that could not be decoded or were too long. */
   readonly malformed: number;
-  /** Answers that arrived late or match no call. */
+  /** Answers that arrived too late or match no call. */
   readonly unexpected: number;
   /** Calls and signals of a peer with different argument or answer types. They were not run. */
   readonly mismatched: number;
 }
 
 /**
- * Calls functions and sends signals of a schema over a connection.
- *
- * Both peers have one. Each calls the functions that the other has registered; nothing else can be called.
+ * Calls functions and sends signals of a schema over a connection. Each peer has an instance, and can call only the
+ * functions that the other has registered.
  *
  * ```ts
  * const shop = { functions: { "shop.buy": { arguments: rabbit.tuple(rabbit.u16, rabbit.u8), answer: rabbit.u32 } } };
@@ -112,7 +111,8 @@ export interface CallStats {
 export class RemoteCalls<S extends CallSchema> {
   /**
    * Called when the peer has different argument or answer types, because it runs another version of the game. `name` is
-   * the function or signal that it used; `undefined` if it refused a call, which rejects with `schema-mismatch`.
+   * the function or signal that the peer used. It is `undefined` if the peer refused a call, which rejects with
+   * `schema-mismatch`.
    */
   onMismatch: ((name: string | undefined) => void) | undefined;
   readonly #functions: ReadonlyMap<string, FunctionSchema>;
@@ -124,7 +124,7 @@ export class RemoteCalls<S extends CallSchema> {
   readonly #open = new Map<number, Deferred<Uint8Array>>();
   readonly #outgoing: SendQueue;
   readonly #answers: SendQueue;
-  /** Refusals that wait for room. They do not count as calls. */
+  /** Queued refusals. They do not count as calls. */
   readonly #refusals: SendQueue;
   readonly #ended = new AbortController();
   readonly #caller: Caller;
@@ -152,10 +152,10 @@ export class RemoteCalls<S extends CallSchema> {
   /**
    * Calls a function of the peer and resolves with its answer.
    *
-   * @throws RakwireError when there is no answer: `timeout`, `not-connected`, `too-many-calls`, `too-long`,
-   * `unknown-function`, `forbidden`, `bad-arguments`, `answer-too-long`, `schema-mismatch`, `bad-answer`, `refused`, and
-   * {@link FunctionError} with the code that the function chose; or the reason of the signal. A call that was not sent
-   * when the signal is aborted is never sent.
+   * @throws RakwireError if there is no answer: `timeout`, `not-connected`, `too-many-calls`, `too-long`,
+   * `unknown-function`, `forbidden`, `bad-arguments`, `answer-too-long`, `schema-mismatch`, `bad-answer`, `refused`;
+   * {@link FunctionError} with the code that the function chose; or the reason of the signal. If the call is still
+   * queued when the signal is aborted, it is never sent.
    */
   async call<N extends FunctionName<S>>(name: N, value: Arguments<S, N>, options: CallOptions = {}): Promise<Answer<S, N>> {
     const { timeoutMs = TIMEOUT_MS, signal, ...delivery } = options;
@@ -182,7 +182,7 @@ export class RemoteCalls<S extends CallSchema> {
   }
 
   /**
-   * Sends a signal to the peer. It has no answer.
+   * Sends a signal to the peer, which has no answer.
    *
    * @throws RakwireError with the code `too-many-calls`, `too-long`, `bad-option` or `not-connected`.
    */
@@ -195,7 +195,7 @@ export class RemoteCalls<S extends CallSchema> {
   }
 
   /**
-   * Lets the peer call a function. Returns a function that ends this.
+   * Registers a function that the peer can call. Returns a function that unregisters it.
    *
    * @throws RakwireError with the code `bad-option` if the name is already registered.
    */
@@ -213,8 +213,8 @@ export class RemoteCalls<S extends CallSchema> {
   }
 
   /**
-   * Connects a handler to a signal. Returns a function that disconnects it. Handlers start from the highest `order` to
-   * the lowest, and in the order of connection if it is the same.
+   * Connects a handler to a signal. Returns a function that disconnects it. Handlers run in descending `order`, and in
+   * the order of connecting if it is equal.
    */
   connect<N extends SignalName<S>>(name: N, handler: Handler<SignalValue<S, N>, void>, order = 0): () => void {
     const registered = new Registered(name, { arguments: known(this.#signals, name) }, handler, order);
@@ -223,7 +223,7 @@ export class RemoteCalls<S extends CallSchema> {
     return () => this.#handlers.set(name, (this.#handlers.get(name) ?? []).filter((other) => other !== registered));
   }
 
-  /** The number of calls in progress. */
+  /** The number of calls in progress from this side. */
   get openCalls(): number {
     return this.#open.size;
   }
@@ -232,7 +232,7 @@ export class RemoteCalls<S extends CallSchema> {
     return { ...this.#stats };
   }
 
-  /** Rejects all calls with `not-connected` and stops serving the peer, as the end of the connection does. */
+  /** Rejects all pending calls with `not-connected` and stops serving the peer, as when the connection closes. */
   detach(): void {
     this.#detach();
     this.#ended.abort(notConnected());
@@ -290,7 +290,7 @@ export class RemoteCalls<S extends CallSchema> {
     }
   }
 
-  /** Removes and returns the caller that waits for the answer with this number. */
+  /** Removes and returns the caller that waits for the answer with a number. */
   #take(number: number): Deferred<Uint8Array> | undefined {
     const answer = this.#open.get(number);
     this.#stats.unexpected += answer === undefined ? 1 : 0;
@@ -301,7 +301,7 @@ export class RemoteCalls<S extends CallSchema> {
   #onCall(number: number, name: string, payload: Uint8Array, delivery: SendOptions): void {
     if (this.#running + this.#answers.length >= this.#maxCalls) {
       this.#stats.busy += 1;
-      // Refusals are short, so the call limit bounds them as well, even in a flood.
+      // Refusals are short, so the limit of calls bounds their memory too, even in a flood.
       if (this.#refusals.length < this.#maxCalls) {
         const bytes = this.#encodeReply(number, new Refusal(REASONS.busy));
         this.#refusals.push({ bytes, options: delivery, onFailed: () => undefined });
@@ -340,7 +340,7 @@ export class RemoteCalls<S extends CallSchema> {
     }
   }
 
-  /** Runs a handler and reports its result or refusal, unless the connection has ended. */
+  /** Runs a handler and reports its result or refusal, unless the connection has closed. */
   #run(registered: Registered | undefined, payload: Uint8Array, done: (result: Uint8Array | Refusal) => void): void {
     this.#running += 1;
     const finish = (result: Uint8Array | Refusal): void => {
@@ -369,7 +369,10 @@ function known<T>(all: ReadonlyMap<string, T>, name: string): T {
   return schema;
 }
 
-/** The arguments of a function, or of a signal if there is no `answer`, followed by the fingerprint of the schema. */
+/**
+ * Encodes the arguments of a function, or the value of a signal if there is no `answer`, followed by the fingerprint of
+ * the schema.
+ */
 function packed(name: string, schema: ValueSchema, value: unknown, answer?: ValueSchema): Uint8Array {
   try {
     return Uint8Array.of(...encodingOf(schema).pack(value), ...(trailerOf(name, schema, answer) ?? []));

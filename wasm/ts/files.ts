@@ -1,5 +1,5 @@
 /**
- * File transfer: receives the files of the peer as streams, and sends files to it. This module is the receiving side.
+ * File transfer: receives the peer's files as streams, and sends files to the peer. This module is the receiving side.
  */
 
 import { notConnected, RakwireError } from "./errors.js";
@@ -31,65 +31,69 @@ const WINDOW = 32;
 const CHUNK = 64 * 1_024;
 const MOST_WINDOW = 0xffff;
 const MOST_CHUNK = 1024 ** 2;
-/** The number of files that are prepared in advance. */
+/** The maximum number of files that are prepared ahead of the one being read. */
 const AHEAD = 64;
 
-/** A file as the sender describes it. */
+/** A file in the manifest of the sender. */
 export interface FileEntry {
-  /** The relative path, with `/` as separator. It never leads out of the directory it is joined to. */
+  /** The relative path, with `/` as separator. Joined to a directory, it stays inside the directory. */
   readonly path: string;
   readonly size: number;
-  /** The SHA-256 of the file. */
+  /** The SHA-256 of the whole file. */
   readonly digest: Uint8Array;
 }
 
-/** A received file. Read it before requesting the next one; unread bytes are not fetched. */
+/** A received file. Read it before requesting the next one. Bytes that you do not read are not transferred. */
 export interface ReceivedFile extends FileEntry {
-  /** The number of bytes that were present before. The stream begins after them. */
+  /** The number of bytes that were already present. The stream starts after them. */
   readonly offset: number;
   /**
-   * The bytes from `offset` on. It closes if the SHA-256 of the whole file is correct, and fails otherwise. It fails
-   * with `file-changed` if the bytes present belong to another version; the file is then sent again from its beginning.
+   * The bytes from `offset` on. The stream closes if the SHA-256 of the whole file is correct, and otherwise fails. It
+   * fails with `file-changed` if the bytes already present belong to another version; the file is then sent again from
+   * the start.
    */
   readonly stream: ReadableStream<Uint8Array>;
-  /** Reads all bytes of the stream. */
+  /** Reads the stream to its end. */
   bytes(): Promise<Uint8Array<ArrayBuffer>>;
 }
 
 /** The progress of a transfer. */
 export interface FileProgress {
-  /** The number of complete files, and the bytes present or received. */
+  /** The number of complete files, and the number of their bytes that are present or were received. */
   readonly files: number;
   readonly bytes: number;
-  /** The totals of the sender; 0 until they are known. */
+  /** The totals in the sender's manifest; 0 until they are known. */
   readonly totalFiles: number;
   readonly totalBytes: number;
   /** Bytes received. */
   readonly received: number;
-  /** Files that were already present. */
+  /** Files that were already completely present. */
   readonly unchanged: number;
 }
 
-/** The limits of a receiver, and the data that it already has. */
+/** The limits of a receiver, and access to the data that it already has. */
 export interface ReceiveOptions extends WaitOptions {
-  /** The maximum number of files. A transfer with more ends before any is requested. Default: 10,000. */
+  /**
+   * The maximum number of files. If the sender lists more, the transfer fails before any file is requested. Default:
+   * 10,000.
+   */
   maxFiles?: number;
-  /** The maximum number of bytes of all files. Default: 1 GiB. */
+  /** The maximum total size of all files in bytes. Default: 1 GiB. */
   maxBytes?: number;
-  /** The maximum number of bytes of one file. Default: `maxBytes`. */
+  /** The maximum size of one file in bytes. Default: `maxBytes`. */
   maxFileBytes?: number;
-  /** Milliseconds without requested data until the transfer fails. Default: 30,000. */
+  /** The time in milliseconds without requested data until the transfer fails. Default: 30,000. */
   timeoutMs?: number;
-  /** The maximum number of requests that are in progress or have unread answers. Default: 32. */
+  /** The maximum number of requests that are in progress or whose data was not read yet. Default: 32. */
   window?: number;
-  /** The maximum number of bytes per request. Default: 64 KiB. */
+  /** The maximum number of bytes requested at a time. Default: 64 KiB. */
   chunkBytes?: number;
   /** The maximum number of bytes requested per second. Default: no limit. */
   maxBytesPerSecond?: number;
-  /** Returns the first bytes of a file that are already present, from an interrupted transfer or an earlier version. */
+  /** Returns the first bytes of a file that are already present, from an interrupted transfer or an older version. */
   present?: (entry: FileEntry) => PresentBytes | undefined | Promise<PresentBytes | undefined>;
   onProgress?: (progress: FileProgress) => void;
-  /** The delivery of requests, which must be reliable. */
+  /** The delivery of requests. It must be reliable. */
   delivery?: SendOptions;
 }
 
@@ -102,7 +106,7 @@ interface Read {
 }
 
 /**
- * Receives all files of the peer. Iterating yields them in the order of their paths; leaving the loop ends the
+ * Receives all files of the peer. Iterating yields the files in the order of their paths. Leaving the loop cancels the
  * transfer.
  *
  * ```ts
@@ -121,7 +125,7 @@ export function receiveFiles(connection: Connection, options: ReceiveOptions = {
 /** A transfer in progress. */
 export interface FileTransfer extends AsyncIterable<ReceivedFile> {
   readonly progress: FileProgress;
-  /** Ends the transfer and notifies the sender. */
+  /** Cancels the transfer and notifies the sender. */
   cancel(): void;
 }
 
@@ -190,7 +194,7 @@ class Transfer implements FileTransfer {
     }
   }
 
-  /** Returns the next file in order once it is ready; `undefined` after the last one. */
+  /** Returns the next file in order once it is prepared; `undefined` after the last one. */
   async #next(): Promise<IncomingFile | undefined> {
     this.#files.filter(({ isDelivered }) => isDelivered).forEach((file) => this.#skip(file));
     for (;;) {
@@ -231,7 +235,7 @@ class Transfer implements FileTransfer {
     return { path: name, size, digest: digest.slice(), offset: file.present, stream, bytes };
   }
 
-  /** Returns the next bytes of a file, or `undefined` at its verified end. */
+  /** Returns the next bytes of a file, or `undefined` at its end if the digest is correct. */
   async #take(file: IncomingFile): Promise<Uint8Array | undefined> {
     for (;;) {
       this.#throwIfFailed();
@@ -253,7 +257,7 @@ class Transfer implements FileTransfer {
     }
   }
 
-  /** Verifies the first file when all of its bytes are present. */
+  /** Verifies the first file once all its bytes are present. */
   #check(file: IncomingFile): void {
     const { size } = file.entry;
     if (file.isRight()) {
@@ -286,7 +290,10 @@ class Transfer implements FileTransfer {
     this.#wake();
   }
 
-  /** Notifies the sender that the transfer is complete. Closing the connection before would lose this message. */
+  /**
+   * Notifies the sender that the transfer is complete. The application must not close the connection before this is
+   * sent.
+   */
   #finish(): void {
     if (!this.#isFinishing) {
       this.#isFinishing = true;
@@ -349,7 +356,7 @@ class Transfer implements FileTransfer {
     this.#reportProgress();
   }
 
-  /** Asks the application which bytes of each file are present, one file after the other. */
+  /** Requests the bytes already present from the application, file by file. */
   async #prepare(): Promise<void> {
     if (this.#isPreparing) {
       return;
@@ -373,7 +380,7 @@ class Transfer implements FileTransfer {
     return this.#files.find(({ isPrepared }) => !isPrepared);
   }
 
-  /** Sends all requests that are allowed now. */
+  /** Sends all requests that the window and the rate limit allow. */
   #request(): void {
     while (this.#ended === undefined && this.#pacer.isReady()) {
       const request = this.#nextRequest();
@@ -394,7 +401,7 @@ class Transfer implements FileTransfer {
     }
   }
 
-  /** Returns the next request. The manifest comes before the files, because it lists them. */
+  /** Returns the next request. Manifest pages are requested before files, because they list the files. */
   #nextRequest(): Request | undefined {
     const number = this.#nextNumber;
     const room = AHEAD - this.#files.length;
@@ -417,12 +424,12 @@ class Transfer implements FileTransfer {
     if (this.#reads.filter(({ bytes }) => bytes === undefined).length >= this.#window) {
       return false;
     }
-    // Unread data of later files must not block the first one.
+    // Unread data of later files must not block the first file.
     const isStarved = file === this.#files[0] && !this.#reads.some((read) => read.file === file);
     return isStarved || this.#reads.length < this.#mostReads;
   }
 
-  /** Restarts the timeout, after data or a request that follows a pause. */
+  /** Restarts the timeout after data, or after the first request that follows a pause. */
   #restartTimeout(): void {
     clearTimeout(this.#timer);
     const isWaiting = this.#listing !== undefined || this.#reads.some(({ bytes }) => bytes === undefined);
@@ -438,7 +445,7 @@ class Transfer implements FileTransfer {
     }
   }
 
-  /** Wakes everything that waits for a change. */
+  /** Wakes everything that waits for a state change. */
   #wake(): void {
     this.#changed.resolve();
     this.#changed = deferred<void>();

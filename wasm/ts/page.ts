@@ -1,31 +1,32 @@
 /** The lifetime of the page that a connection belongs to. */
 
 /**
- * Milliseconds by which the unloading of a page is delayed for its browser. Firefox interrupts scripts of a closing
- * page once within that time: the running handler ends, and the next one is called. Chromium drops data that a
- * WebTransport session has accepted and not sent.
+ * The time in milliseconds by which unloading a page is delayed. Firefox interrupts the scripts of a closing page once
+ * within that time: the running handler is aborted, and the next one is called. Chromium drops data that a WebTransport
+ * session has accepted but not yet sent.
  */
 const STAY_MS = 20;
 
-/** Callbacks for when the page is left, and whether each must not be interrupted. */
+/** Callbacks for leaving the page, each with a function that returns true if it must not be interrupted. */
 const leaving = new Map<() => void, () => boolean>();
 /** Called once at the end of the delay, when earlier data has been sent. */
 export const atPageEnd: (() => void)[] = [];
 
-/** Returns true if there is a page. Workers and runtimes without pages have none to leave. */
+/** Returns true if there is a page. Workers and server runtimes have none. */
 export function hasPage(): boolean {
   return typeof document !== "undefined";
 }
 
 /**
- * Calls back when the page is left: closed, reloaded, navigated away from, or put into the back/forward cache. Returns
- * a function that ends this. An interrupted callback is called again. `isFragile` returns true if an interruption would
- * lose sent data.
+ * Registers a callback for when the page is left: closed, reloaded, navigated away from, or put into the back/forward
+ * cache. Returns a function that unregisters it. An interrupted callback is called again. `isFragile` returns true if
+ * an interruption would lose sent data.
  */
 export function onPageLeft(callback: () => void, isFragile: () => boolean): () => void {
   if (hasPage()) {
     leaving.set(callback, isFragile);
-    // Each is added once. An interruption of the first one loses nothing, and the third one continues where another was
+    // The browser may abort any one of these listeners. Aborting the first loses nothing, and the third continues an
+    // aborted `leave`.
     // interrupted.
     [waitForInterrupt, leave, STILL, end].forEach((listener) => addEventListener("pagehide", listener));
   }
@@ -52,7 +53,7 @@ function end(): void {
   atPageEnd.splice(0).forEach(attempt);
 }
 
-/** An error must not affect other connections. */
+/** An exception must not affect other connections. */
 function attempt(callback: () => void): void {
   try {
     callback();
@@ -61,5 +62,5 @@ function attempt(callback: () => void): void {
   }
 }
 
-/** The close information of connections after the page was left. */
+/** The close information of connections closed because the page was left. */
 export const PAGE_LEFT = { code: "page-left", reason: "the page was left" } as const;

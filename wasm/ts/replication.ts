@@ -1,4 +1,4 @@
-/** Replication: copies of the entities of a server, and the entities that this peer owns. */
+/** Replication: local copies of the entities of a server, and the entities that this peer owns. */
 
 import { BitReader, CodecError } from "./codec/cursor.js";
 import { RakwireError } from "./errors.js";
@@ -35,34 +35,34 @@ const UNRELIABLE: SendOptions = { reliability: "unreliable" };
 
 /** The settings of {@link Replicas}. */
 export interface ReplicasOptions<C extends EntityClasses> {
-  /** The classes of the server, in the same order. */
+  /** The entity classes of the server, in the same order. */
   classes: C;
-  /** The maximum number of entities; the same as at the server. Default: 1,024. */
+  /** The maximum number of entities. It must equal that of the server. Default: 1,024. */
   maxEntities?: number;
-  /** The largest message in bytes, in both directions; the same as at the server. Default: 1,024. */
+  /** The maximum message size in bytes, in both directions. It must equal that of the server. Default: 1,024. */
   maxBytes?: number;
 }
 
-/** A change of an entity: it was created or changed, this peer gained or lost its ownership, or it was removed. */
+/** A change of an entity: it was created, changed or removed, or this peer gained or lost its ownership. */
 export type ReplicaEvent<C, H = unknown> =
   | { readonly kind: "created" | "changed" | "owner-changed"; readonly replica: ReplicaOf<C, H> }
   | { readonly kind: "removed"; readonly replica: ReplicaOf<C, H>; readonly reason: RemoveReason };
 
 /** Counters of replication. */
 export interface ReplicasStats {
-  /** Updates that were applied. */
+  /** Updates from the server that were applied. */
   readonly updates: number;
-  /** Updates that arrived too late to have an effect. */
+  /** Updates that were dropped because a newer one had been applied. */
   readonly late: number;
-  /** Messages that cannot be decoded, are too long, or name more entities than allowed. */
+  /** Messages that could not be decoded, were too long, or named more entities than allowed. */
   readonly malformed: number;
-  /** Servers with different classes, and their updates, which are dropped. */
+  /** Fingerprints of servers with different classes, and their updates, all of which are dropped. */
   readonly mismatched: number;
 }
 
 /**
- * The entities of a server at a recent tick. Entities that this peer owns keep its own values, which are sent to the
- * server.
+ * The entities of a server at a recent tick. An entity that this peer owns keeps the values set locally, which are sent
+ * to the server.
  *
  * ```ts
  * const classes = { player: { x: { bits: 16, short: 6 }, y: { bits: 16, short: 6 } } };
@@ -75,8 +75,8 @@ export class Replicas<C extends EntityClasses, H = unknown> {
   /** Called for each change, after the whole update was applied. */
   onEvent: ((event: ReplicaEvent<C, H>) => void) | undefined;
   /**
-   * Called if the server has different classes, because it runs another version of the game. Its entities are not
-   * available then.
+   * Called if the server has different classes, because it runs another version of the game. Its entities are then not
+   * available.
    */
   onMismatch: (() => void) | undefined;
   readonly #classes: readonly EntityClass[];
@@ -93,9 +93,9 @@ export class Replicas<C extends EntityClasses, H = unknown> {
   /** True until the fingerprint of the classes was sent to the server. */
   #owesClasses = false;
   #hasOtherClasses = false;
-  /** True if the next microtask sends changes. */
+  /** True if changes will be sent in the next microtask. */
   #isSending = false;
-  /** The connection without room for states. */
+  /** The connection whose send memory is too full for states. */
   #blocked: Connection | undefined;
   /** The number of the last message with states. */
   #number = 0;
@@ -112,9 +112,10 @@ export class Replicas<C extends EntityClasses, H = unknown> {
   }
 
   /**
-   * Receives the entities of the server of a connection, until it ends or {@link leave} is called.
+   * Receives the entities of the server, until the connection closes or {@link leave} is called.
    *
-   * @throws RakwireError with the code `bad-option` if another connection has joined, or another plugin has the id.
+   * @throws RakwireError with the code `bad-option` if another connection has joined, or another plugin has the message
+   * id.
    */
   join(connection: Connection): void {
     if (this.#connection === connection) {
@@ -140,13 +141,13 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     this.#dispatch();
   }
 
-  /** Returns the entity with an id. */
+  /** Returns the entity with an id; `undefined` if there is none. */
   get(id: number): ReplicaOf<C, H> | undefined {
     const replica = this.#places.at(indexOf(id));
     return replica?.id === id ? (replica as ReplicaOf<C, H>) : undefined;
   }
 
-  /** Returns the first entity with this handle. */
+  /** Returns the first entity with a handle; `undefined` if there is none. */
   find(handle: H): ReplicaOf<C, H> | undefined {
     for (const replica of this) {
       if (replica.handle === handle) {
@@ -161,7 +162,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     return this.#places.all() as Generator<unknown> as Generator<ReplicaOf<C, H>>;
   }
 
-  /** The latest tick received from the server; 0 if there is none. */
+  /** The latest tick received from the server; 0 before the first. */
   get tick(): number {
     return this.#received.latest;
   }
@@ -201,7 +202,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
       return "mismatched";
     }
     const records = bytes.subarray(HEADER);
-    // A message is applied only if all of it is valid.
+    // A message is applied only if it is valid as a whole.
     if (this.#received.isTooOld(tick) || !this.#places.read(new BitReader(records, "msb"), tick, false)) {
       return "late";
     }
@@ -212,7 +213,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     return "updates";
   }
 
-  /** Compares the fingerprint of the server, and sends the own one. */
+  /** Compares the fingerprint of the server with the local one, and sends the local one. */
   #compareClasses(fingerprint: bigint | undefined): "malformed" | "mismatched" | undefined {
     if (fingerprint === undefined) {
       return "malformed";
@@ -231,7 +232,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     return "mismatched";
   }
 
-  /** Dispatches events in order, including those that are added meanwhile. */
+  /** Dispatches events in order, including events added while dispatching. */
   #dispatch(): void {
     if (this.#isTelling) {
       return;
@@ -264,19 +265,19 @@ export class Replicas<C extends EntityClasses, H = unknown> {
       return;
     }
     if (this.#owesClasses) {
-      // If there is no room, it is sent when the server repeats its own.
+      // If it cannot be sent now, it is sent when the server repeats its own fingerprint.
       this.#owesClasses = false;
       failureOf(() => connection.send(encodeClasses(this.#fingerprint)));
     }
     if (this.#isUnacknowledged) {
       this.#isUnacknowledged = false;
-      // Losing one is harmless: the next one repeats its contents.
+      // A lost acknowledgement is harmless, because the next one repeats its contents.
       failureOf(() => connection.send(encodeAcknowledgement(this.#received), UNRELIABLE));
     }
     this.#sendStates(connection);
   }
 
-  /** Sends the current values of the entities that this peer owns, when there is room. */
+  /** Sends the current values of the entities that this peer owns, when the connection accepts them. */
   #sendStates(connection: Connection): void {
     const { unsent } = this.#places;
     while (unsent.size > 0 && this.#number < MAX_NUMBER && this.#blocked !== connection) {
@@ -292,7 +293,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     }
   }
 
-  /** Tries again when there is room, if that was the reason. */
+  /** Schedules another attempt if sending failed because the send memory was full. */
   #wait(connection: Connection, failure: unknown, length: number): void {
     if (!(failure instanceof RakwireError) || failure.code !== "queue-full") {
       return;
@@ -302,7 +303,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
       this.#blocked = undefined;
       this.#sendLater();
     };
-    // Rejects when the connection ends; nothing needs to be sent then.
+    // Rejects when the connection closes; nothing needs to be sent then.
     connection.ready({ length }).then(goOn, () => undefined);
   }
 }

@@ -1,14 +1,14 @@
 /**
- * Starts a compiled WebAssembly module, and reads its records, texts and counters. Only numbers cross the boundary to
- * JavaScript, so the code that wasm-bindgen generates for other types is not needed.
+ * Instantiates a compiled WebAssembly module, and reads its records, texts and counters. Only numbers are passed
+ * between JavaScript and Rust, which avoids the glue code that wasm-bindgen generates for other types.
  */
 
-/** The paragraphs of texts, as in `src/npm/texts/`. */
+/** The indices of the text paragraphs in `src/npm/texts/`. */
 export const FAILURES = 0;
 export const ENDS = 1;
 export const ERRORS = 2;
 export const DROPS = 3;
-/** The length of the four numbers before the bytes of a record. */
+/** The size in bytes of the four numbers that precede the bytes of a record. */
 export const HEADER = 16;
 
 /** The kinds of events, as in `src/npm/record.rs`. */
@@ -21,15 +21,15 @@ export const SENDING = 6;
 export const RECEIVING = 7;
 export const MTU = 9;
 
-/** Returned for an event if there is no memory for it, as in `src/npm/record.rs`. */
+/** The result for an event if memory ran out, as in `src/npm/record.rs`. */
 export const EVENT_WITHOUT_MEMORY = 1;
 
-/** Larger than any UDP datagram. */
+/** The size of the datagram buffer in bytes, larger than any UDP datagram. */
 export const MAX_DATAGRAM = 65_536;
 
-/** The functions of a class in Rust. All but `create` take the value that `create` returned as the first argument. */
+/** The functions of a class in Rust. All except `create` take the value returned by `create` as the first argument. */
 export interface RustPeer {
-  /** Returns 0 if there is no memory. */
+  /** Returns 0 if memory ran out. */
   create(
     a: bigint,
     b: bigint,
@@ -61,17 +61,17 @@ export interface RustPeer {
   securePeer?(peer: number): number;
   /** Returns 0 if the bytes are invalid. */
   secure?(peer: number, length: number): number;
-  /** Like `create`, followed by the seed of the handshake. */
+  /** Like `create`, followed by the four parts of the handshake's random seed. */
   createSecure?(...numbers: [...Parameters<RustPeer["create"]>, bigint, bigint, bigint, bigint]): number;
   free(peer: number, ownership: 0): void;
 }
 
 /**
- * The functions of a server in Rust. All but `create` take the value that `create` returned as the first argument; some
- * take the slot of a connection as the second.
+ * The functions of a server in Rust. All except `create` take the value returned by `create` as the first argument.
+ * Some take the slot of a connection as the second.
  */
 export interface RustServer {
-  /** Returns 0 if there is no memory. */
+  /** Returns 0 if memory ran out. */
   create(
     a: bigint,
     b: bigint,
@@ -113,14 +113,14 @@ export interface RustKeyPair {
   free(pair: number, ownership: 0): void;
 }
 
-/** The exports of a WebAssembly as wasm-bindgen declares them. Classes that it does not contain are missing. */
+/**
+ * The exports of a WebAssembly module as declared by wasm-bindgen. Classes that the module does not contain are absent.
+ */
 type Exports = Partial<
   typeof import("../pkg/rakwire-exports.js") & typeof import("../pkg/secure-exports.js") & typeof import("../pkg/server-exports.js")
 >;
 
-/**
- * The memory of the WebAssembly, and a class for each protocol that it contains and that the entry of the package uses.
- */
+/** The memory of the WebAssembly, and a class for each protocol that both the module and the entry support. */
 export interface Rust {
   memory: WebAssembly.Memory;
   raknet?: RustPeer | undefined;
@@ -129,7 +129,7 @@ export interface Rust {
   server?: RustServer | undefined;
 }
 
-/** Selects the classes of an entry from the exports. A WebAssembly contains either all functions of a class or none. */
+/** Selects the classes of an entry from the exports. A module contains either all functions of a class or none. */
 export type Classes = (wasm: Exports) => Omit<Rust, "memory">;
 
 export function instantiate(module: WebAssembly.Module, classes: Classes): Rust {
@@ -142,7 +142,7 @@ export function instantiate(module: WebAssembly.Module, classes: Classes): Rust 
   return { memory: wasm.memory as WebAssembly.Memory, ...classes(wasm) };
 }
 
-/** Called by Rust after a mistake of the caller. */
+/** Called by Rust when it detects a caller mistake. */
 function fail(): void {
   throw new Error("a peer was used after its end");
 }
@@ -234,7 +234,7 @@ export const serverClasses: Classes = (wasm) => ({
 /** The texts of reasons and errors in Rust, by paragraph and number: each has a code and a text. */
 export type Texts = readonly (readonly (readonly [code: string, text: string])[])[];
 
-/** Decodes texts; empty if there was no memory for them. */
+/** Decodes texts; empty if memory ran out for them. */
 export function readTexts(bytes: Uint8Array | undefined): Texts {
   if (!bytes?.length) {
     return [];
@@ -253,13 +253,13 @@ export function dropNames(texts: Texts): string[] {
   return (texts[DROPS] ?? []).map(([name]) => name);
 }
 
-/** Copies the bytes of a record; empty at 0, which means that there was no memory. */
+/** Copies the bytes of a record; empty if the address is 0, which means that memory ran out. */
 export function recordAt(memory: WebAssembly.Memory, at: number): Uint8Array<ArrayBuffer> {
   const length = at && new DataView(memory.buffer).getUint32(at + 12, true);
   return new Uint8Array(memory.buffer as ArrayBuffer).slice(at + HEADER, at + HEADER + length);
 }
 
-/** The names of the statistics from Rust, in order; the last two belong to the whole peer. */
+/** The names of the statistics in the order of Rust. The last two belong to the whole peer. */
 const NAMES = [
   "roundTripMs",
   "pingMs",
@@ -285,14 +285,17 @@ const NAMES = [
 ] as const;
 
 type Name = (typeof NAMES)[number];
-/** The statistics that only RakNet measures. */
+/** The statistics that only RakNet has. */
 type OfRakNet = "clockDifferenceMs" | "bytesSentLastSecond" | "bytesReceivedLastSecond" | "lossLastSecond";
 
 /** The statistics of a peer. */
 export type PeerStats = Record<Exclude<Name, OfRakNet>, number> &
   Partial<Record<OfRakNet, number>> & { drops: Record<string, number> };
 
-/** Converts the numbers of a peer to an object. The remaining numbers are drop counts with the given names. */
+/**
+ * Converts the numbers of a peer to an object. The numbers after the statistics are drop counts in the order of
+ * `dropNames`.
+ */
 export function describeStats(numbers: ArrayLike<number>, dropNames: readonly string[]): PeerStats {
   const stats = { drops: {} } as PeerStats;
   NAMES.forEach((name, index) => {

@@ -1,6 +1,6 @@
 /**
- * Remote calls without a connection (docs/plugins/calls.md): their messages on the wire and the errors of calls without
- * an answer; the schemas that both peers share, with their fingerprints; and the handlers that serve calls of the peer.
+ * The parts of remote calls that do not depend on a connection (docs/plugins/calls.md): the messages and errors, the
+ * schemas that both peers share, with their fingerprints, and the handlers that serve the calls of the peer.
  */
 
 import type { BitStreamReader as Reader, BitStreamWriter as Writer } from "../codec/bitstream.js";
@@ -16,7 +16,7 @@ import type { Connection } from "../types.js";
 
 /** The first byte of every message. */
 export const CALLS_ID = 127;
-/** The longest name of a function or signal, in bytes. */
+/** The maximum length of the name of a function or signal in bytes (UTF-8). */
 export const MAX_NAME = 64;
 
 const CALL = 0;
@@ -24,10 +24,10 @@ const ANSWER = 1;
 const REFUSAL = 2;
 const SIGNAL = 3;
 
-/** The reasons of the peer to refuse a call. */
+/** The reasons why a peer refuses a call. */
 export const REASONS = { unknown: 0, forbidden: 1, badArguments: 2, answerTooLong: 3, failed: 4, busy: 5, answerDropped: 6, otherSchema: 7 } as const;
 
-/** A message; `payload` holds the arguments or the answer. */
+/** A message. `payload` holds the arguments or the answer. */
 export type CallMessage =
   | { readonly kind: "call"; readonly number: number; readonly name: string; readonly payload: Uint8Array }
   | { readonly kind: "answer"; readonly number: number; readonly payload: Uint8Array }
@@ -100,7 +100,7 @@ function takeName(reader: ByteReader): string {
 
 const MAX_FAILURE = 255;
 
-/** Thrown by a function that fails, with its own code, and received by the caller. */
+/** Thrown by a function to fail with a code of its choice. The caller receives the code. */
 export class FunctionError extends RakwireError {
   /** The failure code, 0 to 255. */
   readonly failure: number;
@@ -124,7 +124,7 @@ const REFUSALS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
   [REASONS.otherSchema]: ["schema-mismatch", "the peer has other argument or answer types for this function; run the same version at both peers"],
 };
 
-/** Converts a refusal of the peer to the error of the caller. */
+/** Converts a refusal from the peer to an error for the caller. */
 export function refusalError(reason: number, code: number): RakwireError {
   if (reason === REASONS.failed) {
     return new FunctionError(code);
@@ -133,15 +133,14 @@ export function refusalError(reason: number, code: number): RakwireError {
   return new RakwireError(errorCode, text);
 }
 
-/** Encodes values as bytes and decodes them. Decoding throws if the bytes are invalid. */
+/** Encodes values as bytes and decodes them. Decoding throws on invalid bytes. */
 export interface Encoding<T> {
   pack(value: T): Uint8Array;
   unpack(bytes: Uint8Array): T;
 }
 
 /**
- * The encoding of a value: a schema of `rabbit`, which peers in Rust understand, or another encoding that both peers
- * have.
+ * The encoding of a value: a `rabbit` schema, which Rust peers understand, or any other encoding that both peers have.
  */
 export type ValueSchema<T = any> = Schema<T> | Encoding<T>;
 
@@ -154,11 +153,11 @@ export interface FunctionSchema {
 /** Functions and signals by name. A name has 1 to 64 bytes (UTF-8). */
 export interface CallSchema {
   readonly functions?: Readonly<Record<string, FunctionSchema>>;
-  /** The value of each signal. */
+  /** The value type of each signal. */
   readonly signals?: Readonly<Record<string, ValueSchema>>;
 }
 
-/** The type of the values of a schema. */
+/** The value type of a schema. */
 export type ValueOf<V> = V extends Schema<infer T> ? T : V extends Encoding<infer T> ? T : never;
 /** The functions of a schema. */
 export type FunctionsOf<S> = S extends { readonly functions: infer F } ? F : {};
@@ -175,7 +174,7 @@ export type Answer<S, N extends FunctionName<S>> = FunctionsOf<S>[N] extends { r
 /** The value of a signal. */
 export type SignalValue<S, N extends SignalName<S>> = ValueOf<SignalsOf<S>[N]>;
 
-/** An encoding by RakNet's bit stream: `write` and `read` handle the same items in the same order. */
+/** Builds an encoding from RakNet's bit stream. `write` and `read` must handle the same items in the same order. */
 export function bitStream<T>(write: (writer: Writer, value: T) => void, read: (reader: Reader) => T): Encoding<T> {
   return {
     pack(value) {
@@ -187,7 +186,7 @@ export function bitStream<T>(write: (writer: Writer, value: T) => void, read: (r
   };
 }
 
-/** Converts both kinds of schema to an encoding. */
+/** Converts either kind of schema to an encoding. */
 export function encodingOf(schema: ValueSchema): Encoding<unknown> {
   return "pack" in schema ? schema : { pack: (value) => pack(schema, value), unpack: (bytes) => unpack(schema, bytes) };
 }
@@ -208,8 +207,8 @@ const LENGTH = 8;
 const HALF = 4;
 
 /**
- * The fingerprint appended to the arguments of a function, or of a signal if there is no `answer`; `undefined` if a
- * type has no form.
+ * Returns the fingerprint appended to the arguments of a function, or to the value of a signal if there is no `answer`.
+ * Returns `undefined` if one of the encodings has no `form`.
  */
 export function trailerOf(name: string, value: ValueSchema, answer?: ValueSchema): Uint8Array<ArrayBuffer> | undefined {
   const [form, end] = [formOf(value), answer === undefined ? "!" : formOf(answer)];
@@ -220,7 +219,7 @@ export function trailerOf(name: string, value: ValueSchema, answer?: ValueSchema
   return withCheck(name, low(fingerprint(Array.from(text, (char) => char.charCodeAt(0)))));
 }
 
-/** Removes the fingerprint from the arguments; `undefined` if the peer has another schema. */
+/** Removes the fingerprint from the arguments. Returns `undefined` if the peer has another schema. */
 function withoutTrailer(name: string, own: Uint8Array, payload: Uint8Array): Uint8Array | undefined {
   const trailer = payload.subarray(-LENGTH);
   if (payload.length < LENGTH || !areEqual(trailer, withCheck(name, trailer.subarray(0, HALF)))) {
@@ -237,7 +236,7 @@ function withCheck(name: string, print: Uint8Array): Uint8Array<ArrayBuffer> {
   return Uint8Array.of(...print, ...low(fingerprint([...print, ...new TextEncoder().encode(name)])));
 }
 
-/** The low four bytes of a fingerprint, big-endian. */
+/** Returns the low four bytes of a fingerprint, big-endian. */
 function low(print: bigint): Uint8Array {
   const bytes = new Uint8Array(HALF);
   new DataView(bytes.buffer).setUint32(0, Number(BigInt.asUintN(32, print)));
@@ -246,25 +245,25 @@ function low(print: bigint): Uint8Array {
 
 const areEqual = (a: Uint8Array, b: Uint8Array): boolean => a.every((byte, at) => byte === b[at]);
 
-/** The caller of a handler. */
+/** The peer that called a handler. */
 export interface Caller {
   readonly connection: Connection;
-  /** Aborted when the connection has ended and an answer is no longer needed. */
+  /** Aborted when the connection closes, after which no answer can be sent. */
   readonly signal: AbortSignal;
 }
 
-/** Serves a function or a signal. */
+/** A handler of a function or signal. */
 export interface Handler<T, R> {
-  /** Returns true if the peer may call this. Called before the arguments are decoded. */
+  /** Returns true if the peer may call this. It is called before the arguments are decoded. */
   isAllowed(caller: Caller): boolean;
   /**
-   * Handles the call and returns the answer. A {@link FunctionError} reports the reason to the caller. Any other error
-   * is reported locally and reaches the caller as failure 0.
+   * Handles the call and returns the answer. Throw a {@link FunctionError} to send the caller a code. Any other error
+   * is reported locally, and the caller receives failure 0.
    */
   handle(value: T, caller: Caller): R | Promise<R>;
 }
 
-/** A reason to refuse a call. */
+/** The reason why a call is refused. */
 export class Refusal {
   readonly reason: number;
   readonly code: number;
@@ -285,7 +284,7 @@ export class Registered {
   readonly #arguments: Encoding<unknown>;
   readonly #answer: Encoding<unknown> | undefined;
 
-  /** A function, or the handler of a signal if there is no `answer`. */
+  /** Creates a function handler, or a signal handler if there is no `answer`. */
   constructor(name: string, schema: Pick<FunctionSchema, "arguments"> & { answer?: ValueSchema }, handler: Handler<any, any>, order = 0) {
     this.order = order;
     this.name = name;
@@ -295,7 +294,9 @@ export class Registered {
     this.#answer = schema.answer && encodingOf(schema.answer);
   }
 
-  /** Runs the handler and passes on the encoded answer, which is empty for a signal. Synchronous if the handler is. */
+  /**
+   * Runs the handler and passes the encoded answer to `done`; it is empty for a signal. Synchronous if the handler is.
+   */
   run(payload: Uint8Array, caller: Caller, done: (result: Uint8Array | Refusal) => void): void {
     const result = this.#begin(payload, caller);
     if (isPromise(result)) {
@@ -349,7 +350,7 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === "function";
 }
 
-/** Converts an error of a handler to a refusal for the caller. */
+/** Converts an exception of a handler to a refusal for the caller. */
 function failed(error: unknown): Refusal {
   if (error instanceof FunctionError) {
     return new Refusal(REASONS.failed, error.failure);

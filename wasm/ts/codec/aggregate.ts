@@ -1,10 +1,10 @@
-/** Packs many small messages into one: the aggregates of `codec::aggregate` in the Rust crate, without compression. */
+/** Packs many small messages into one, in the format of `codec::aggregate` of the Rust crate without compression. */
 
 import { ByteReader, ByteWriter, CodecError } from "./cursor.js";
 
 const FIRST_ID = 0x86;
 const LAST_ID = 0xff;
-/** The byte after the id: no compression. */
+/** The compression byte, which follows the id: not compressed. */
 const PLAIN = 0;
 /** Lengths are below 2^28: four groups of seven bits. */
 const LENGTH_END = 2 ** 28;
@@ -12,7 +12,7 @@ const MAX_GROUPS = 4;
 
 /**
  * Packs messages into one aggregate. The receiver recognizes it by its id, 0x86 to 0xFF. No message may be empty or
- * begin with that id.
+ * start with that id.
  *
  * @throws CodecError with the code `out-of-range` or `too-many`.
  */
@@ -31,9 +31,10 @@ export function pack(id: number, messages: Iterable<Uint8Array>): Uint8Array<Arr
 }
 
 /**
- * Unpacks the messages of an aggregate with this id, without copying them.
+ * Unpacks the messages of an aggregate without copying them.
  *
- * @throws CodecError with the code `out-of-range` if the id differs or the aggregate is compressed, and `truncated`.
+ * @throws CodecError with the code `out-of-range` if the id differs from `id` or the aggregate is compressed, or
+ * `truncated`.
  */
 export function unpack(id: number, aggregate: Uint8Array): Uint8Array[] {
   checkId(id);
@@ -57,7 +58,7 @@ function checkId(id: number): void {
   }
 }
 
-/** Refuses nested aggregates with the same id, so that no message is unpacked twice. */
+/** Refuses empty messages and nested aggregates, so that no message is unpacked twice. */
 function checkMessage(id: number, message: Uint8Array): void {
   if (message.length === 0 || message[0] === id) {
     throw new CodecError("out-of-range", "a message of an aggregate is not empty and does not begin with the aggregate's id");

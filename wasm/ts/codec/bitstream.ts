@@ -15,7 +15,7 @@ import { BitReader, BitWriter, CodecError } from "./cursor.js";
 
 /** A value type of a bit stream. */
 export interface Item<T> {
-  /** True if a delta begins with a bit for an unchanged value; a single bit needs none. */
+  /** True if a delta starts with a bit that tells whether the value changed. A single bit needs none. */
   readonly hasDeltaFlag: boolean;
   write(bits: BitWriter, value: T): void;
   read(bits: BitReader): T;
@@ -23,11 +23,11 @@ export interface Item<T> {
   readCompressed(bits: BitReader): T;
 }
 
-/** The steps of compressed `f32` and `f64` values of -1 to 1, and of a number in a range. */
+/** The numbers of steps of a compressed `f32` or `f64` from -1 to 1, and of a number in a range. */
 const F32_STEPS = 32_767.5;
 const F64_STEPS = 2_147_483_648;
 const STEPS = 65_535;
-/** Vectors shorter than this have no direction. */
+/** Vectors shorter than this are encoded without a direction. */
 const NO_DIRECTION = 0.000_01;
 const MAX_STRING = 0xffff;
 
@@ -35,14 +35,14 @@ function outOfRange(what: string): CodecError {
   return new CodecError("out-of-range", what);
 }
 
-/** The bytes of a number, most significant first. */
+/** Returns the bytes of a number, most significant byte first. */
 function bigEndian(value: bigint, width: number): Uint8Array {
   return Uint8Array.from({ length: width / 8 }, (_, index) => Number((value >> BigInt(width - 8 * (index + 1))) & 0xffn));
 }
 
 /**
- * Omits the zero bytes at the top of a number: a set bit for each, then a clear bit and the remaining bytes. If a
- * single byte remains, a zero high nibble is omitted in the same way.
+ * Omits leading zero bytes: writes a set bit for each, then a clear bit and the remaining bytes. If one byte remains, a
+ * zero high nibble is omitted in the same way.
  */
 function writeCompressed(bits: BitWriter, bytes: Uint8Array): void {
   for (let length = bytes.length; length > 1; length--) {
@@ -140,7 +140,7 @@ export const u24: Item<number> = {
   readCompressed: (bits) => u24.read(bits),
 };
 
-/** 32 bits, or 16 compressed, for numbers of -1 to 1. */
+/** 32 bits, or 16 bits when compressed, which requires -1 to 1. */
 export const f32: Item<number> = {
   hasDeltaFlag: true,
   write(bits, value) {
@@ -157,7 +157,7 @@ export const f32: Item<number> = {
   readCompressed: (bits) => Math.fround(Math.fround(bits.bits(16) / F32_STEPS) - 1),
 };
 
-/** 64 bits, or 32 compressed, for numbers of -1 to 1. */
+/** 64 bits, or 32 bits when compressed, which requires -1 to 1. */
 export const f64: Item<number> = {
   hasDeltaFlag: true,
   write(bits, value) {
@@ -181,7 +181,7 @@ function clamped(value: number, most: number): number {
   return Math.min(most, Math.max(0, Math.trunc(value))) || 0;
 }
 
-/** The number of bits of a value in a range. */
+/** Returns the number of bits of an integer in a range. */
 function widthOf(least: number, most: number): number {
   const width = most - least;
   if (!Number.isInteger(width) || width < 0 || width > 0xffff_ffff) {
@@ -202,7 +202,7 @@ export interface Quaternion {
 
 /** Writes a bit stream. */
 export class BitStreamWriter {
-  /** The underlying bit writer, for formats that RakNet does not define. */
+  /** The underlying bit writer, for encodings that RakNet does not define. */
   readonly bits: BitWriter = new BitWriter("msb");
 
   /** Returns a copy of the written bytes. The last byte is padded with zeros. */
@@ -218,7 +218,7 @@ export class BitStreamWriter {
     item.writeCompressed(this.bits, value);
   }
 
-  /** Writes a value, or a single bit if it equals `last`, which the reader must know. */
+  /** Writes a value, or a single bit if it equals `last`. The reader must know `last`. */
   writeDelta<T>(item: Item<T>, value: T, last: T): void {
     if (this.#follows(item, value, last)) {
       item.write(this.bits, value);
@@ -236,7 +236,7 @@ export class BitStreamWriter {
     this.bits.bytes(bytes);
   }
 
-  /** Writes a length and that many bytes. */
+  /** Writes a length prefix and the bytes. */
   alignedBytesSafe(bytes: Uint8Array): void {
     this.writeCompressed(u32, bytes.length);
     if (bytes.length > 0) {
@@ -253,7 +253,7 @@ export class BitStreamWriter {
     this.alignedBytes(bytes);
   }
 
-  /** Writes an integer of a range in as few bits as the range needs, low byte first. */
+  /** Writes an integer in a range with as few bits as the range needs, low byte first. */
   ranged(value: number, least: number, most: number): void {
     const count = widthOf(least, most);
     if (!Number.isInteger(value) || value < least || value > most) {
@@ -264,13 +264,13 @@ export class BitStreamWriter {
     }
   }
 
-  /** Writes a number of a range in 16 bits. Numbers outside the range are clamped. */
+  /** Writes a number in a range as 16 bits. Numbers outside the range are clamped. */
   float16(value: number, least: number, most: number): void {
     const above = Math.fround(Math.fround(value) - Math.fround(least));
     this.bits.bits(clamped(Math.fround(Math.fround(STEPS * above) / Math.fround(most - least)), STEPS), 16);
   }
 
-  /** Writes a vector of any length in 80 bits, or 32 if it is shorter than 0.00001. */
+  /** Writes a vector of any length in 80 bits, or in 32 bits if it is shorter than 0.00001. */
   vector(vector: Vector): void {
     const [x, y, z] = vector.map(Math.fround) as unknown as Vector;
     const length = Math.fround(Math.sqrt(Math.fround(Math.fround(x * x) + Math.fround(y * y)) + Math.fround(z * z)));
@@ -305,10 +305,10 @@ export class BitStreamWriter {
 
 /** Reads a bit stream. Invalid or missing data throws a {@link CodecError}. */
 export class BitStreamReader {
-  /** The underlying bit reader, for formats that RakNet does not define. */
+  /** The underlying bit reader, for encodings that RakNet does not define. */
   readonly bits: BitReader;
 
-  /** Creates a reader of the first `count` bits; all by default. */
+  /** Creates a reader of the first `count` bits. Default: all bits. */
   constructor(bytes: Uint8Array, count?: number) {
     this.bits = new BitReader(bytes, "msb", count);
   }
@@ -339,7 +339,7 @@ export class BitStreamReader {
     return this.bits.bytes(count);
   }
 
-  /** Reads a length of at most `most` and that many bytes. */
+  /** Reads a length prefix of at most `most`, and that many bytes. */
   alignedBytesSafe(most: number): Uint8Array<ArrayBuffer> {
     const count = this.readCompressed(u32);
     if (count > most) {
@@ -382,7 +382,7 @@ export class BitStreamReader {
     return this.#each(() => this.float16(-1, 1));
   }
 
-  /** Reads a rotation. Only the sign of w is transmitted; its magnitude follows from the other three. */
+  /** Reads a rotation. Only the sign of w is encoded; its magnitude follows from x, y and z. */
   unitQuaternion(): Quaternion {
     const sign = (): number => (this.bits.bit() ? -1 : 1);
     const wSign = sign();

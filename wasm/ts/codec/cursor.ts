@@ -3,7 +3,7 @@
 const FIRST_SIZE = 64;
 const decoder = /* @__PURE__ */ new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Prepends an id to a message, as RakNet requires. Ids from 0x86 on are free for applications. */
+/** Prepends an id to a message, as RakNet requires. Applications may use the ids 0x86 to 0xFF. */
 export function withId(id: number, body: Uint8Array): Uint8Array<ArrayBuffer> {
   const message = new Uint8Array(1 + body.length);
   message[0] = id;
@@ -91,7 +91,7 @@ export class ByteWriter {
     return this;
   }
 
-  /** Writes UTF-8 of at most 65,535 bytes after its length as `u16`. */
+  /** Writes a `u16` length prefix and the text in UTF-8, at most 65,535 bytes. */
   text(text: string): this {
     const bytes = new TextEncoder().encode(text);
     if (bytes.length > 0xffff) {
@@ -214,14 +214,14 @@ export type CodecErrorCode =
   | "truncated"
   /** A value is outside the range of its encoding. */
   | "out-of-range"
-  /** There are more elements or bytes than allowed. */
+  /** There are more elements or bytes than the caller allows. */
   | "too-many"
   /** A text is not valid UTF-8. */
   | "bad-utf8"
   /** Sequences are nested more than 16 deep. */
   | "too-deep";
 
-/** An error of encoding or decoding. Data from the network can always cause one. */
+/** An error of encoding or decoding. Decode untrusted data only where this error is handled. */
 export class CodecError extends Error {
   override readonly name = "CodecError";
   readonly code: CodecErrorCode;
@@ -235,7 +235,7 @@ export class CodecError extends Error {
 /** The bit order within bytes and numbers: least or most significant bit first. */
 export type BitOrder = "lsb" | "msb";
 
-/** The widest number that is not a `bigint`, in bits. */
+/** The maximum width in bits of numbers that are not a `bigint`. */
 const WORD = 32;
 
 function checkWidth(count: number): void {
@@ -244,7 +244,7 @@ function checkWidth(count: number): void {
   }
 }
 
-/** Writes numbers as bits. The buffer grows as needed, and the last byte is padded with zeros. */
+/** Writes numbers as bits. The buffer grows as needed. The last byte is padded with zero bits. */
 export class BitWriter {
   readonly #isLsb: boolean;
   #bytes = new Uint8Array(FIRST_SIZE);
@@ -325,7 +325,7 @@ export class BitReader {
   readonly #end: number;
   #at = 0;
 
-  /** Creates a reader of the first `count` bits; all by default. */
+  /** Creates a reader of the first `count` bits. Default: all bits. */
   constructor(bytes: Uint8Array, order: BitOrder, count = 8 * bytes.length) {
     if (count > 8 * bytes.length) {
       throw new CodecError("truncated", `there are ${8 * bytes.length} bits, not ${count}`);
@@ -387,7 +387,7 @@ export class BitReader {
     return Uint8Array.from({ length: count }, () => this.bits(8));
   }
 
-  /** Advances to the next byte boundary, at most to the end. */
+  /** Advances to the next byte boundary, but not beyond the end. */
   align(): void {
     this.#at = Math.min(this.#end, (this.#at + 7) & ~7);
   }

@@ -1,4 +1,4 @@
-/** Encodings for message contents in plain TypeScript. Bundlers include only the ones that are used. */
+/** Encodings for message contents in plain TypeScript. Bundlers include only the encodings that are used. */
 
 export * as aggregate from "./aggregate.js";
 export { BitReader, BitWriter, ByteReader, ByteWriter, CodecError, splitId, withId } from "./cursor.js";

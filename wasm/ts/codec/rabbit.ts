@@ -15,17 +15,17 @@ import { BitReader, BitWriter, CodecError } from "./cursor.js";
 const MAX_DEPTH = 16;
 const WORD_BYTES = 4;
 
-/** Writes a value as bits and reads it back. */
+/** Writes and reads values of a type as bits. */
 export interface Schema<T> {
-  /** The minimum size of a value, which limits how many elements the remaining bits can hold before any is created. */
+  /** The minimum size of a value in bits. It limits the number of elements that are created for the remaining bits. */
   readonly minBits: number;
-  /** The description of the encoding for fingerprints (docs/rabbit.md#fingerprints). Custom schemas may omit it. */
+  /** A description of the encoding, for fingerprints (docs/rabbit.md#fingerprints). Custom schemas may omit it. */
   readonly form?: string | undefined;
   write(writer: BitWriter, value: T): void;
   read(reader: BitReader, depth: number): T;
 }
 
-/** The type of the values of a schema. */
+/** The value type of a schema. */
 export type Packed<S> = S extends Schema<infer T> ? T : never;
 
 /** Encodes a value. */
@@ -52,7 +52,7 @@ function range(value: number | bigint, least: number | bigint, most: number | bi
 
 const raw = (count: number): string => `r${String.fromCharCode(count)}`;
 
-/** The concatenated forms of several schemas, if each has one. */
+/** Concatenates the forms of several schemas. Returns `undefined` if one of them has none. */
 function forms(schemas: readonly Schema<unknown>[], end = ""): string | undefined {
   return schemas.every(({ form }) => form !== undefined) ? schemas.map(({ form }) => form + end).join("") : undefined;
 }
@@ -60,7 +60,7 @@ function forms(schemas: readonly Schema<unknown>[], end = ""): string | undefine
 const enclosed = (open: string, form: string | undefined, close: string): string | undefined =>
   form === undefined ? undefined : open + form + close;
 
-/** An unsigned integer of 1 to 32 bits. */
+/** An unsigned integer of `count` bits, 1 to 32. */
 export function bits(count: number): Schema<number> {
   const most = 2 ** count - 1;
   return {
@@ -74,7 +74,7 @@ export function bits(count: number): Schema<number> {
   };
 }
 
-/** An unsigned integer of 1 to 64 bits. */
+/** An unsigned integer of `count` bits, 1 to 64. */
 export function bigBits(count: number): Schema<bigint> {
   const most = (1n << BigInt(count)) - 1n;
   return {
@@ -88,7 +88,7 @@ export function bigBits(count: number): Schema<bigint> {
   };
 }
 
-/** An unsigned number: its length in bytes minus one, then its bytes. */
+/** An unsigned integer: the number of its bytes minus one, then its bytes. */
 function variable(prefix: number, width: number): Schema<bigint> {
   const most = (1n << BigInt(width)) - 1n;
   return {
@@ -118,7 +118,7 @@ function variable(prefix: number, width: number): Schema<bigint> {
   };
 }
 
-/** A signed number: 0, -1, 1, -2, … are encoded as 0, 1, 2, 3, … */
+/** A signed integer. 0, -1, 1, -2, … are encoded as 0, 1, 2, 3, … */
 function zigzag(unsigned: Schema<bigint>, width: number): Schema<bigint> {
   const least = -(1n << BigInt(width - 1));
   return {
@@ -135,7 +135,7 @@ function zigzag(unsigned: Schema<bigint>, width: number): Schema<bigint> {
   };
 }
 
-/** The same encoding with `number`, for widths that fit. */
+/** Converts a schema of `bigint` to `number`, for widths that fit. */
 function asNumber(schema: Schema<bigint>): Schema<number> {
   return {
     minBits: schema.minBits,
@@ -237,7 +237,7 @@ export function text(most = 0xffff_ffff): Schema<string> {
   };
 }
 
-/** A list of at most `most` values. Each element must take at least one bit. */
+/** A list of at most `most` values. Each value must take at least one bit. */
 export function list<T>(element: Schema<T>, most = 0xffff_ffff): Schema<T[]> {
   return {
     minBits: u32.minBits,
@@ -271,7 +271,7 @@ export function optional<T>(schema: Schema<T>): Schema<T | undefined> {
   };
 }
 
-/** A sequence of values with their own schemas. */
+/** A sequence of values, each with its own schema. */
 export function tuple<T extends readonly unknown[]>(...schemas: { [K in keyof T]: Schema<T[K]> }): Schema<T> {
   const all = schemas as unknown as readonly Schema<unknown>[];
   return {
@@ -293,10 +293,10 @@ export function struct<T extends object>(fields: { [K in keyof T]: Schema<T[K]> 
   };
 }
 
-/** A value tagged with the name of its kind. */
+/** A value and the name of its kind. */
 export type Variant<T> = { [K in keyof T]: { readonly kind: K; readonly value: T[K] } }[keyof T];
 
-/** One of several kinds: its index in as few bits as the largest index needs, then its value. */
+/** One of several kinds: the index of the kind in as few bits as the largest index needs, then its value. */
 export function variants<T extends object>(kinds: { [K in keyof T]: Schema<T[K]> }): Schema<Variant<T>> {
   const entries = Object.entries(kinds) as [keyof T, Schema<unknown>][];
   const width = 32 - Math.clz32(entries.length - 1);

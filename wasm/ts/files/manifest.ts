@@ -6,19 +6,19 @@
 import type { Entry, Page } from "./wire.js";
 import { TransferError } from "./wire.js";
 
-/** The limits of a receiver. A transfer that exceeds them ends. */
+/** The limits of a receiver. A transfer that exceeds one fails. */
 export interface Quotas {
   readonly maxFiles: number;
   readonly maxFileBytes: number;
   readonly maxBytes: number;
 }
 
-/** An entry with a verified path. */
+/** An entry with a checked path. */
 interface NamedEntry extends Entry {
   readonly name: string;
 }
 
-/** Checks pages for consistency and against the quotas. */
+/** Checks manifest pages for consistency and against the quotas. */
 export class Manifest {
   readonly #quotas: Quotas;
   #lastPath = new Uint8Array(0);
@@ -35,7 +35,7 @@ export class Manifest {
     return this.listed === this.total?.files;
   }
 
-  /** Returns the entries of the next page, at most `most`; throws a {@link TransferError}. */
+  /** Returns the entries of the next page, at most `most`. Throws a {@link TransferError} if the page is invalid. */
   take(page: Page, most: number): NamedEntry[] {
     this.total ??= this.#readTotals(page);
     const { files, bytes } = this.total;
@@ -71,7 +71,7 @@ export class Manifest {
     if (name === undefined) {
       throw new TransferError("bad-path");
     }
-    // Paths in order contain no duplicates.
+    // Strictly ascending paths contain no duplicates.
     const isInOrder = comparePaths(this.#lastPath, entry.path) < 0;
     this.#bytes += entry.size;
     if (!isInOrder || this.listed >= files || this.#bytes > bytes) {
@@ -86,12 +86,12 @@ export class Manifest {
   }
 }
 
-/** The longest path, in bytes. */
+/** The maximum length of a path in bytes. */
 const MAX_PATH = 255;
 
 /**
- * Returns the path if it is valid: relative, UTF-8, 1 to 255 bytes, `/` as separator, without empty, `.` or `..`
- * components, and without backslashes, colons and control characters, which have a meaning on some systems.
+ * Returns the path if it is valid. A valid path is relative, has 1 to 255 bytes of UTF-8, and uses `/` as separator. It
+ * has no empty, `.` or `..` components, and no backslashes, colons or control characters, which some systems interpret.
  */
 export function checkPath(bytes: Uint8Array): string | undefined {
   if (bytes.length > MAX_PATH) {
@@ -106,7 +106,7 @@ export function checkPath(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Compares two paths as bytes; negative if `a` comes first. */
+/** Compares two paths bytewise. Negative if `a` comes first. */
 export function comparePaths(a: Uint8Array, b: Uint8Array): number {
   const shared = Math.min(a.length, b.length);
   for (let index = 0; index < shared; index++) {
@@ -117,7 +117,7 @@ export function comparePaths(a: Uint8Array, b: Uint8Array): number {
   return a.length - b.length;
 }
 
-/** The number of bytes of a blob that are read at a time. */
+/** The number of bytes read from a blob at a time. */
 const SLICE = 256 * 1_024;
 
 /** The first bytes of a file that are already present. */
@@ -127,15 +127,15 @@ export type PresentBytes = Uint8Array | Blob;
 export class IncomingFile {
   readonly entry: NamedEntry;
   readonly number: number;
-  /** True once it is known which bytes are present. */
+  /** True once the application has provided the bytes already present. */
   isPrepared = false;
   /** True while the application has the file and has not read it to its end. */
   isDelivered = false;
   /** True if the application does not want the bytes. */
   isSkipped = false;
-  /** The number of bytes that were present before. */
+  /** The number of bytes that were already present. */
   present = 0;
-  /** The ends of the bytes requested and of the bytes delivered to the application. */
+  /** The end offsets of the bytes requested from the sender, and of the bytes delivered to the application. */
   requested = 0;
   delivered = 0;
   #hash = new Sha256();
@@ -146,7 +146,7 @@ export class IncomingFile {
     this.entry = entry;
   }
 
-  /** Starts with the bytes present, at most as many as the file has. */
+  /** Starts with the bytes already present, at most as many as the file has. */
   async begin(present: PresentBytes | undefined): Promise<void> {
     const { size } = this.entry;
     for await (const bytes of slices(present, size)) {
@@ -155,13 +155,13 @@ export class IncomingFile {
     this.present = this.delivered;
     this.requested = this.delivered;
     this.isPrepared = true;
-    // The application has not received anything yet, so it need not know that the bytes belong to another version.
+    // The application has received nothing yet, so a wrong version of the bytes can be replaced silently.
     if (this.present === size && this.present > 0 && !this.isRight()) {
       this.restart();
     }
   }
 
-  /** Returns the same file without any bytes. */
+  /** Restarts the file from its first byte. */
   restart(): void {
     [this.present, this.requested, this.delivered] = [0, 0, 0];
     this.#hash = new Sha256();
@@ -173,7 +173,7 @@ export class IncomingFile {
     this.delivered += bytes.length;
   }
 
-  /** Returns true if the digest is correct. All bytes must be present. */
+  /** Returns true if the digest is correct. Requires that all bytes are present. */
   isRight(): boolean {
     const digest = (this.#digest ??= this.#hash.finish());
     return digest.every((byte, index) => byte === this.entry.digest[index]);
@@ -197,10 +197,10 @@ export async function sliceOf(present: PresentBytes, from: number, to: number): 
 
 const BLOCK = 64;
 const ROUNDS = 64;
-/** The padding of the message: a set bit and the length in bits. */
+/** The padding of the last block: a set bit and the length in bits. */
 const TAIL = 9;
 
-/** The first fractional bits of roots of the first primes, the constants of the algorithm. */
+/** Returns the first fractional bits of roots of the first primes, the constants of the algorithm. */
 function roots(count: number, exponent: number): number[] {
   const found: number[] = [];
   for (let number = 2; found.length < count; number++) {
@@ -221,8 +221,8 @@ const H = /* @__PURE__ */ roots(8, 1 / 2);
 const rotate = (word: number, count: number): number => (word >>> count) | (word << (32 - count));
 
 /**
- * Computes SHA-256 incrementally, which no platform offers to pages. The one of `@noble/hashes` adds 1.9 KB with gzip,
- * a quarter of the entry.
+ * Computes SHA-256 incrementally, for which pages have no API. `@noble/hashes` would add 1.9 KB with gzip, a quarter of
+ * the entry.
  */
 export class Sha256 {
   readonly #state = Int32Array.from(H);
@@ -248,7 +248,7 @@ export class Sha256 {
     this.#rest.set(bytes.subarray(at));
   }
 
-  /** Returns the digest. No more bytes may follow. */
+  /** Returns the digest. No bytes may be added afterwards. */
   finish(): Uint8Array<ArrayBuffer> {
     const length = this.#length;
     const used = length % BLOCK;

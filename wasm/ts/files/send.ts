@@ -13,11 +13,11 @@ import { codeOfReason, DATA_HEADER, decodeRequest, encodeReply, reasonOfCode, RE
 
 const WINDOW = 32;
 const CHUNK = 32 * 1_024;
-/** A page with the longest entry is shorter. */
+/** The minimum chunk size in bytes. It fits a page with the longest entry. */
 const LEAST_CHUNK = 512;
 const MOST_CHUNK = 1024 ** 2;
 const MOST_WINDOW = 0xffff - 1;
-/** The bytes of a page without entries, and of an entry without its path. */
+/** The size in bytes of a page without entries, and of an entry without its path. */
 const PAGE_HEADER = 28;
 const ENTRY = 41;
 const TIMEOUT_MS = 120_000;
@@ -32,23 +32,23 @@ export interface SentFile {
 /** Options of sending files. */
 export interface SendFilesOptions extends WaitOptions {
   /**
-   * Milliseconds without progress until the transfer fails: no request of the receiver, no room for a reply, and no
-   * bytes read from a file. It does not limit the whole transfer, and pauses for `maxBytesPerSecond` do not count. A
-   * receiver that reads slowly sends no requests meanwhile. Default: 120,000.
+   * The time in milliseconds without progress until the transfer fails. Progress is a request of the receiver, a reply
+   * accepted by the connection, or bytes read from a file. Pauses for `maxBytesPerSecond` do not count. A receiver that
+   * reads slowly sends no requests meanwhile, so allow for that. Default: 120,000.
    */
   timeoutMs?: number;
   /** The maximum number of requests in progress. Default: 32. */
   window?: number;
-  /** The maximum number of bytes per request. Default: 32 KiB. */
+  /** The maximum number of bytes per reply. Default: 32 KiB. */
   chunkBytes?: number;
   /**
-   * The maximum number of bytes of replies per second. Requests become smaller then, down to 512 bytes, so that four
-   * replies fit in a second. Default: no limit.
+   * The maximum rate of replies in bytes per second. Low rates make the replies smaller, down to 512 bytes, so that
+   * four fit in a second. Default: no limit.
    */
   maxBytesPerSecond?: number;
-  /** Called with the number of bytes sent and the size of all files. */
+  /** Called with the number of bytes sent and the total size of all files. */
   onProgress?: (sent: number, total: number) => void;
-  /** The delivery of replies, which must be reliable. */
+  /** The delivery of replies. It must be reliable. */
   delivery?: SendOptions;
 }
 
@@ -57,11 +57,11 @@ interface SourceFile extends Entry {
 }
 
 /**
- * Lets the peer receive files, and resolves when it reports that it is done. Each file is read once before the transfer
- * for its SHA-256; requests wait meanwhile.
+ * Serves files to the peer, and resolves when the peer reports that it has received them. Each file is read once before
+ * the transfer to compute its SHA-256; requests wait until then.
  *
- * @throws RakwireError with the code `bad-option` or `not-connected`, a {@link TransferError}, such as the one with the
- * reason `timed-out` after {@link SendFilesOptions.timeoutMs} without progress, or the reason of the signal.
+ * @throws RakwireError with the code `bad-option` or `not-connected`; a {@link TransferError}, for example with the
+ * reason `timed-out`; or the reason of the signal.
  */
 export async function sendFiles(connection: Connection, files: Iterable<SentFile>, options: SendFilesOptions = {}): Promise<void> {
   const sender = new Sender(connection, options);
@@ -149,7 +149,7 @@ class Sender {
       case "list":
       case "read":
       case "find patch":
-        // One request for the list is allowed in addition to the window.
+        // In addition to the window, one request for a manifest page is allowed.
         if (this.#requests.length > this.#window) {
           return this.#fail("too-many-requests");
         }
@@ -162,7 +162,7 @@ class Sender {
     }
   }
 
-  /** Answers requests in order, each when the pacer allows it and there is room. */
+  /** Answers requests in order, each when the pacer and the connection allow it. */
   async #reply(): Promise<void> {
     if (this.#isReplying || this.#files === undefined) {
       return;
@@ -198,7 +198,7 @@ class Sender {
       return this.#page(request, files);
     }
     if (request.kind === "find patch") {
-      // Old versions of files are not kept on this side.
+      // This side keeps no older versions of files.
       return { kind: "patch", number: request.number, patch: 0, size: 0 };
     }
     const file = request.kind === "read" ? files[request.file] : undefined;
@@ -212,7 +212,7 @@ class Sender {
     return { kind: "data", number, bytes: await sliceOf(file.content, offset, offset + length) };
   }
 
-  /** Returns as many entries as are requested and fit. */
+  /** Returns as many entries as were requested and fit. */
   #page({ number, first, count }: Extract<Request, { kind: "list" }>, files: readonly SourceFile[]): Reply {
     if (first > files.length || count === 0) {
       throw new TransferError("unknown");
@@ -242,7 +242,7 @@ class Sender {
     }
   }
 
-  /** Restarts the timeout. */
+  /** Restarts the timeout after progress. */
   #progress(): void {
     clearTimeout(this.#timer);
     if (!this.#isOver) {
@@ -250,9 +250,7 @@ class Sender {
     }
   }
 
-  /**
-   * Ends the transfer. The reason is sent to the receiver as soon as there is room; the caller does not wait for this.
-   */
+  /** Fails the transfer. The reason is sent to the receiver as soon as possible, without delaying the caller. */
   #fail(reason: TransferError["reason"], error: unknown = new TransferError(reason)): void {
     if (!this.#isOver) {
       this.#end(error);
@@ -283,31 +281,31 @@ function readPath(path: string): Uint8Array {
   return bytes;
 }
 
-/** Refuses options that are neither common to both sides nor in `own`. */
+/** Throws if an option is neither common to both sides nor in `own`. */
 export function checkTransfer(options: { delivery?: SendOptions }, ...own: string[]): void {
   checkNames(options, [...WAIT_OPTIONS, "timeoutMs", "window", "chunkBytes", "maxBytesPerSecond", "onProgress", "delivery", ...own]);
   checkNames(options.delivery, SEND_OPTIONS);
 }
 
-/** The longest unused time that may be made up for, in milliseconds. */
+/** The maximum unused time that counts as credit, in milliseconds. */
 const BURST_MS = 100;
-/** The minimum number of chunks per second, so that the peer does not time out. */
+/** The minimum number of chunks per second, which keeps the peer from timing out. */
 const CHUNKS_PER_SECOND = 4;
 
-/** Decides when the next bytes may be sent. */
+/** Limits the sending rate. */
 export class Pacer {
   readonly #bytesPerSecond: number;
   readonly #continue: () => void;
   #readyAt = -Infinity;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `onReady` is called when bytes may be sent, after {@link isReady} returned false. */
+  /** Calls `onReady` when bytes may be sent again, after {@link isReady} returned false. */
   constructor(bytesPerSecond: number | undefined, onReady: () => void) {
     this.#bytesPerSecond = bytesPerSecond === undefined ? Infinity : readInteger("maxBytesPerSecond", bytesPerSecond, 1, Number.MAX_SAFE_INTEGER);
     this.#continue = onReady;
   }
 
-  /** Returns how many of these bytes may be sent at once, at least `least`. */
+  /** Returns how many of these bytes may be sent at a time, at least `least`. */
   chunk(bytes: number, least: number): number {
     return Math.min(bytes, Math.max(least, Math.floor(this.#bytesPerSecond / CHUNKS_PER_SECOND)));
   }

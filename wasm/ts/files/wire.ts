@@ -8,7 +8,7 @@ export const REQUEST_ID = 128;
 /** The first byte of every message to a receiver. */
 export const REPLY_ID = 129;
 export const DIGEST_LENGTH = 32;
-/** The number of bytes that identify an older version of a file: the first ones of its SHA-256. */
+/** The number of leading SHA-256 bytes that identify an older version of a file. */
 const BASE_LENGTH = 16;
 /** The header of a data message, in bytes. */
 export const DATA_HEADER = 6;
@@ -30,14 +30,14 @@ export type Request =
   | { readonly kind: "done" }
   | { readonly kind: "failed"; readonly code: number };
 
-/** A file of the manifest. */
+/** A file in the manifest. */
 export interface Entry {
   readonly path: Uint8Array;
   readonly size: number;
   readonly digest: Uint8Array;
 }
 
-/** A part of the manifest. */
+/** A page of the manifest. */
 export interface Page {
   readonly kind: "page";
   readonly number: number;
@@ -109,7 +109,7 @@ export function encodeReply(reply: Reply): Uint8Array<ArrayBuffer> {
   }
 }
 
-/** Decodes a reply; `undefined` if the bytes are invalid. Numbers beyond the range of JavaScript are rounded. */
+/** Decodes a reply; `undefined` if the bytes are invalid. Numbers above 2^53 are rounded. */
 export function decodeReply(bytes: Uint8Array): Reply | undefined {
   return decoded(bytes, REPLY_ID, (kind, reader) => {
     switch (kind) {
@@ -148,7 +148,7 @@ function decoded<T>(bytes: Uint8Array, id: number, read: (kind: number, reader: 
   }
 }
 
-/** The reason of a failed transfer; `other` is a reason that this version does not know. */
+/** The reason of a failed transfer; `other` if the peer sent a reason that this version does not know. */
 export type TransferReason =
   | "cancelled"
   | "forbidden"
@@ -190,10 +190,10 @@ const CODES = /* @__PURE__ */ Object.keys(REASONS) as TransferReason[];
 export const codeOfReason = (reason: TransferReason): number => CODES.indexOf(reason);
 export const reasonOfCode = (code: number): TransferReason => CODES[code] ?? "other";
 
-/** A transfer failed, locally or at the peer. */
+/** The error of a transfer that failed locally or at the peer. */
 export class TransferError extends RakwireError {
   readonly reason: TransferReason;
-  /** True if the peer ended the transfer. */
+  /** True if the peer aborted the transfer. */
   readonly isRemote: boolean;
 
   constructor(reason: TransferReason, isRemote = false, options?: ErrorOptions) {

@@ -1,4 +1,4 @@
-/** The additions for Node: UDP directly to a server, and files. */
+/** The additions for Node: UDP directly to a server, and reading files. */
 
 import type { Socket } from "node:dgram";
 import { createSocket } from "node:dgram";
@@ -11,10 +11,10 @@ import type { Transport, TransportEvents, TransportSettings } from "../transport
 import { setDirectTransport } from "../transport/transport.js";
 import { setFileReader } from "../wasm.js";
 
-/** The maximum number of bytes that the socket has accepted and not sent. */
+/** The maximum number of bytes in the send buffer of the socket. */
 const MAX_BUFFERED_BYTES = 64 * 1024;
 
-/** An IPv6 address with an interface name, by RFC 4007 or, with `%25`, RFC 6874. */
+/** Matches an IPv6 address with an interface name, as in RFC 4007 or, with `%25`, RFC 6874. */
 const WITH_INTERFACE = /^(udp:\/\/\[[\da-f:.]+)%(?:25)?([^\]/?#]+)\](:\d+)\/?$/i;
 
 /** Moves the interface name to the query, because {@link URL} does not allow it in the host. */
@@ -22,7 +22,7 @@ export function readUdpUrl(url: string | URL): string {
   return String(url).replace(WITH_INTERFACE, (_, address, name, port) => `${address}]${port}?interface=${encodeURIComponent(name)}`);
 }
 
-/** Opens a socket that is connected to the server at `udp://HOST:PORT`. */
+/** Opens a socket connected to the server at `udp://HOST:PORT`. */
 function openUdp({ url }: TransportSettings, events: TransportEvents): Transport {
   return new UdpTransport(new URL(url), events);
 }
@@ -32,17 +32,17 @@ class UdpTransport implements Transport {
   readonly dropped = 0;
   readonly #host: string;
   readonly #port: number;
-  /** The addresses of the host that have not been tried. */
+  /** The addresses of the host that were not tried yet. */
   #addresses: LookupAddress[] = [];
-  /** Undefined until the address of the server is resolved. */
+  /** The socket; `undefined` until the host is resolved. */
   #socket: Socket | undefined;
   #events: TransportEvents | undefined;
   #isOpen = false;
-  /** True once anything has been received. */
+  /** True once anything was received. */
   #hasReceived = false;
-  /** The last datagram sent before anything was received, which is repeated to the next address. */
+  /** The last datagram sent before anything was received. It is repeated to the next address. */
   #unanswered: Uint8Array | undefined;
-  /** True once the socket should be closed, and once it is closed. */
+  /** True once the socket is to be closed, and once it is closed. */
   #isClosing = false;
   #isClosed = false;
   #buffered = 0;
@@ -59,14 +59,15 @@ class UdpTransport implements Transport {
       this.#connectNext(error ?? new Error("its name has no address"));
     };
     if (name === null) {
-      // The host may have addresses of only one family. IPv4 is preferred, regardless of the resolver.
+      // All addresses are tried, because the server may listen on only one family. IPv4 comes first, regardless of the
+      // resolver.
       lookup(address, { verbatim: false, all: true }, found);
     } else {
       queueMicrotask(() => found(null, [{ address, family: 6 }]));
     }
   }
 
-  /** Tries the next address. After the last one, the attempt ends with its error. */
+  /** Tries the next address. If none remains, the attempt fails with the error. */
   #connectNext(error: Error): void {
     const next = this.#addresses.shift();
     if (next === undefined) {
@@ -103,8 +104,8 @@ class UdpTransport implements Transport {
   }
 
   /**
-   * An ICMP error, because no socket is bound to the port. A server that was reachable before may be restarting;
-   * datagrams continue until it counts as lost.
+   * Handles an ICMP error, which means that no socket is bound to the port. A server that was reachable before may be
+   * restarting, so datagrams are still sent until the connection times out.
    */
   #onError(socket: Socket, error: Error): void {
     if (socket === this.#socket && !this.#hasReceived && !this.#isClosing) {

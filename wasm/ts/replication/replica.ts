@@ -1,20 +1,20 @@
-/** The local entities by slot, and the rules for applying the records of an update. */
+/** The local entities by index, and the rules for applying the records of an update. */
 
 import type { BitReader } from "../codec/cursor.js";
 import { RakwireError } from "../errors.js";
 import type { ClassName, EntityClass, FieldName, Name, State } from "./wire.js";
 import { check, MAX_FIELDS, readChanges, readGamma, readName, readValues, truncate } from "./wire.js";
 
-/** Higher than any index. */
+/** The factor of the generation in an id. It is higher than any index. */
 const GENERATION = 65_536;
 
-/** An entity, with the members that only this plugin changes. */
+/** An entity, with members that only this plugin may change. */
 class Entity implements State {
   readonly index: number;
   readonly generation: number;
   readonly class: number;
   term: number;
-  /** True if this peer decides its values. */
+  /** True if this peer owns the entity and sets its values. */
   isOwner: boolean;
   readonly values: Uint32Array;
   readonly replica: Replica;
@@ -36,15 +36,15 @@ class Entity implements State {
     this.replica = new Replica(this, known, () => onSet(this));
   }
 
-  /** Returns true if the name belongs to this entity, regardless of its owner. */
+  /** Returns true if a name identifies this entity, regardless of its owner. */
   is(name: Name): boolean {
     return this.generation === name.generation && this.class === name.class;
   }
 }
 
 /**
- * The local copy of an entity: the same object from its `created` event to its `removed` event. Afterwards it keeps its
- * last values.
+ * The local copy of an entity. From its `created` event to its `removed` event it is the same object. Afterwards it
+ * keeps its last values.
  *
  * ```ts
  * if (replica.class === "player") {
@@ -53,11 +53,13 @@ class Entity implements State {
  * ```
  */
 export class Replica<N extends string = string, F extends string = string, H = unknown> {
-  /** Identifies the entity at all peers: its index, plus 65,536 for each generation. */
+  /** The id of the entity, which is the same at all peers: its index, plus 65,536 for each generation. */
   readonly id: number;
   /** The name of its class. */
   readonly class: N;
-  /** A value of the application, such as a sprite or a number. `Replicas.find` finds the entity by it. */
+  /**
+   * A value that the application associates with the entity, such as a sprite. `Replicas.find` finds the entity by it.
+   */
   handle: H | undefined;
   readonly #entity: Entity;
   readonly #class: EntityClass;
@@ -72,7 +74,7 @@ export class Replica<N extends string = string, F extends string = string, H = u
     this.#onSet = onSet;
   }
 
-  /** True if this peer decides its values. */
+  /** True if this peer owns the entity and sets its values. */
   get isOwner(): boolean {
     return this.#entity.isOwner;
   }
@@ -83,9 +85,9 @@ export class Replica<N extends string = string, F extends string = string, H = u
   }
 
   /**
-   * Changes a field of an entity that this peer owns; returns false if it does not own it. Bits beyond the width of the
-   * field are cut off. All changes are sent in the next microtask, in as few messages as possible, so set related
-   * fields without an `await` in between.
+   * Changes a field of an entity that this peer owns. Returns false if it does not own the entity. Bits beyond the
+   * width of the field are discarded. All changes are sent in the next microtask, in as few messages as possible, so
+   * set related fields without an `await` in between.
    */
   set(field: F, value: number): boolean {
     const place = this.#place(field);
@@ -110,11 +112,11 @@ export function indexOf(id: number): number {
   return id % GENERATION;
 }
 
-/** An entity of any of these classes. Its `class` determines its fields. */
+/** An entity of any class. Its `class` determines its fields. */
 export type ReplicaOf<C, H = unknown, N extends ClassName<C> = ClassName<C>> =
   N extends ClassName<C> ? Replica<N, FieldName<C, N>, H> : never;
 
-/** The reason for a removal: the entity was destroyed, it left the scope of this peer, or the connection ended. */
+/** The reason of a removal: the entity was destroyed, it left the scope of this peer, or the connection closed. */
 export type RemoveReason = "destroyed" | "out-of-scope" | "disconnected";
 
 /** A change of an entity. */
@@ -124,15 +126,15 @@ export type PlaceEvent =
 
 /** The entities by index. */
 export class Places {
-  /** Owned entities with changes that were not sent to the server. */
+  /** Owned entities with changes that were not sent to the server yet. */
   readonly unsent = new Set<Entity>();
   readonly #classes: readonly EntityClass[];
   readonly #onEvent: (event: PlaceEvent) => void;
   readonly #onSet: (entity: Entity) => void;
   readonly #entities: (Entity | undefined)[];
-  /** The latest tick that affected each slot. */
+  /** The latest tick that affected each index. */
   readonly #ticks: Uint32Array;
-  /** The tick at which the entity of each slot appeared, or the previous one disappeared. */
+  /** The tick at which the entity of each index appeared, or the previous one disappeared. */
   readonly #filledAt: Uint32Array;
   /** The fields of the record being read. */
   readonly #values = new Uint32Array(MAX_FIELDS);
@@ -162,7 +164,8 @@ export class Places {
   }
 
   /**
-   * Reads the records of an update, and applies them if `isApplied`; false if it is too late for one of them.
+   * Reads the records of an update, and applies them if `isApplied`. Returns false if the update is too old for one of
+   * them.
    *
    * @throws CodecError if the records are invalid.
    */
@@ -179,7 +182,7 @@ export class Places {
     return true;
   }
 
-  /** Removes all entities, because the connection ended. */
+  /** Removes all entities, because the connection closed. */
   clear(): void {
     this.#entities.forEach((_, index) => this.#remove(index, 0, "disconnected"));
     this.#ticks.fill(0);
@@ -224,7 +227,7 @@ export class Places {
     return this.#classes[name.class] as EntityClass;
   }
 
-  /** Records the tick of a slot; false if a later one is known. */
+  /** Records the tick of an index. Returns false if a later tick is known. */
   #advance(index: number, tick: number): boolean {
     const isLatest = tick > (this.#ticks[index] as number);
     if (isLatest) {
@@ -259,7 +262,7 @@ export class Places {
     }
   }
 
-  /** Copies the fields that were read to an entity. */
+  /** Copies the fields of the record to an entity. */
   #take(entity: Entity): void {
     entity.values.set(this.#values.subarray(0, entity.values.length));
     this.#onEvent({ kind: "changed", replica: entity.replica });

@@ -1,6 +1,6 @@
 /**
- * The parts that both sides of a replication share: classes of entities, the wire format (docs/plugins/replication.md),
- * and the set of received ticks.
+ * The parts shared by both sides of a replication: entity classes, the wire format (docs/plugins/replication.md), and
+ * the set of received ticks.
  */
 
 import type { BitReader } from "../codec/cursor.js";
@@ -9,43 +9,43 @@ import { RakwireError } from "../errors.js";
 import { readInteger } from "../options.js";
 import { fingerprint } from "../plugin/connection.js";
 
-/** The first byte of every message to replicas. */
+/** The first byte of every message from the server. */
 export const UPDATE_ID = 130;
 /** The length of an update before its records, in bytes. */
 export const HEADER = 5;
-/** The first two bytes of a message with the fingerprint of the classes, and its length in bytes. */
+/** The first two bytes of a message with the class fingerprint, and its length in bytes. */
 const CLASSES = 0x8302;
 const FINGERPRINT = 8;
 /** The first two bytes of an acknowledgement. */
 const ACKNOWLEDGEMENT = 0x8300;
 const STATE = 0x8301;
 const STATE_HEADER = 6;
-/** The bits that identify an entity. */
+/** The number of bits that identify an entity. */
 const NAME_BITS = 40;
-/** The maximum size of a message without the fields of a single record, in bits. */
+/** The maximum size in bits of a message with a single record, without the fields of the record. */
 export const OVERHEAD_BITS = /* @__PURE__ */ 8 * STATE_HEADER + 1 + 33 + 3 + NAME_BITS;
 const MAX_ZEROS = 16;
 
 const MAX_CLASSES = 256;
 /** The maximum number of fields of a class. */
 export const MAX_FIELDS = 32;
-/** JavaScript sorts such property names by number, regardless of the order in which they were written. */
+/** Matches property names that JavaScript orders numerically, regardless of the order in the source. */
 const WHOLE_NUMBER = /^\d+$/;
 
-/** An unsigned integer of a fixed width. Its meaning and precision are up to the application. */
+/** An unsigned integer of a fixed width. The application defines its meaning and precision. */
 export interface Field {
   /** The width in bits, 1 to 32. */
   readonly bits: number;
   /**
-   * The width of the short form in bits, fewer than `bits`. It is used if the number changed by less than half of its
-   * range. Default: none.
+   * The width of the short form in bits, less than `bits`. It is sent if the number changed by less than half of the
+   * short form's range. Default: no short form.
    */
   readonly short?: number;
 }
 
 /**
- * The classes of entities by name, and their fields. The server has the same in the same order. Names are local and
- * must not be integers.
+ * Entity classes by name, and their fields by name. The server must have the same classes and fields in the same order.
+ * Names are local, and must not be integers.
  */
 export type EntityClasses = Readonly<Record<string, Readonly<Record<string, Field>>>>;
 
@@ -63,13 +63,13 @@ export interface EntityClass {
   readonly bits: number;
 }
 
-/** Checks classes and returns them in order. Each entity must fit into a message of `maxBytes`. */
+/** Checks classes and returns them in order. Every entity must fit into a message of `maxBytes`. */
 export function readClasses(classes: EntityClasses, maxBytes: number): readonly EntityClass[] {
   const all = entriesOf(classes).map(([name, fields]) => readClass(name, fields));
   if (all.length < 1 || all.length > MAX_CLASSES) {
     throw new RakwireError("bad-option", `there must be 1 to ${MAX_CLASSES} classes, not ${all.length}`);
   }
-  // A full record with two flags per field is the longest.
+  // The longest record is a full one with two flags per field.
   const long = all.find(({ bits, fields }) => bits + 2 * fields.length + OVERHEAD_BITS > 8 * maxBytes);
   if (long !== undefined) {
     throw new RakwireError("bad-option", `an entity of the class ${long.name} does not fit into ${maxBytes} bytes`);
@@ -78,8 +78,8 @@ export function readClasses(classes: EntityClasses, maxBytes: number): readonly 
 }
 
 /**
- * The fingerprint of the classes, without names: 64-bit FNV-1a over the number of fields of each class and the width of
- * each field.
+ * Returns the fingerprint of the classes, which ignores names: 64-bit FNV-1a over the number of fields of each class
+ * and the width of each field.
  */
 export function fingerprintOf(classes: readonly EntityClass[]): bigint {
   return fingerprint(classes.flatMap(({ fields }) => [fields.length, ...fields.flatMap(({ bits, short }) => [bits, short])]));
@@ -107,12 +107,12 @@ function entriesOf<T>(record: Readonly<Record<string, T>>): [string, T][] {
   return entries;
 }
 
-/** The contents of a full record without the fields. */
+/** The contents of a full record except the fields. */
 export interface Name {
   readonly generation: number;
   /** The index of its class. */
   readonly class: number;
-  /** The number of ownership changes. */
+  /** The number of ownership changes so far. */
   readonly term: number;
 }
 
@@ -122,7 +122,7 @@ export interface State extends Name {
   readonly values: Uint32Array;
 }
 
-/** Throws if a message is invalid. */
+/** Throws a `CodecError` if a condition of a valid message is false. */
 export function check(isRight: boolean): void {
   if (!isRight) {
     throw new CodecError("out-of-range", "the message is empty");
@@ -158,13 +158,13 @@ export function readValues(reader: BitReader, fields: readonly Field[], values: 
   fields.forEach(({ bits }, place) => (values[place] = reader.bits(bits)));
 }
 
-/** Reads the changes of a delta into the fields of an entity. */
+/** Reads the changed fields of a delta. */
 export function readChanges(reader: BitReader, fields: readonly Required<Field>[], values: Uint32Array): void {
   const covered = readGamma(reader);
   check(covered <= fields.length);
   for (let place = 0; place < covered; place++) {
     const { bits, short } = fields[place] as Required<Field>;
-    // The last field is always changed, so it has no flag.
+    // The last covered field has always changed, so it has no flag.
     if (place === covered - 1 || reader.bit()) {
       const isShort = short > 0 && reader.bit();
       values[place] = isShort ? lengthen(values[place] as number, reader.bits(short), bits, short) : reader.bits(bits);
@@ -172,7 +172,7 @@ export function readChanges(reader: BitReader, fields: readonly Required<Field>[
   }
 }
 
-/** The number with this short form that is nearest to the previous value. */
+/** Returns the number with this short form that is nearest to the previous value. */
 function lengthen(was: number, low: number, bits: number, short: number): number {
   const unused = 32 - short;
   return truncate(was + (((low - was) << unused) >> unused), bits);
@@ -192,7 +192,7 @@ export function encodeClasses(fingerprint: bigint): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Reads the fingerprint from a message of the server without a tick; `undefined` if it is invalid. */
+/** Reads the fingerprint from a message of the server that has no tick; `undefined` if it is invalid. */
 export function readFingerprint(bytes: Uint8Array): bigint | undefined {
   const { buffer, byteOffset, length } = bytes;
   return length === HEADER + FINGERPRINT ? new DataView(buffer, byteOffset, length).getBigUint64(HEADER) : undefined;
@@ -245,13 +245,13 @@ function countOfFitting(states: readonly State[], classes: readonly EntityClass[
 /** The number of ticks in an acknowledgement. */
 const WINDOW = 33;
 
-/** The latest received tick, and which of the 32 before it were received. */
+/** The latest received tick, and a bit for each of the 32 ticks before it. */
 export class Received {
   #latest = 0;
-  /** Bit `n` is the tick `n + 1` before the latest. */
+  /** Bit `n` is set if the tick `n + 1` before the latest was received. */
   #before = 0;
 
-  /** The latest tick; 0 if there is none. */
+  /** The latest tick; 0 if none was received. */
   get latest(): number {
     return this.#latest;
   }
@@ -278,7 +278,7 @@ export class Received {
   }
 }
 
-/** The bit of the tick this far before the latest. */
+/** Returns the bit of the tick `ticks` before the latest. */
 function bit(ticks: number): number {
   return ticks < WINDOW ? 1 << (ticks - 1) : 0;
 }

@@ -12,7 +12,7 @@ import { KEY, PREFIXES, toText } from "./keys.js";
 
 /** A secure connection of an application. */
 export class SecurePeerConnection extends CheckedConnection implements SecureConnection {
-  /** Assigned by the base constructor at the earliest, so it must have no initializer. */
+  /** The base constructor may assign it, so it must have no initializer. */
   declare securePeer: KnownServer;
 
   protected override onConnected(securePeer: Uint8Array | undefined): void {
@@ -26,7 +26,7 @@ export class SecurePeerConnection extends CheckedConnection implements SecureCon
   }
 }
 
-/** Creates a peer that is not connected: secure if the settings contain `security`, otherwise plain. */
+/** Creates an unconnected peer: secure if the settings contain `security`, and otherwise not encrypted. */
 export function createSecurePeer(rust: Rust, settings: PeerSettings): Peer {
   const { security } = settings;
   return createPeer(security === undefined ? rust : { ...rust, raknet: secured(rust, security) }, settings);

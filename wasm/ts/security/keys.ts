@@ -1,5 +1,5 @@
 /**
- * Trust and identity: the public types and options of secure connections, and the text form of keys and tokens
+ * Trust and identity: the public types and options of secure connections, and the text forms of keys and tokens
  * (docs/secure.md, "Keys and their text", "Connect tokens").
  */
 
@@ -8,11 +8,11 @@ import { readBytes } from "../options.js";
 import { targetUrl } from "../transport/transport.js";
 import type { Connection, ConnectOptions } from "../types.js";
 
-/** The identity of a server after a connection. A page stores it in order to trust the server the next time. */
+/** The identity of a server after a connection. Store it to accept the same server next time. */
 export interface KnownServer {
   /** The public key of the server: `rakwire-public-key-1:` and 43 characters. */
   readonly key: string;
-  /** The hash of its next key, if it has announced one. */
+  /** The hash of the server's next key, if the server has announced one. */
   readonly next?: string;
 }
 
@@ -24,41 +24,43 @@ export interface KeyPair {
   readonly publicKey: string;
 }
 
-/** Options of a secure connection. Set either `serverKey` or `connectToken`, which contains the key of the server. */
+/** Options of a secure connection. Set either `serverKey`, or `connectToken`, which contains the key of the server. */
 export interface SecureConnectOptions extends Omit<ConnectOptions, "protocol"> {
-  /** Only RakNet has secure connections. */
+  /** Secure connections exist only in RakNet. */
   protocol?: "raknet";
   /**
-   * The expected server:
+   * The expected server, as one of:
    *
-   * - its public key or the hash of it, as `rakwire keygen` prints them; the 32 characters of the hash in a URL are
-   *   enough;
-   * - a {@link KnownServer}, the {@link SecureConnection.securePeer} of an earlier connection;
-   * - `any`, which protects against eavesdropping only. Store `securePeer` then, and pass it the next time.
+   * - its public key or the hash of the key, as printed by `rakwire keygen`. In a URL, the 32 characters of the hash
+   *   are enough.
+   * - a {@link KnownServer}: the {@link SecureConnection.securePeer} of an earlier connection.
+   * - `any`: every server. This protects only against eavesdropping. Store `securePeer`, and pass it next time.
    */
   serverKey?: string | KnownServer;
-  /** The key that identifies the client: a pair, or the private key as text or as 32 bytes. Default: none. */
+  /**
+   * The key that identifies the client to the server: a pair, or the private key as text or as 32 bytes. Default: none.
+   */
   identity?: KeyPair | string | Uint8Array;
-  /** Data for the server, encrypted and bound to {@link identity}: a text or bytes, at most 95 bytes. Default: none. */
+  /** Data for the server, encrypted and bound to {@link identity}: text or bytes, at most 95 bytes. Default: none. */
   identityData?: string | Uint8Array;
   /**
    * The connect token that a backend created for the player with {@link identity}: `rakwire-connect-token-1:` and its
-   * contents. The server is the only one in the token, or the one named like {@link ConnectOptions.target}, or like the
-   * `HOST:PORT` of the URL.
+   * contents. If the token lists several servers, the one whose name equals {@link ConnectOptions.target} or the
+   * `HOST:PORT` of the URL is used.
    */
   connectToken?: string;
 }
 
 /** An open secure connection. */
 export interface SecureConnection extends Connection {
-  /** The verified identity of the server. It remains available after the connection has ended. */
+  /** The verified identity of the server. It stays available after the connection has closed. */
   readonly securePeer: KnownServer;
 }
 
 /** The maximum number of bytes of identity data. */
 const MAX_IDENTITY_DATA = 95;
 
-/** The options that all entries have, and the encoded security options for the WebAssembly. */
+/** The options common to all entries, and the security options as encoded for the WebAssembly. */
 export interface ReadOptions {
   plain: ConnectOptions;
   security: Uint8Array;
@@ -90,7 +92,7 @@ function readToken({ serverKey, identity, password }: SecureConnectOptions, text
   return readConnectToken(text);
 }
 
-/** Trusts the server of the token that the connection is for. */
+/** Returns the trust in the server of a token to which the connection goes. */
 function trustOf(token: ConnectToken, url: string | URL, target: string | undefined): Trust {
   const address = targetUrl(url, target);
   return trustedKey(serverOf(token, address.searchParams.get("target") ?? address.host).key);
@@ -110,14 +112,14 @@ export interface TokenServer {
   name: string;
 }
 
-/** The parts of a token that a client needs. */
+/** The parts of a token that a client reads. */
 interface ConnectToken {
   servers: TokenServer[];
-  /** Sent in place of a password. */
+  /** The sealed part, which the client sends instead of a password. */
   sealed: Uint8Array;
 }
 
-/** The length of a token before its first server, in bytes: type and expiry. */
+/** The length in bytes of the part of a token before its first server: type and expiry. */
 const HEAD = 12;
 const MAGIC = "rwc1";
 
@@ -151,7 +153,7 @@ function read(bytes: Uint8Array): ConnectToken | undefined {
   return { servers: servers.map(({ key, name }) => ({ key, name: decoder.decode(name) })), sealed };
 }
 
-/** Returns the server of a token by the target of the relay or by its own address. */
+/** Returns the server of a token that has this name: a target at the relay, or its own address. */
 function serverOf({ servers }: ConnectToken, name: string): TokenServer {
   const found = servers.find((server) => server.name === name) ?? (servers.length === 1 ? servers[0] : undefined);
   if (found === undefined) {
@@ -168,7 +170,7 @@ const HASH = 2;
 const KNOWN = 3;
 const KNOWN_WITH_NEXT = 4;
 
-/** A trusted server: the kind, its key or key hash, and the hash of its next key. */
+/** A trusted server: the kind of trust, its key or key hash, and the hash of its next key. */
 interface Trust {
   kind: number;
   key?: Uint8Array;
@@ -180,7 +182,7 @@ function trustedKey(key: Uint8Array): Trust {
   return { kind: KEY_ITSELF, key };
 }
 
-/** Stored values of a page can be anything. */
+/** Checks the value at runtime, because values stored by a page can be anything. */
 function readTrust(serverKey: string | KnownServer | null | undefined): Trust {
   if (typeof serverKey !== "object" || serverKey === null) {
     const text = onlyLine(String(serverKey));
@@ -209,7 +211,7 @@ function readPinned(text: string): Trust {
   return { kind: HASH, key: hash };
 }
 
-/** Parses a key hash; in a URL it has no prefix. */
+/** Parses a key hash, with or without its prefix. */
 function readHash(text: string): Uint8Array | undefined {
   const hash = fromText(text.startsWith(PREFIXES.keyHash) ? PREFIXES.keyHash : "", text);
   return hash?.length === KEY_HASH ? hash : undefined;
@@ -247,7 +249,7 @@ export function toText(prefix: string, bytes: Uint8Array): string {
   return prefix + base64.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** Decodes a text with this prefix, followed only by base64url. */
+/** Decodes a text of this prefix followed by base64url; `undefined` if it is anything else. */
 export function fromText(prefix: string, text: string): Uint8Array | undefined {
   const characters = text.slice(prefix.length);
   if (!text.startsWith(prefix) || !/^[\w-]+$/.test(characters)) {
@@ -256,14 +258,14 @@ export function fromText(prefix: string, text: string): Uint8Array | undefined {
   try {
     const base64 = characters.replaceAll("-", "+").replaceAll("_", "/");
     const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    // Several texts can decode to the same bytes because of unused bits; only the canonical one is valid.
+    // Unused bits allow several texts for the same bytes; only the canonical text is valid.
     return toText(prefix, bytes) === text ? bytes : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Reads a key from its text, or returns its bytes. */
+/** Decodes a key from its text, or checks its bytes and returns them. */
 export function readKey(name: string, prefix: string, key: string | Uint8Array): Uint8Array {
   const text = typeof key === "string" ? onlyLine(key) : undefined;
   const bytes = text === undefined ? key : fromText(prefix, text);
@@ -273,7 +275,7 @@ export function readKey(name: string, prefix: string, key: string | Uint8Array):
   return bytes;
 }
 
-/** Returns the only line of a file that is neither empty nor a comment; a text of one line is returned as it is. */
+/** Returns the only line of a file that is neither empty nor a comment. A text of one line is returned unchanged. */
 function onlyLine(file: string): string {
   const lines = file.split("\n").map((line) => line.trim());
   const keys = lines.filter((line) => line !== "" && !line.startsWith("#"));

@@ -1,27 +1,27 @@
-/** Transport discovery: the announcement of a relay at `/transports`. */
+/** Transport discovery: requests the announcement of a relay at `/transports`. */
 
 import type { Timers } from "../waits.js";
 import type { Announced, AnnouncedWebRtc, AnnouncedWebTransport, CarrierClose } from "./carrier.js";
 import { targetAddressSpace } from "./local-network.js";
 
-/** Milliseconds until a relay without an answer counts as unavailable. */
+/** The time in milliseconds without an answer after which a relay counts as unavailable. */
 const ANSWER_MS = 10_000;
-/** The status of a server without this endpoint. */
+/** The HTTP status of a server without this endpoint. */
 const NOT_FOUND = 404;
 
-/** The announced URL of the WebSocket; `undefined` if it is the given one, or none is announced. */
+/** Returns the announced URL of the WebSocket; `undefined` if none is announced or it equals the given URL. */
 export function announcedWebSocket(relay: URL, { websocket }: Announced): URL | undefined {
   if (websocket === undefined) {
     return undefined;
   }
-  // A proxy may have put the relay under a path prefix.
+  // A proxy may serve the relay under a path prefix.
   const url = new URL(`.${websocket.path}`, relay);
   url.search = relay.search;
   return url.pathname === relay.pathname ? undefined : url;
 }
 
 /**
- * Requests the announcement of a relay; `undefined` if no relay answers. A server without the endpoint only has the
+ * Requests the announcement of a relay; `undefined` if no relay answers. A relay without the endpoint supports only the
  * WebSocket.
  */
 export async function fetchAnnounced(relay: URL, signal: AbortSignal, timers: Timers): Promise<Announced | undefined> {
@@ -49,7 +49,7 @@ export async function fetchAnnounced(relay: URL, signal: AbortSignal, timers: Ti
   }
 }
 
-/** Reads the usable transports from an answer; `undefined` if it is not from a relay. */
+/** Reads the usable transports from an answer; `undefined` if the answer is not from a relay. */
 function readAnnounced(value: unknown): Announced | undefined {
   if (!isObject(value) || Array.isArray(value)) {
     return undefined;
@@ -62,7 +62,7 @@ function readAnnounced(value: unknown): Announced | undefined {
   };
 }
 
-/** Reads the close code and the reason from a refusal. */
+/** Reads the close code and the reason from a refusal; `undefined` if the answer is something else. */
 function readRefusal(value: unknown): Announced | undefined {
   const { code, reason = "" } = (isObject(value) ? value : {}) as Partial<CarrierClose>;
   return typeof code === "number" ? { refused: { code, reason } } : undefined;

@@ -1,5 +1,6 @@
 /**
- * A flow of the relay: its messages (docs/relay-protocol.md), its timeouts, and how long a lost carrier is replaced.
+ * A flow of the relay: its control messages (docs/relay-protocol.md), its timeouts, and the replacement of lost
+ * carriers.
  */
 
 import type { RelayDrops } from "../types.js";
@@ -11,65 +12,73 @@ export const ATTACHED = 1;
 export const MIGRATING = 2;
 export const LOST_CARRIER = 3;
 export const ENDED = 4;
-/** The code of a relay that requires a token, or another one. */
+/** The close code of a relay that requires a token, or another token. */
 export const TOKEN_REFUSED = 4401;
-/** The code of a carrier after another one has taken its flow over. */
+/** The close code of a carrier whose flow another carrier has taken over. */
 export const TAKEN_OVER = 4409;
-/** The time before a flow is requested again, in milliseconds; it doubles. */
+/** The first interval in milliseconds for repeating a flow request. It doubles up to a maximum. */
 export const FIRST_REQUEST_MS = 250;
 export const REQUESTS = 4;
-/** The number of requests before another carrier is tried. This leaves time for the handshake of the protocol. */
+/** The number of flow requests before another carrier is tried. It leaves time for the handshake of the protocol. */
 export const FIRST_REQUESTS = 3;
-/** The interval at which a carrier is checked for silence, and the longest silence, in milliseconds. */
+/** The interval at which carriers are checked for silence, and the maximum silence, in milliseconds. */
 export const WATCH_MS = 500;
 export const SILENT_MS = 3_000;
-/** Systems buffer this many bytes even if nothing is sent, so a shorter queue is no sign of life. */
+/**
+ * The number of bytes that an operating system buffers even if it sends nothing. A send queue that shrinks by less does
+ * not prove that the carrier works.
+ */
 export const FEW_BYTES = 4_000;
-/** A check this late, in milliseconds, means that the page was blocked or suspended and datagrams may be queued. */
+/**
+ * The delay of a check in milliseconds that indicates a blocked or suspended page, in which datagrams may be queued.
+ */
 export const LATE_MS = 250;
-/** The longest time for a better carrier to open, in milliseconds. */
+/** The time limit for opening a better carrier in milliseconds. */
 export const UPGRADE_MS = 30_000;
-/** The time before a better carrier is tried again, in milliseconds; it doubles up to the maximum. */
+/** The first interval in milliseconds for retrying a better carrier. It doubles up to the maximum. */
 export const FIRST_UPGRADE_MS = 10_000;
 export const LONGEST_UPGRADE_MS = 300_000;
-/** The carrier without losses and without a limit of the datagram length. */
+/** The carrier that loses no datagrams and does not limit their length. */
 export const STREAM: CarrierName = "websocket";
 
-/** The id of RakNet's first request. Its length proposes an MTU to the server. */
+/** The id of RakNet's first connection request. The server derives the MTU from its length. */
 export const REQUEST_1 = 0x05;
-/** The length of the id, the magic and the protocol version. */
+/** The minimum length of that request in bytes: id, magic and protocol version. */
 export const REQUEST_1_LEAST = 18;
-/** Limits on values of the relay: the longest text, and the longest time for which it is sought again. */
+/** Limits on values from the relay: the longest text, and the longest time for resuming a flow. */
 const MAX_TEXT = 4_096;
 const MAX_WITHIN_MS = 600_000;
-/** More drop reasons than a relay has per direction. */
+/** The maximum number of drop reasons per direction; a relay has fewer. */
 const MOST_REASONS = 16;
-/** Milliseconds before the second attempt to continue a flow; the first is immediate. Doubles up to the maximum. */
+/**
+ * The pause in milliseconds before the second attempt to continue a flow. The first attempt is immediate. The pause
+ * doubles up to the maximum.
+ */
 const SECOND_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 2_000;
 /**
- * A carrier that is lost sooner, in milliseconds, is replaced with a delay, because an unstable path would otherwise be
- * retried continuously.
+ * A carrier that is lost after less than this time in milliseconds is replaced with a pause. Otherwise an unstable path
+ * would be retried continuously.
  */
 const LASTING_MS = 1_000;
 /**
- * The time limit of the first attempt if the carrier was unresponsive, in milliseconds. Doubles up to the maximum,
+ * The time limit in milliseconds of the first attempt to replace an unresponsive carrier. It doubles up to the maximum,
  * because the path may be slow.
  */
 const FIRST_ATTEMPT_MS = 3_000;
 const LONGEST_ATTEMPT_MS = 12_000;
 
-/** A notice of the relay: the datagrams it has dropped, or the time until it shuts down. */
+/** A notice of the relay: the datagrams that it has dropped, or the time until it shuts down. */
 export type RelayNotice = { drops: RelayDrops; leftMs?: never } | { drops?: never; leftMs: number };
 
-/** A flow of the relay, which another carrier can continue. */
+/** A flow of the relay. Another carrier can continue it with its secret. */
 export interface Flow {
   secret: string;
-  /** Milliseconds for that after the loss of the carrier. */
+  /** The time in milliseconds for which the relay keeps the flow after the loss of its carrier. */
   withinMs: number;
 }
 
-/** Parses the object in a control message; empty if there is none. */
+/** Parses a control message; returns an empty object if it is not a JSON object. */
 export function readText(text: string): object {
   try {
     const value: unknown = text.length > MAX_TEXT ? undefined : JSON.parse(text);
@@ -79,7 +88,7 @@ export function readText(text: string): object {
   }
 }
 
-/** Reads the flow of a message; `resumed` if the secret in the URL belongs to it. */
+/** Reads the flow of a message. `resumed` is true if the relay recognised the secret in the URL. */
 export function readFlow(value: object): (Flow & { resumed: boolean }) | undefined {
   const { type, resume, resume_within_ms: withinMs, resumed } = value as Record<string, unknown>;
   return type === "flow" && typeof resume === "string" && typeof withinMs === "number"
@@ -87,7 +96,7 @@ export function readFlow(value: object): (Flow & { resumed: boolean }) | undefin
     : undefined;
 }
 
-/** Reads the notice of a message, ignoring members that are not counts. */
+/** Reads the notice of a message. Members that are not counts are ignored. */
 export function readNotice(value: object): RelayNotice | undefined {
   const { type, to_client: toClient, to_server: toServer, left_ms: leftMs } = value as Record<string, unknown>;
   if (type === "drops") {
@@ -110,21 +119,21 @@ function readCounts(value: unknown): Record<string, number> {
   return counts;
 }
 
-/** The time between the loss of a carrier and the takeover by another one, or the deadline for it. */
+/** The period from the loss of a carrier until another carrier continues the flow, or until the deadline for that. */
 export class Interruption {
   readonly #endsAt: number;
   #delayMs: number;
   #attemptMs = FIRST_ATTEMPT_MS;
 
-  /** The flow is kept for `withinMs` from `now` on. Its previous carrier lasted for `heldMs`. */
+  /** The relay keeps the flow for `withinMs` from `now`. The lost carrier was in use for `heldMs`. */
   constructor(now: number, withinMs: number, heldMs: number) {
     this.#endsAt = now + withinMs;
     this.#delayMs = heldMs >= LASTING_MS ? 0 : SECOND_DELAY_MS;
   }
 
-  /** Returns the pause before the next attempt; `undefined` if the flow is not kept that long. */
+  /** Returns the pause in milliseconds before the next attempt; `undefined` if it would exceed the deadline. */
   nextDelay(now: number): number | undefined {
-    // Pages that lost the same relay must not return at the same moment.
+    // Random, so that pages that lost the same relay do not reconnect simultaneously.
     const delay = this.#delayMs * (0.5 + Math.random());
     this.#delayMs = Math.min(Math.max(2 * this.#delayMs, SECOND_DELAY_MS), LONGEST_DELAY_MS);
     return now + delay > this.#endsAt ? undefined : delay;

@@ -1,55 +1,59 @@
 /**
- * Local Network Access (https://wicg.github.io/local-network-access/): a page of the public network may access the
- * local network or this machine only from a secure context and with the permission of the user.
+ * Local Network Access (https://wicg.github.io/local-network-access/). Browsers let a page from the public network
+ * access the local network or the local machine only in a secure context and with the user's permission.
  */
 
 import type { ErrorCode } from "../errors.js";
 import { RakwireError } from "../errors.js";
 import { beforeAbort } from "../waits.js";
 
-/** The address spaces with their own permission, the more private one last. */
+/** The address spaces that have their own permission. The more private one is last. */
 const SPACES = ["local", "loopback"] as const;
 type Space = (typeof SPACES)[number];
 
 const LOOPBACK = /^((.+\.)?localhost|127(\.\d+){3}|\[::1\])$/;
 /**
- * Addresses of RFC 1918, 3927, 4193, 4291 and 6598; names of RFC 6762 and 8375, `internal`, and names without a dot.
+ * Local addresses of RFC 1918, 3927, 4193, 4291 and 6598, names of RFC 6762 and 8375, `internal`, and names without a
+ * dot.
  */
 const LOCAL =
   /^((10|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])|169\.254|172\.(1[6-9]|2\d|3[01])|192\.168)(\.\d+){2,3}|\[f([cd]\w\w|e[89ab]\w):.+|.+\.(local|internal|lan|home\.arpa)|[^.:]+)$/;
 
-/** Milliseconds to wait for the permission state of the browser. */
+/** The time limit in milliseconds for querying the permission state of the browser. */
 const QUERY_MS = 1_000;
-/** The errors of attempts that may be due to a refused or pending permission. */
+/** Errors that may be caused by a denied or pending permission. */
 const UNDECIDED: readonly ErrorCode[] = ["relay-unreachable", "timeout", "no-answer"];
 
-/** The address space of a host, as far as its name shows it. */
+/** Returns the address space of a host if its name shows it; otherwise `undefined`. */
 function addressSpace(hostname: string): Space | undefined {
   return LOOPBACK.test(hostname) ? "loopback" : LOCAL.test(hostname) ? "local" : undefined;
 }
 
 /**
- * The URL of this page; `undefined` outside of pages. The location of a worker is a blob with the origin of its page.
+ * Returns the URL of this page; `undefined` outside of pages. A worker's location is a `blob:` URL with the origin of
+ * its page.
  */
 function page(): URL | undefined {
   const origin = globalThis.location?.origin;
-  // The origin of a frame without a URL is `null`.
+  // The origin is `null` in a frame without a URL.
   return origin === undefined || origin === "null" ? undefined : new URL(origin);
 }
 
 /**
- * The request option for the address space. A page of `https` may use `http` in the local network, but must declare it
- * for hosts if their address does not show it. Loopback addresses and other requests need no declaration.
+ * Returns the `fetch` option for the address space. An `https` page may send `http` requests to the local network, but
+ * must declare them if the host is not a local address literal. Loopback addresses and other requests need no
+ * declaration.
  */
 export function targetAddressSpace({ protocol, hostname }: URL): RequestInit {
   const isMixed = protocol === "http:" && page()?.protocol === "https:" && !LOOPBACK.test(hostname);
-  // TypeScript does not know this member yet.
+  // TypeScript does not declare this member yet.
   return (isMixed ? { targetAddressSpace: "local" } : {}) as RequestInit;
 }
 
 /**
- * The permission state of a space; `undefined` if the browser has no such permission. Chrome 142 has a single
- * permission, which covers requests but not WebSockets, so it is only a hint there. Later versions have two.
+ * Returns the permission state for a space; `undefined` if the browser has no such permission. Chrome 142 has a single
+ * permission, which covers requests but not WebSockets, so there it is only a hint. Later versions have two
+ * permissions.
  */
 async function permission(space: Space): Promise<PermissionState | undefined> {
   const query = async (name: string): Promise<PermissionState | undefined> => {
@@ -63,15 +67,15 @@ async function permission(space: Space): Promise<PermissionState | undefined> {
   return (await query(`${space}-network`)) ?? ((await query("local-network-access")) === undefined ? undefined : "prompt");
 }
 
-/** The address space of a relay, if it is more private than that of the page. */
+/** Returns the address space of a relay if it is more private than that of the page; otherwise `undefined`. */
 function foreignSpace(relay: URL, from: URL): Space | undefined {
   const [space, own] = [relay, from].map(({ hostname }) => addressSpace(hostname));
   return space !== undefined && (own === undefined || SPACES.indexOf(own) < SPACES.indexOf(space)) ? space : undefined;
 }
 
 /**
- * Settles like an attempt to reach a relay, but names a missing permission as the cause of an error. The code is
- * `local-network-refused` if this is certain. A page outside of a secure context never has the permission, and data
+ * Settles like an attempt to reach a relay, but reports a missing permission as the cause of an error. The code is
+ * `local-network-refused` if that is certain. A page outside of a secure context never has the permission. Data
  * channels with a known `fingerprint` need none.
  */
 export async function withPermission<T>(attempt: Promise<T>, url: string, fingerprint?: string): Promise<T> {
@@ -104,12 +108,12 @@ async function explain(error: unknown, url: URL, fingerprint: string | undefined
 }
 
 /**
- * Host names of this machine. Browsers resolve them to both loopback addresses (RFC 6761 section 6.3), and a relay may
- * use only one of them.
+ * Host names of the local machine. Browsers resolve them to both loopback addresses (RFC 6761 section 6.3), but a relay
+ * may listen on only one of them.
  */
 const LOCALHOST = /^(.+\.)?localhost$/;
 
-/** The loopback addresses of such a host name as hosts of URLs; empty for other hosts. */
+/** Returns the loopback addresses of a host name of the local machine, as hosts of URLs; empty for other hosts. */
 export function loopbackHosts(host: string): string[] {
   return LOCALHOST.test(host) ? ["127.0.0.1", "[::1]"] : [];
 }

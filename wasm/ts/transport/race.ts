@@ -1,8 +1,11 @@
 /**
- * Races several carriers to one relay; the first to open wins (RFC 8305). The preferred carrier has a head start.
- * Afterwards all others start together, because successive head starts would add up where UDP is blocked. If it fails
- * earlier, the next carrier gets a head start. A WebSocket that opens yields briefly to a better carrier in progress,
- * which needs the announcement of the relay and one more round trip.
+ * Races several carriers to one relay as in RFC 8305; the first to open wins.
+ *
+ * - The preferred carrier has a head start. After it, all others start together, because successive head starts would
+ *   add up where UDP is blocked.
+ * - If the preferred carrier fails during its head start, the next carrier gets one.
+ * - A WebSocket that opens waits briefly for a better carrier in progress, which needs the announcement of the relay
+ *   and one more round trip.
  *
  * This module also lists the available carriers.
  */
@@ -25,11 +28,11 @@ export interface Entrant {
 /** The callbacks of a race. */
 export interface RaceOwner {
   /**
-   * The winner is open, and the others are closed. The race passes further events to the returned callbacks, beginning
-   * with `onOpen`.
+   * Called when the winner is open and the others are closed. The race passes further events to the returned callbacks,
+   * starting with `onOpen`.
    */
   onWon(name: CarrierName, carrier: Carrier): CarrierEvents;
-  /** All carriers failed. The close has the code of the relay if one of them received it. */
+  /** Called when all carriers failed. `close` has the code of the relay if one of the carriers received it. */
   onFailed(close: CarrierClose): void;
 }
 
@@ -37,16 +40,16 @@ export class Race {
   readonly #owner: RaceOwner;
   readonly #timers: Timers;
   #waiting: Entrant[];
-  /** Carriers that are opening; `undefined` for one that could not be created and is about to fail. */
+  /** Carriers that are opening; `undefined` for a carrier that could not be created and is about to fail. */
   readonly #running = new Map<Entrant, Carrier | undefined>();
   #failure: CarrierClose | undefined;
   #headStart: unknown;
   #yielding: unknown;
-  /** Lets the yielding WebSocket win. */
+  /** Lets the waiting WebSocket win. */
   #standby: (() => void) | undefined;
   #deadline: unknown;
 
-  /** `entrants` are in order of preference, at least one. With `withinMs`, the race fails if none is open by then. */
+  /** `entrants` are in order of preference and must not be empty. The race fails if none opens within `withinMs`. */
   constructor(entrants: readonly Entrant[], owner: RaceOwner, timers: Timers, withinMs?: number) {
     this.#owner = owner;
     this.#timers = timers;
@@ -56,8 +59,8 @@ export class Race {
   }
 
   /**
-   * Starts those of these carriers that are not opening already, without a head start and in place of those that wait,
-   * and limits the rest of the race to `withinMs`.
+   * Starts those of these carriers that are not opening already. They get no head start, and replace carriers that have
+   * not started yet. Limits the rest of the race to `withinMs`.
    */
   join(entrants: readonly Entrant[], withinMs: number): void {
     const opening = [...this.#running.keys()].map(({ name }) => name);
@@ -75,14 +78,14 @@ export class Race {
     }
   }
 
-  /** Ends the race without a winner. */
+  /** Cancels the race without a winner. */
   cancel(): void {
     [this.#headStart, this.#yielding, this.#deadline].forEach((timer) => this.#timers.clear(timer));
     this.#running.forEach((carrier) => carrier?.close());
     this.#running.clear();
   }
 
-  /** Starts the next carrier, and all others after its head start. */
+  /** Starts the next carrier, and after its head start all others. */
   #startNext(): void {
     this.#timers.clear(this.#headStart);
     this.#start();
@@ -135,7 +138,7 @@ export class Race {
 
   #onFailed(entrant: Entrant, close: CarrierClose): void {
     this.#running.delete(entrant);
-    // A code of the relay is more specific than a carrier that could not be opened.
+    // A close code of the relay is more specific than a failure to open.
     if (this.#failure === undefined || this.#failure.code === LOST) {
       this.#failure = close;
     }
@@ -154,19 +157,19 @@ export class Race {
   }
 }
 
-/** All carriers of this package. */
+/** The implementation of every carrier. */
 export const carrierKinds: Record<CarrierName, CarrierKind> = {
   webtransport: webTransport,
   webrtc: webRtc,
   websocket: webSocket,
 };
 
-/** Returns those carriers that the platform supports. */
+/** Returns the carriers that the platform supports. */
 export function supportedCarriers(names: readonly CarrierName[], custom: WebSocketConstructor | undefined): CarrierName[] {
   return names.filter((name) => carrierKinds[name].isSupported(custom));
 }
 
-/** Returns the requested carriers: all available ones, or a single one, which must be available. */
+/** Returns all available carriers, or the requested one. Throws if that is not available. */
 export function readCarriers(requested: "auto" | CarrierName, custom: WebSocketConstructor | undefined): CarrierName[] {
   if (requested !== "auto" && !CARRIERS.includes(requested)) {
     throw new RakwireError("bad-option", `transport must be auto, ${CARRIERS.join(", ")}, not ${String(requested)}`);

@@ -1,6 +1,6 @@
 /**
- * Passes datagrams to a server through a relay. Several carriers race for a flow of the relay. Another carrier can
- * continue the flow when one is lost or a better one opens, so that the server only notices lost datagrams.
+ * Sends and receives datagrams through a relay. Several carriers race to open a flow of the relay. Another carrier can
+ * continue the flow when its carrier is lost or a better one opens; the server then only notices lost datagrams.
  */
 
 import type { Timers } from "../waits.js";
@@ -44,23 +44,23 @@ import { directTransport } from "./transport.js";
 interface Link {
   name: CarrierName;
   carrier: Carrier;
-  /** The time of the first datagram sent without an answer since. */
+  /** The time of the first datagram that was sent after the last one received. */
   unansweredSince?: number | undefined;
-  /** True if its silence was once attributed to a blocked page, and nothing arrived since. */
+  /** True if silence was attributed to a blocked page, and nothing has arrived since. */
   wasExcused?: boolean;
-  /** The number of unsent bytes at the last check. */
+  /** The number of unsent bytes at the last check for silence. */
   unsent: number;
   /** True once anything has arrived. */
   hasData?: boolean;
-  /** The time at which the relay named its flow. */
+  /** The time at which the relay assigned the flow to this carrier. */
   heldSince?: number;
 }
 
-/** The next carrier of the flow: a race for it, or the winner, which has requested the flow. */
+/** The successor of the flow's carrier: a race for it, or the winner, which has requested the flow. */
 type Successor = { race: Race; next?: undefined } | { race?: undefined; next: Link };
 type NoSuccessor = { race?: undefined; next?: undefined };
 
-/** No carrier is open yet, and there is no flow. Without a race, the transport is about to end. */
+/** No carrier is open yet, and there is no flow. If no race is running, the transport is about to close. */
 interface Racing {
   kind: typeof RACING;
   race?: Race;
@@ -69,23 +69,23 @@ interface Racing {
   flow?: undefined;
 }
 
-/** A carrier passes datagrams. The relay names the flow later or never. */
+/** A carrier is in use. The relay may later assign a flow to it. */
 interface Attached extends NoSuccessor {
   kind: typeof ATTACHED;
   active: Link;
   flow: Flow | undefined;
 }
 
-/** A carrier passes datagrams, and a better one is about to continue the flow. */
+/** A carrier is in use, and a better carrier is about to continue its flow. */
 type Migrating = { kind: typeof MIGRATING; active: Link; flow: Flow } & Successor;
 
 /**
- * The carrier of the flow is lost, and the relay keeps the flow. Another carrier is sought, at the latest when a timer
- * fires. A race or a successor of Migrating continues.
+ * The carrier of the flow was lost, and the relay keeps the flow. A race for another carrier is running or starts when
+ * a timer fires. A race or successor from the state Migrating continues.
  */
 type Lost = { kind: typeof LOST_CARRIER; active?: undefined; flow: Flow; interruption: Interruption } & (Successor | NoSuccessor);
 
-/** Everything is closed, and no callback follows. */
+/** Everything is closed. No callback follows. */
 interface Ended extends NoSuccessor {
   kind: typeof ENDED;
   active?: undefined;
@@ -94,10 +94,10 @@ interface Ended extends NoSuccessor {
 
 type State = Racing | Attached | Migrating | Lost | Ended;
 
-/** The purpose of a timer. A link uses its own while it requests its flow. */
+/** The purpose of a timer. Each link has its own timer for requesting its flow. */
 type Purpose = "retry" | "end" | "watch" | "upgrade" | Link;
 
-/** Starts to open carriers to a relay. */
+/** Starts opening carriers to a relay. */
 export function openRelay(settings: TransportSettings, events: TransportEvents): Transport {
   return new RelayTransport(settings, events, PLATFORM_TIMERS);
 }
@@ -123,32 +123,32 @@ export function openRelay(settings: TransportSettings, events: TransportEvents):
  * closes the carrier permanently; Lost when the relay refuses or has forgotten the flow, or no longer keeps it.
  */
 export class RelayTransport implements Transport {
-  /** The WebSocket of a platform copies its data, as its standard requires; so do the other carriers. */
+  /** True, because WebSockets copy their data as their standard requires, and the other carriers do too. */
   readonly sendsAtOnce: boolean;
   readonly #settings: TransportSettings;
   readonly #url: URL;
-  /** In order of preference. */
+  /** The allowed carriers in order of preference. */
   readonly #names: readonly CarrierName[];
   readonly #timers: Timers;
   readonly #owner: TransportEvents;
   readonly #abort = new AbortController();
   #state: State = { kind: RACING };
   /**
-   * Unresponsive carriers. The relay may have given the flow to one of them, and closing that one would end the flow.
+   * Unresponsive carriers. The relay may have assigned the flow to one of them, and closing it would close the flow.
    * They are closed once another carrier has the flow.
    */
   readonly #abandoned: Carrier[] = [];
   /** The kinds of carriers that opened but received nothing since a carrier last had the flow. */
   readonly #unresponsive = new Set<CarrierName>();
-  /** The last datagram sent, if nothing has arrived by its carrier. */
+  /** The last datagram sent by a carrier that has received nothing. */
   #unanswered: Uint8Array | undefined;
-  /** The longest datagram to send, chosen with the first carrier. */
+  /** The maximum datagram length in bytes, set by the first carrier. */
   #longest: number | undefined;
   /** The last announcement of the relay. */
   #offered: Announced | undefined;
   #upgradeMs = FIRST_UPGRADE_MS;
   readonly #running = new Map<Purpose, unknown>();
-  /** The number of datagrams that were too long for the path. */
+  /** The number of datagrams dropped because they were too long for the path. */
   dropped = 0;
 
   constructor(settings: TransportSettings, events: TransportEvents, timers: Timers) {
@@ -211,7 +211,7 @@ export class RelayTransport implements Transport {
     return this.#state.kind === ENDED ? undefined : this.#owner;
   }
 
-  /** Starts the only timer of a purpose. */
+  /** Starts the timer of a purpose. Each purpose has only one. */
   #after(ms: number, purpose: Purpose, callback: () => void): void {
     this.#stop(purpose);
     this.#running.set(purpose, this.#timers.set(callback, ms));
@@ -224,14 +224,14 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** Races the carriers that may take the flow. A running race continues with all of them. */
+  /** Races the carriers that may take the flow. A running race continues with these carriers too. */
   #seek(): void {
     const fitting = this.#names.filter((name) => this.#longest !== Infinity || name === STREAM);
     const responsive = fitting.filter((name) => !this.#unresponsive.has(name));
     const names = responsive.length > 0 ? responsive : fitting;
     const state = this.#state;
     if (state.kind !== LOST_CARRIER) {
-      // The first race ends with the attempt to connect, which has its own timeout.
+      // The first race has no time limit of its own, because the connect timeout covers it.
       this.#state = { kind: RACING, race: this.#startRace(names) };
       return;
     }
@@ -271,14 +271,14 @@ export class RelayTransport implements Transport {
 
   async #fetchAnnouncement(): Promise<Announced> {
     const announced = await fetchAnnounced(this.#url, this.#abort.signal, this.#timers);
-    // The relay may accept a returning client while it refuses others.
+    // The relay may accept a client that resumes while it refuses others.
     if (announced?.refused === undefined) {
       this.#offered = announced ?? this.#offered;
     }
     return this.#offered ?? announced ?? {};
   }
 
-  /** Takes the open winner of a race as the first carrier, or as the successor. */
+  /** Uses the winner of a race as the first carrier or as the successor. */
   #onWon(link: Link): CarrierEvents {
     const state = this.#state;
     this.#state =
@@ -293,10 +293,10 @@ export class RelayTransport implements Transport {
     };
   }
 
-  /** Starts to use an open carrier. */
+  /** Starts using an open carrier. */
   #begin(link: Link): void {
     if (link === this.#state.next) {
-      // The answer shows if the relay still has the flow.
+      // The response shows whether the relay still has the flow.
       this.#requestFlow(link);
     } else if (link === this.#state.active) {
       const isFirst = this.#longest === undefined;
@@ -308,15 +308,15 @@ export class RelayTransport implements Transport {
       if (isFirst) {
         this.#events?.onTransportOpen();
       } else if (this.#unanswered !== undefined) {
-        // The previous carrier did not deliver it.
+        // The previous carrier did not deliver this datagram.
         link.carrier.send(this.#unanswered);
       }
     }
   }
 
-  /** Requests the flow until the relay names it or gives no sign of doing so. */
+  /** Repeats the request for the flow until the relay responds, or until it is clear that it will not. */
   #requestFlow(link: Link, count = 1): void {
-    // If there is no other carrier, the relay names it without a request.
+    // A relay assigns the flow without a request if no other carrier can take it over.
     if (this.#names.length > 1 || isLossy(link)) {
       link.carrier.requestFlow();
     }
@@ -331,7 +331,7 @@ export class RelayTransport implements Transport {
         if (this.#state.active === undefined) {
           this.#abandoned.push(link.carrier);
         } else {
-          // The relay closes the previous carrier when it passes the flow on.
+          // The relay closes the previous carrier when it hands the flow over.
           link.carrier.close();
         }
         this.#onClose(link, lost());
@@ -339,13 +339,13 @@ export class RelayTransport implements Transport {
     });
   }
 
-  /** Returns true if an open carrier can be replaced, because the server has not received anything by it. */
+  /** Returns true if a carrier can be replaced without a flow, because nothing has arrived through it. */
   #canFallBack(link: Link): boolean {
     const hasOthers = this.#names.some((name) => name !== link.name && !this.#unresponsive.has(name));
     return link === this.#state.active && this.#state.flow === undefined && link.hasData !== true && hasOthers;
   }
 
-  /** Races the other carriers in place of one by which nothing arrived. */
+  /** Races the other carriers because nothing arrived through this one. */
   #fallBack(link: Link): void {
     this.#stop(link, "watch", "upgrade");
     this.#unresponsive.add(link.name);
@@ -353,7 +353,7 @@ export class RelayTransport implements Transport {
     this.#seek();
   }
 
-  /** Watches a carrier that has the flow, and schedules the attempt of a better one. */
+  /** Watches a carrier that has the flow, and schedules attempts with better carriers. */
   #settle(link: Link): void {
     this.#events?.onCarrier?.(link.name === STREAM);
     this.#stop("watch", "upgrade");
@@ -372,7 +372,7 @@ export class RelayTransport implements Transport {
       }
       const now = this.#timers.now();
       const unsent = link.carrier.bufferedAmount;
-      // In a hidden tab every check is late, but only the first one may precede queued datagrams.
+      // In a hidden tab every check is late, but only the first one may run before queued datagrams are handled.
       const isExcused = now - dueAt > LATE_MS && link.wasExcused !== true;
       if (link.unansweredSince !== undefined && (isExcused || unsent < link.unsent && unsent > FEW_BYTES)) {
         link.unansweredSince = now;
@@ -386,7 +386,8 @@ export class RelayTransport implements Transport {
         return;
       }
       if (silentMs > SILENT_MS / 3 && (isLossy(link) || flow !== undefined)) {
-        // The relay answers this request even if the server is silent. A relay without flows would pass the text on to
+        // The relay responds to this request even if the server is silent. A relay without flows would forward the text
+        // to the server.
         // the server.
         link.carrier.requestFlow();
       }
@@ -410,7 +411,7 @@ export class RelayTransport implements Transport {
     });
   }
 
-  /** The better carriers, except those that the relay is known to lack. */
+  /** Returns the better carriers, except those that the relay does not offer. */
   #better({ name }: Link): CarrierName[] {
     const offered = this.#offered;
     const better = this.#longest === Infinity ? [] : this.#names.slice(0, this.#names.indexOf(name));
@@ -430,7 +431,7 @@ export class RelayTransport implements Transport {
     link.hasData = true;
   }
 
-  /** Handles a control message of the relay. Unknown ones are ignored. */
+  /** Handles a control message of the relay. Unknown messages are ignored. */
   #onControl(link: Link, text: string): void {
     this.#markResponsive(link);
     const message = readText(text);
@@ -452,7 +453,7 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** The relay has named the flow of a carrier. */
+  /** Handles the assignment of a flow to a carrier. */
   #hold(link: Link): void {
     this.#stop(link);
     if (link.heldSince === undefined) {
@@ -461,7 +462,7 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** Handles the answer to a successor, which now has the flow, unless the relay has forgotten the flow. */
+  /** Handles the response to a successor. It now has the flow, unless the relay has forgotten the flow. */
   #onTakenOver(link: Link, flow: Flow & { resumed: boolean }): void {
     const { kind, active } = this.#state;
     if (flow.resumed) {
@@ -488,7 +489,7 @@ export class RelayTransport implements Transport {
     if (link === next) {
       this.#onFailed(close);
     } else if (link === active) {
-      // The flow went to the successor, or to another connection, which continues it.
+      // The flow was handed to the successor, or to another connection that resumed it.
       const isReplaced = close.code === TAKEN_OVER && next !== undefined;
       if (close.code === LOST && this.#canFallBack(link)) {
         this.#fallBack(link);
@@ -500,7 +501,7 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** All carriers of a race, or the successor, failed. */
+  /** Handles the failure of the successor or of all carriers of a race. */
   #onFailed(close: CarrierClose): void {
     const state = this.#state;
     if (state.kind === MIGRATING) {
@@ -508,7 +509,7 @@ export class RelayTransport implements Transport {
       this.#state = { kind: ATTACHED, active, flow };
       this.#planUpgrade(active);
     } else if (state.kind === LOST_CARRIER && close.code === TOKEN_REFUSED) {
-      // A secret that the relay knows needs no token, which may have expired meanwhile.
+      // A client with a valid secret needs no token, so the refused token means that the relay has forgotten the flow.
       this.#endUnknownFlow();
     } else if (state.kind === LOST_CARRIER && mayComeBack(close)) {
       this.#state = { ...state, race: undefined, next: undefined };
@@ -518,7 +519,7 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** Handles the loss of the carrier that had the flow. A race for a better one, or its winner, continues. */
+  /** Handles the loss of the flow's carrier. A race for a better carrier, or its winner, continues. */
   #lose(link: Link, flow: Flow, close: CarrierClose): void {
     const now = this.#timers.now();
     const interruption = new Interruption(now, flow.withinMs, now - (link.heldSince ?? now));
@@ -529,11 +530,12 @@ export class RelayTransport implements Transport {
   }
 
   /**
-   * Races for the flow after an increasing pause, if the relay keeps the flow that long. A running race has no pause.
+   * Races for the flow after a pause, if the relay keeps the flow that long. A race that is already running continues
+   * without a pause.
    */
   #retry(close: CarrierClose): void {
     const state = this.#state;
-    // The application may have closed the transport.
+    // The application may have closed the transport meanwhile.
     if (state.kind !== LOST_CARRIER || state.next !== undefined) {
       return;
     }
@@ -542,14 +544,14 @@ export class RelayTransport implements Transport {
     if (delay === undefined) {
       this.#end(describeClose(this.#url, close, true));
     } else if (delay === 0 || state.race !== undefined) {
-      // Immediate, because timers of a background tab fire only once a second.
+      // Without a timer, because timers of a background tab fire only once a second.
       this.#seek();
     } else {
       this.#after(delay, "retry", () => this.#seek());
     }
   }
 
-  /** Ends without a code of the relay, so that `isTransient` allows another connection. */
+  /** Closes without a relay code, so that `isTransient` allows a new connection. */
   #endUnknownFlow(): void {
     this.#end({ code: "relay-closed", reason: "the relay no longer has the flow of the connection" });
   }
@@ -562,8 +564,8 @@ export class RelayTransport implements Transport {
 }
 
 /**
- * Shortens a datagram to the limit of a path; `undefined` if that is impossible. The first request of RakNet is padded
- * to the MTU that it proposes, so it can be cut, and the server proposes no more than it receives.
+ * Shortens a datagram to the limit of a path; `undefined` if that is impossible. Only RakNet's first request can be
+ * cut: it is padded to the MTU that it proposes, and the server proposes no more than it receives.
  */
 function fit(datagram: Uint8Array, longest: number): Uint8Array | undefined {
   if (datagram.length <= longest) {
@@ -577,7 +579,7 @@ function isLossy({ name }: Link): boolean {
   return name !== STREAM;
 }
 
-/** Starts to open the transport for a URL. */
+/** Starts opening the transport for a URL. */
 export function openTransport(settings: TransportSettings, events: TransportEvents): Transport {
   return (directTransport(new URL(settings.url)) ?? openRelay)(settings, events);
 }

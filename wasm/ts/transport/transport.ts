@@ -1,4 +1,4 @@
-/** A transport of datagrams to one server, and its URL, which names a relay and its target, or the server itself. */
+/** A transport of datagrams to one server. Its URL names a relay and a target, or the server itself. */
 
 import { RakwireError } from "../errors.js";
 import type { TransportName, WebSocketConstructor } from "../types.js";
@@ -7,39 +7,39 @@ import type { RelayNotice } from "./flow.js";
 
 /** The callbacks of a transport. */
 export interface TransportEvents {
-  /** Datagrams can pass for the first time. */
+  /** Called once, when the first datagrams can be sent. */
   onTransportOpen(): void;
-  /** Reports the kind of carrier, a stream or not: before {@link onTransportOpen}, and when it changes. */
+  /** Reports whether the carrier is a stream: before {@link onTransportOpen}, and whenever it changes. */
   onCarrier?(isStream: boolean): void;
   onDatagram(datagram: Uint8Array): void;
-  /** Datagrams are lost until the transport resumes. */
+  /** Called when the carrier is lost. Datagrams are lost until `onResumed`. */
   onInterrupted(): void;
   onResumed(): void;
   onRelayNotice(notice: RelayNotice): void;
   onClose(end: TransportEnd): void;
 }
 
-/** An open transport, or one that opens. */
+/** A transport that is open or opening. */
 export interface Transport {
   /** The name of the current carrier; `undefined` while there is none. */
   readonly name: TransportName | undefined;
-  /** The number of datagrams that were too long. */
+  /** The number of datagrams dropped because they were too long. */
   readonly dropped: number;
-  /** True if it accepts another datagram now. */
+  /** True if the transport accepts another datagram now. */
   readonly hasRoom: boolean;
-  /** The number of bytes accepted and not sent. */
+  /** The number of bytes accepted and not yet sent. */
   readonly bufferedAmount: number;
-  /** True if {@link send} does not keep a reference to its argument. Otherwise it gets a copy. */
+  /** True if {@link send} does not keep a reference to its argument. Otherwise pass it a copy. */
   readonly sendsAtOnce?: boolean;
   send(datagram: Uint8Array): void;
   /**
-   * Closes the transport after sending accepted datagrams, without further callbacks; if `isLast`, after those that it
-   * can send immediately.
+   * Closes the transport without further callbacks, after sending all accepted datagrams; if `isLast`, only those that
+   * it can send immediately.
    */
   close(isLast?: boolean): void;
 }
 
-/** The settings of a transport. Without `webSocket` they can be posted to another thread. */
+/** The parameters of a transport. Without `webSocket`, they can be posted to another thread. */
 export interface TransportSettings {
   /** The URL of a server, or of a relay with its target. */
   url: string;
@@ -48,18 +48,23 @@ export interface TransportSettings {
   fingerprint?: string;
   /** The carriers to a relay, in order of preference. */
   carriers: readonly CarrierName[];
-  /** True if another carrier continues the flow when one is lost. */
+  /** Whether another carrier continues the flow when its carrier is lost. */
   resume: boolean;
   webSocket?: WebSocketConstructor;
 }
 
-/** Starts to open a transport. */
+/** Starts opening a transport. */
 export type OpenTransport = (settings: TransportSettings, events: TransportEvents) => Transport;
 
-/** An address without a scheme. A page would take it for a path, and `new URL` would take its host for the scheme. */
+/**
+ * Matches an address without a scheme. A page would take it for a path, and `new URL` would take its host for a scheme.
+ */
 const WITHOUT_SCHEME = /^([\w.-]+|\[[\da-f:.]+\]):\d+(\/|$)/i;
 
-/** Builds the URL of a transport. A page may use http or a relative path for the relay; `udp:` is a server itself. */
+/**
+ * Builds the URL of a transport. Relays may be given as http or, in pages, as a relative path; `udp:` is a server
+ * itself.
+ */
 export function targetUrl(url: string | URL, target: string | undefined): URL {
   if (WITHOUT_SCHEME.test(String(url))) {
     throw new RakwireError("bad-option", `the address of the relay has no scheme: write ws://${url} or wss://`);
@@ -85,7 +90,7 @@ export function targetUrl(url: string | URL, target: string | undefined): URL {
   }
   address.hash = "";
   address.searchParams.set("target", target);
-  // Lets the relay close the connection when ICMP reports that no server uses the port.
+  // Makes the relay close the connection when ICMP reports that the server's port is closed.
   address.searchParams.set("unreachable", "close");
   return address;
 }
@@ -108,16 +113,16 @@ function withPort(address: URL): URL {
 
 let openDirect: OpenTransport | undefined;
 
-/** Converts an address that only the platform's own transport accepts, and not {@link URL}. */
+/** Converts an address that the platform's direct transport accepts but {@link URL} does not. */
 let readDirectUrl = (url: string | URL): string | URL => url;
 
-/** Registers the platform's transport to servers without a relay. */
+/** Registers the platform's direct transport, which reaches servers without a relay. */
 export function setDirectTransport(open: OpenTransport, readUrl: typeof readDirectUrl): void {
   openDirect = open;
   readDirectUrl = readUrl;
 }
 
-/** Returns the function that opens a server without a relay; `undefined` for the URL of a relay. */
+/** Returns the direct transport for the URL of a server; `undefined` for the URL of a relay. */
 export function directTransport({ protocol }: URL): OpenTransport | undefined {
   if (protocol !== "udp:") {
     return undefined;

@@ -1,7 +1,7 @@
 /**
- * WebRTC data channels to a relay without signalling: the page writes the session description of the relay itself, from
- * its fingerprint, address and port. One channel carries control messages; the other carries unordered datagrams
- * without retransmission.
+ * WebRTC data channels to a relay without signalling. The page writes the session description of the relay itself, from
+ * the relay's fingerprint, addresses and port. One channel carries control messages; the other carries unordered
+ * datagrams without retransmission.
  */
 
 import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
@@ -10,18 +10,18 @@ import { readText } from "./flow.js";
 import { loopbackHosts } from "./local-network.js";
 
 /**
- * The prefix of every relay's ICE user name; its ICE password is the fingerprint. The password of the page follows,
- * which lets the relay verify the origin of connectivity checks.
+ * The prefix of the ICE user name of every relay. The password of the page follows, with which the relay verifies the
+ * origin of connectivity checks. The ICE password of the relay is its fingerprint.
  */
 const USERNAME = "rakwire/";
-/** The longest message that the relay accepts, in bytes. */
+/** The maximum message length in bytes that the relay accepts. */
 const LONGEST_MESSAGE = 16_384;
-/** Milliseconds for the browser to find a path to the relay. */
+/** The time limit in milliseconds for the browser to find a path to the relay. */
 const OPEN_MS = 10_000;
 /** 32 bytes in hexadecimal digits, with or without colons. */
 const FINGERPRINT = /^([0-9a-f]{2}:?){31}[0-9a-f]{2}$/i;
 
-/** The parameters of a relay for its session description. */
+/** The parameters of a relay that its session description contains. */
 export interface Peer {
   fingerprint: string;
   addresses: readonly string[];
@@ -33,7 +33,7 @@ export const webRtc: CarrierKind = {
   open: (request, events) => new WebRtcCarrier(request, events),
 };
 
-/** Returns true if a text has the form of a certificate fingerprint. */
+/** Returns true if a text has the format of a certificate fingerprint. */
 export function isFingerprint(text: string): boolean {
   return FINGERPRINT.test(text);
 }
@@ -118,7 +118,7 @@ class WebRtcCarrier implements Carrier {
     this.events?.onOpen();
   }
 
-  /** Resolves when a channel is open, and ends the carrier when it closes. */
+  /** Resolves when a channel opens. Closes the carrier when the channel closes. */
   #follow(channel: RTCDataChannel): Promise<void> {
     channel.addEventListener("close", () => endCarrier(this, lost()));
     return new Promise((resolve) => channel.addEventListener("open", () => resolve()));
@@ -140,13 +140,16 @@ class WebRtcCarrier implements Carrier {
   }
 }
 
-/** Reads the close code and reason from a message, if it has them. */
+/** Reads the close code and reason from a control message; `undefined` if it has none. */
 function readClose(text: string): { code: number; reason: string } | undefined {
   const { type, code, reason } = readText(text) as { type?: unknown; code?: unknown; reason?: unknown };
   return type === "close" && typeof code === "number" ? { code, reason: String(reason ?? "") } : undefined;
 }
 
-/** Finds the parameters of the relay from the request or its announcement; or the reason it refuses this page. */
+/**
+ * Takes the parameters of the relay from the request or its announcement. Returns a close if the relay refuses this
+ * page.
+ */
 async function findPeer({ url, fingerprint, announced }: CarrierRequest): Promise<Peer | CarrierClose> {
   const hosts = loopbackHosts(url.hostname);
   const own = (hosts.length > 0 ? hosts : [url.hostname]).map((host) => host.replace(/^\[|\]$/g, ""));
@@ -164,7 +167,7 @@ async function findPeer({ url, fingerprint, announced }: CarrierRequest): Promis
   return { fingerprint: offer.fingerprint, addresses: addresses.length > 0 ? addresses : own, port: offer.port };
 }
 
-/** Writes the session description of a relay, as the answer to an offer. */
+/** Writes the session description of a relay as the answer to an offer. */
 export function answer(offer: string, { fingerprint }: Peer): string {
   const [, mid = "0"] = /^a=mid:(\S+)/m.exec(offer) ?? [];
   const [, password = ""] = /^a=ice-pwd:(\S+)/m.exec(offer) ?? [];
@@ -187,8 +190,8 @@ a=max-message-size:${LONGEST_MESSAGE}
 `.replaceAll("\n", "\r\n");
 }
 
-/** The ICE candidates of a relay. */
+/** Returns the ICE candidates of a relay. */
 export function candidates({ addresses, port }: Peer): string[] {
-  // The first one has the highest priority; each has its own foundation.
+  // The first candidate has the highest priority. Each needs its own foundation.
   return addresses.map((address, index) => `candidate:${index + 1} 1 udp ${2_130_706_431 - index} ${address} ${port} typ host`);
 }

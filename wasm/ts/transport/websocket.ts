@@ -6,10 +6,10 @@ import { announcedWebSocket } from "./announced.js";
 import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
 import { CONTROL_PROTOCOL, FLOW_REQUEST, LOST, lost, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
 
-/** The prefix of a token among the subprotocols, which logs do not contain, unlike URLs. */
+/** The prefix of the subprotocol that carries a token. Unlike URLs, subprotocols are not logged. */
 const TOKEN = "rakwire.token.";
 
-/** Returns the WebSocket class of the caller or the platform. */
+/** Returns the WebSocket class of the caller or of the platform. */
 export function readWebSocket(custom: WebSocketConstructor | undefined): WebSocketConstructor {
   const webSocket = custom ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
   if (webSocket === undefined) {
@@ -19,12 +19,14 @@ export function readWebSocket(custom: WebSocketConstructor | undefined): WebSock
 }
 
 /**
- * Milliseconds to wait for the close event of an open WebSocket after an error. One that was never open has no further
- * information.
+ * The time in milliseconds to wait for the close event of an open WebSocket after an error. If it was never open, the
+ * close event contains nothing more.
  */
 const CLOSE_MS = 1_000;
 
-/** The default path of the WebSocket. If it cannot be opened elsewhere, the announced path of the relay is tried. */
+/**
+ * The default path of the WebSocket. If another path cannot be opened, the path in the relay's announcement is tried.
+ */
 const PATH = "/ws";
 
 /** The parameters of a WebSocket. */
@@ -50,9 +52,9 @@ class WebSocketCarrier implements Carrier {
     this.#socket = this.#open(request, url, url.pathname.endsWith(PATH) ? undefined : onLost);
   }
 
-  /** Opens a WebSocket. If it cannot be opened, `onLost` is called, if present, in place of ending the carrier. */
+  /** Opens a WebSocket. If that fails, calls `onLost` if present; otherwise closes the carrier. */
   #open({ token, hasControl, webSocket }: WebSocketRequest, url: URL, onLost?: (close: CarrierClose) => void): WebSocketLike {
-    // If subprotocols are offered, the relay has to choose one, or browsers close the WebSocket.
+    // The relay must choose one of the offered subprotocols, or browsers close the WebSocket.
     const protocols = [
       ...(hasControl || token !== undefined ? [CONTROL_PROTOCOL] : []),
       ...(token !== undefined ? [TOKEN + token] : []),
@@ -74,7 +76,7 @@ class WebSocketCarrier implements Carrier {
     const end = (close: CarrierClose): void => {
       if (!hasEnded) {
         hasEnded = true;
-        // Deno reports the code 0 for a WebSocket that was never open.
+        // Deno reports the code 0 for a WebSocket that never opened.
         const isLost = close.code === 0 || close.code === LOST;
         const ended = { code: isLost ? LOST : close.code, reason: close.reason };
         if (isLost && !this.#isOpen && onLost !== undefined) {
@@ -85,7 +87,8 @@ class WebSocketCarrier implements Carrier {
       }
     };
     socket.addEventListener("close", end);
-    // By the standard, a close event with more details follows an error. It does not in Node 22, nor in Chromium if the
+    // By the standard, a close event with more details follows an error event. It is missing in Node 22, and in
+    // Chromium if the content security policy forbids the URL.
     // policy of the page forbids the URL.
     socket.addEventListener("error", () => {
       setTimeout(() => end(lost()), this.#isOpen ? CLOSE_MS : 0);
@@ -93,7 +96,7 @@ class WebSocketCarrier implements Carrier {
     return socket;
   }
 
-  /** The path of the URL may differ from that of the relay. */
+  /** Tries the announced path, because the path in the caller's URL may differ from that of the relay. */
   async #openElsewhere(request: WebSocketRequest, close: CarrierClose): Promise<void> {
     if (this.events === undefined) {
       return;
@@ -142,8 +145,8 @@ class WebSocketCarrier implements Carrier {
 }
 
 /**
- * Opens a carrier. If it cannot be created, because the policy of the page forbids it for example, returns `undefined`
- * and fails asynchronously, like other carriers.
+ * Opens a carrier. If it cannot be created, for example because of the content security policy, returns `undefined` and
+ * reports the failure asynchronously, as for other carriers.
  */
 export function attempt(open: (events: CarrierEvents) => Carrier, events: CarrierEvents): Carrier | undefined {
   try {

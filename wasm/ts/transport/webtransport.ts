@@ -1,6 +1,6 @@
 /**
- * WebTransport to a relay, using datagrams only. A control message is a datagram with a prefix. Streams are not used,
- * because a lost datagram would delay those behind it.
+ * WebTransport to a relay, using only datagrams. A control message is a datagram with a prefix. Streams are avoided
+ * because a lost packet would delay later datagrams.
  */
 
 import { atPageEnd } from "../page.js";
@@ -21,13 +21,10 @@ import { loopbackHosts } from "./local-network.js";
 
 /** The prefix of control messages. */
 const PREFIX = new TextEncoder().encode("rakwire:");
-/**
- * Milliseconds by which closing is delayed for earlier datagrams, such as a disconnect, because browsers drop unsent
- * ones.
- */
+/** The delay of closing in milliseconds. Browsers drop unsent datagrams on close, such as a disconnect notification. */
 const LAST_MS = 20;
 
-/** The parts of WebTransport that TypeScript does not declare yet, or that have two names in browsers. */
+/** Members of WebTransport that TypeScript does not declare yet, or that browsers name differently. */
 interface Datagrams {
   readonly readable: ReadableStream<Uint8Array>;
   readonly writable?: WritableStream<Uint8Array>;
@@ -83,7 +80,7 @@ class WebTransportCarrier implements Carrier {
       this.bufferedAmount -= length;
     };
     this.bufferedAmount += length;
-    // Copied, because the caller may overwrite it before the browser reads it.
+    // The datagram is copied, because the caller may overwrite it before the browser reads it.
     this.#writer?.write(datagram.slice()).then(settle, settle);
   }
 
@@ -98,10 +95,10 @@ class WebTransportCarrier implements Carrier {
       try {
         this.#session?.close({ closeCode: NORMAL_CLOSURE, reason: "" });
       } catch {
-        // The session was never open, or has ended.
+        // The session never opened or has closed.
       }
     };
-    // Nothing runs later in a page that is left.
+    // Timers no longer fire once the page is left.
     if (isLast) {
       atPageEnd.push(end);
     } else {
@@ -129,16 +126,16 @@ class WebTransportCarrier implements Carrier {
     const { datagrams } = session;
     limit(datagrams);
     this.#writer = (datagrams.createWritable?.() ?? (datagrams.writable as WritableStream<Uint8Array>)).getWriter();
-    // A failure of the writer also ends the session.
+    // A failure of the writer closes the session too.
     this.#writer.closed.catch(() => undefined);
     this.events.onOpen();
-    // The session reports the reason of its end.
+    // The session itself reports why it closed.
     await this.#receive(datagrams.readable.getReader()).catch(() => undefined);
   }
 
   /**
-   * Opens a session at the first host that accepts one; otherwise ends. Chromium tries only one address of a name, and
-   * a certificate that is known by its hash is valid for every host.
+   * Opens a session at the first host that accepts one; otherwise closes the carrier. Chromium tries only one address
+   * of a name. A certificate accepted by its hash is valid for every host.
    */
   async #connect(url: URL, offer: AnnouncedWebTransport, WebTransport: SessionConstructor): Promise<Session | undefined> {
     const others = offer.certificate_hashes.length > 0 ? loopbackHosts(url.hostname) : [];
@@ -203,7 +200,7 @@ function options({ certificate_hashes: hashes }: AnnouncedWebTransport): object 
   };
 }
 
-/** Limits the datagrams waiting in the browser. Two limits were renamed in the standard. */
+/** Limits the datagrams queued in the browser. The standard has renamed two of the limits. */
 function limit(datagrams: Datagrams): void {
   for (const way of ["outgoing", "incoming"] as const) {
     datagrams[`${way}MaxAge` as const] = MAX_AGE_MS;

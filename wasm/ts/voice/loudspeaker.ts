@@ -1,4 +1,4 @@
-/** Plays the peers of a voice: decoded by WebCodecs, mixed and played by an audio worklet. */
+/** Plays the speakers of a voice: WebCodecs decodes them, and an audio worklet mixes and plays them. */
 
 import { RakwireError } from "../errors.js";
 import { checkNames } from "../options.js";
@@ -11,20 +11,23 @@ import type { Voice } from "./voice.js";
 
 /** Options of a loudspeaker. */
 export interface LoudspeakerOptions extends WorkletOptions {
-  /** The output, a node of a context with 48,000 samples per second. Default: the loudspeaker of a new context. */
+  /** The output node, in a context with 48,000 samples per second. Default: the output of a new context. */
   destination?: AudioNode;
 }
 
 /** An open loudspeaker. */
 export interface Loudspeaker {
-  /** The audio context. Browsers allow playback only after the user has clicked or typed; call its `resume` then. */
+  /**
+   * The audio context. Browsers allow playback only after the user has clicked or pressed a key; call its `resume`
+   * then.
+   */
   readonly context: BaseAudioContext;
   close(): void;
   stats(): LoudspeakerStats;
 }
 
 /**
- * Plays all speakers that have joined `voice`.
+ * Plays all speakers of `voice`, including those that join later.
  *
  * @throws RakwireError with the code `voice-unavailable` or `bad-option`.
  */
@@ -82,7 +85,7 @@ class OpenLoudspeaker implements Loudspeaker {
     return { ...this.#stats };
   }
 
-  /** Supplies frames by the clock of the audio device, which browsers do not throttle in hidden pages. */
+  /** Supplies frames at the clock of the audio device, which browsers do not throttle in hidden pages. */
   #onDue(frames: number): void {
     for (const [connection, sound] of this.#sounds) {
       if (!this.#voice.has(connection)) {
@@ -108,18 +111,18 @@ class OpenLoudspeaker implements Loudspeaker {
 }
 
 /**
- * The number of frames in a decoder above which it counts as stuck; more than a page gets at once after being busy for
- * a second.
+ * The number of frames in a decoder above which it counts as stuck. A page that was busy for a second delivers fewer at
+ * once.
  */
 const MAX_DECODING = 64;
 
-/** Counters of a loudspeaker, for all speakers. */
+/** Counters of a loudspeaker, summed over all speakers. */
 export interface LoudspeakerStats {
   /** Frames that were decoded. */
   readonly decoded: number;
-  /** Frames that were missing and concealed. */
+  /** Frames that were missing and were concealed. */
   readonly concealed: number;
-  /** Frames that are not Opus or not 20 ms long; concealed instead. */
+  /** Frames that are not Opus or not 20 ms long. They were concealed instead. */
   readonly malformed: number;
 }
 
@@ -129,7 +132,7 @@ class SpeakerSound {
   readonly #stats: { -readonly [Name in keyof LoudspeakerStats]: LoudspeakerStats[Name] };
   readonly #concealer = new Concealer();
   #decoder: AudioDecoder | undefined;
-  /** The next frames in order: in the decoder, or to be concealed. */
+  /** The next frames in order, each either in the decoder or to be concealed. */
   #pending: ("frame" | "concealed")[] = [];
   #time = 0;
 
@@ -204,7 +207,7 @@ class SpeakerSound {
     this.#concealNext();
   }
 
-  /** Handles the end of the decoder and of its frames. */
+  /** Handles a failure of the decoder, which loses its frames. */
   #fail(): void {
     const lost = this.#pending.filter((kind) => kind === "frame").length;
     this.#stats.malformed += lost;
@@ -216,7 +219,7 @@ class SpeakerSound {
     this.#concealNext();
   }
 
-  /** Conceals frames up to the first one in the decoder. */
+  /** Conceals missing frames up to the first frame that is in the decoder. */
   #concealNext(): void {
     while (this.#pending[0] === "concealed") {
       this.#pending.shift();
@@ -229,24 +232,24 @@ class SpeakerSound {
 /** The range of pitch periods in samples. */
 const SHORTEST = SAMPLE_RATE / 400;
 const LONGEST = Math.round(SAMPLE_RATE / 66);
-/** The number of samples compared with one period before. */
+/** The number of samples compared with those one period earlier. */
 const COMPARED = FRAME_SAMPLES;
 const HISTORY = COMPARED + LONGEST;
-/** Only every fourth sample is compared. */
+/** The stride of the comparison: every fourth sample is compared. */
 const STRIDE = 4;
-/** The factor by which each further frame fades. */
+/** The factor by which the volume of each further concealed frame decreases. */
 const FADE = 0.5;
-/** The number of samples over which a frame is blended with the concealed sound before it. */
+/** The number of samples over which a received frame is cross-faded with the concealed sound before it. */
 const BLENDED = SAMPLE_RATE / 200;
 
-/** Conceals missing frames, because WebCodecs does not: repeats the last pitch period with a fade-out. */
+/** Conceals missing frames, which WebCodecs does not do, by repeating the last pitch period with a fade-out. */
 export class Concealer {
   readonly #history = new Float32Array(HISTORY);
-  /** The last period before the gap, and the number of samples generated from it. */
+  /** The last pitch period before the gap, and the number of samples generated from it. */
   #period: Float32Array | undefined;
   #made = 0;
 
-  /** Takes a received frame, and blends it with concealed sound before it. */
+  /** Takes a received frame, cross-faded with concealed sound if that precedes it. */
   take(frame: Float32Array<ArrayBuffer>): Float32Array<ArrayBuffer> {
     if (this.#period !== undefined) {
       for (const [at, madeUp] of this.#make(Math.min(BLENDED, frame.length)).entries()) {
@@ -258,7 +261,7 @@ export class Concealer {
     return frame;
   }
 
-  /** Returns a frame in place of a missing one. */
+  /** Returns a concealed frame. */
   conceal(): Float32Array<ArrayBuffer> {
     if (this.#period === undefined) {
       this.#period = this.#history.slice(-periodOf(this.#history));
@@ -281,7 +284,7 @@ export class Concealer {
   }
 }
 
-/** The distance at which the sound is most similar to itself. */
+/** Returns the pitch period: the distance at which the sound is most similar to itself. */
 function periodOf(sound: Float32Array): number {
   let [best, likeness] = [LONGEST, 0];
   for (let period = SHORTEST; period <= LONGEST; period++) {

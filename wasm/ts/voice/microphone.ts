@@ -1,4 +1,4 @@
-/** Records a microphone and sends it to the peers of a voice: one channel, encoded as Opus frames by WebCodecs. */
+/** Records a microphone and sends it to the peers of a voice, as mono Opus frames that WebCodecs encodes. */
 
 import { fromThrown, RakwireError } from "../errors.js";
 import { checkNames, readInteger } from "../options.js";
@@ -7,9 +7,9 @@ import { channelsOf, createContext, loadWorklet, OPUS, requireCodec, start, WORK
 import { CAPTURE, FRAME_MICROS, FRAME_MS, Framer, mixDown, SAMPLE_RATE } from "./sound.js";
 import type { Voice } from "./voice.js";
 
-/** The range of bit rates for speech, as in the native encoder. */
+/** The range of bit rates for speech, equal to that of the native encoder. */
 const [LEAST_BITS, MOST_BITS] = [6_000, 64_000];
-/** The number of frames in the encoder from which on further ones are dropped. */
+/** The number of frames in the encoder above which further frames are dropped. */
 const MAX_ENCODING = 8;
 const SPEECH = { application: "voip", signal: "voice", frameDuration: FRAME_MICROS } as const;
 const REFUSALS: readonly string[] = ["NotAllowedError", "SecurityError"];
@@ -17,15 +17,15 @@ const REFUSALS: readonly string[] = ["NotAllowedError", "SecurityError"];
 /** Options of a microphone. */
 export interface MicrophoneOptions extends WorkletOptions {
   /**
-   * Bits per second, 6,000 to 64,000: speech is understandable at 8,000, good at 24,000. All frames of a rate have the
-   * same length. Default: 24,000.
+   * The bit rate, 6,000 to 64,000 bit/s. Speech is understandable at 8,000 and good at 24,000. The rate is constant:
+   * all frames have the same length. Default: 24,000.
    */
   bitsPerSecond?: number;
   /** True to send nothing until {@link Microphone.startTalking} is called. Default: false. */
   isPushToTalk?: boolean;
-  /** Selects the microphone and its processing. Default: echo cancellation and noise suppression. */
+  /** Constraints that select the microphone and its processing. Default: echo cancellation and noise suppression. */
   constraints?: MediaTrackConstraints;
-  /** A track of the application to use instead of the microphone. It stays open. */
+  /** An audio track of the application to use instead of the microphone. It is not stopped on close. */
   track?: MediaStreamTrack;
 }
 
@@ -41,13 +41,13 @@ export interface MicrophoneStats {
 
 /** An open microphone. */
 export interface Microphone {
-  /** True while sound is sent, unless the voice is muted. */
+  /** True while sound is recorded for sending. A muted voice still sends nothing. */
   readonly isTalking: boolean;
-  /** Starts sending: the key is pressed, or a voice detector is active. */
+  /** Starts sending, for example while a push-to-talk key is pressed. */
   startTalking(): void;
-  /** Stops sending, after one last frame: the key is released. */
+  /** Stops sending after one last frame, for example when the push-to-talk key is released. */
   stopTalking(): void;
-  /** Resolves when the microphone was closed or has ended by itself, in that case with the error. Never rejects. */
+  /** Resolves when the microphone was closed, or with the error if it stopped by itself. Never rejects. */
   readonly closed: Promise<RakwireError | undefined>;
   close(): void;
   stats(): MicrophoneStats;
@@ -55,6 +55,9 @@ export interface Microphone {
 
 /**
  * Records a microphone and sends the sound through `voice`.
+ *
+ * @throws RakwireError with the code `bad-option`, `voice-unavailable`, `microphone-unavailable` or
+ * `microphone-refused`.
  *
  * @throws RakwireError with the code `bad-option`, `voice-unavailable`, `microphone-unavailable` or
  * `microphone-refused`.
@@ -73,7 +76,7 @@ export async function openMicrophone(voice: Voice, options: MicrophoneOptions = 
 async function record(constraints: MediaTrackConstraints = {}): Promise<MediaStreamTrack> {
   const audio = { channelCount: 1, echoCancellation: true, noiseSuppression: true, autoGainControl: true, ...constraints };
   try {
-    // Only https pages and pages of this machine can access devices.
+    // Only `https` pages and pages from the local machine can access microphones.
     const [track] = (await navigator.mediaDevices.getUserMedia({ audio })).getAudioTracks();
     return track as MediaStreamTrack;
   } catch (cause) {
@@ -84,7 +87,7 @@ async function record(constraints: MediaTrackConstraints = {}): Promise<MediaStr
 }
 
 function encoderConfig(sampleRate: number, bitrate: number): AudioEncoderConfig {
-  // Frames of equal length leak nothing about the speech, even if they are encrypted.
+  // Frames of constant length leak nothing about the speech, even to an observer of encrypted traffic.
   return { ...OPUS, sampleRate, bitrate, bitrateMode: "constant", opus: SPEECH };
 }
 
@@ -96,14 +99,14 @@ class OpenMicrophone implements Microphone {
   readonly closed: Promise<RakwireError | undefined>;
   #settle!: (error: RakwireError | undefined) => void;
   #isTalking: boolean;
-  /** True if the next frame is the last one. */
+  /** True if the next frame is the last one of the talk spurt. */
   #isEnding = false;
   #isClosed = false;
   #endCapture: (() => void) | undefined;
   #framer: Framer | undefined;
   #encoder: AudioEncoder | undefined;
   #sampleRate = 0;
-  /** The timestamps of the next frame, and of the last one of the talk spurt. */
+  /** The timestamps of the next frame and of the last frame of the talk spurt. */
   #time = 0;
   #lastTime = Infinity;
   readonly #stats = { recorded: 0, encoded: 0, dropped: 0 };
@@ -226,10 +229,10 @@ class OpenMicrophone implements Microphone {
   }
 }
 
-/** Receives blocks of any length. */
+/** Receives recorded sound in blocks of any length. */
 export interface CaptureEvents {
   onBlock(block: Float32Array, sampleRate: number): void;
-  /** No block follows. */
+  /** Called once after the last block. */
   onEnd(cause?: unknown): void;
 }
 
@@ -238,9 +241,9 @@ interface TrackProcessor {
 }
 type TrackProcessorConstructor = new (init: { track: MediaStreamTrack }) => TrackProcessor;
 
-/** Starts capturing; returns a function that stops it. */
+/** Starts capturing a track. Returns a function that stops it. */
 async function capture(track: MediaStreamTrack, events: CaptureEvents, options: WorkletOptions): Promise<() => void> {
-  // Not declared by TypeScript, because not every browser has it in pages.
+  // Not every browser has it in pages, so TypeScript does not declare it.
   const { MediaStreamTrackProcessor } = globalThis as { MediaStreamTrackProcessor?: TrackProcessorConstructor };
   return MediaStreamTrackProcessor === undefined
     ? captureByWorklet(track, events, options)

@@ -1,4 +1,4 @@
-/** The audio features of pages, and the errors where they are missing. */
+/** The audio features of pages, and the errors when they are missing. */
 
 import source from "../../pkg/voice-worklet-source.js";
 import { RakwireError } from "../errors.js";
@@ -26,7 +26,7 @@ export const OPUS = { codec: "opus", sampleRate: SAMPLE_RATE, numberOfChannels: 
 export const voiceUnavailable = (what: string, options?: ErrorOptions): RakwireError =>
   new RakwireError("voice-unavailable", `voice needs ${what}, which this platform does not have`, options);
 
-/** Checks that an encoder or decoder for this configuration exists. */
+/** Throws if the platform has no encoder or decoder for this configuration. */
 export async function requireCodec<T>(name: string, codec: { isConfigSupported(config: T): Promise<Support> } | undefined, config: T): Promise<void> {
   if (codec === undefined) {
     throw voiceUnavailable(name);
@@ -39,7 +39,7 @@ export async function requireCodec<T>(name: string, codec: { isConfigSupported(c
   }
 }
 
-/** Creates a context that needs no sample rate conversion. */
+/** Creates a context at 48,000 samples per second, so that no resampling is needed. */
 export function createContext(): AudioContext {
   if (typeof AudioContext !== "function" || typeof AudioWorkletNode !== "function") {
     throw voiceUnavailable("AudioWorklet");
@@ -47,14 +47,14 @@ export function createContext(): AudioContext {
   return new AudioContext({ sampleRate: SAMPLE_RATE });
 }
 
-/** Starts a context as soon as the browser allows it, which may be never, so do not wait for it. */
+/** Starts a context as soon as the browser allows it. That may never happen, so do not await it. */
 export function start(context: AudioContext): void {
   context.resume().catch(() => undefined);
 }
 
 let sourceUrl: string | undefined;
 
-/** Loads the processors into a context. A context loads the same file only once. */
+/** Loads the processors into a context. A context loads each file only once. */
 export async function loadWorklet({ audioWorklet }: BaseAudioContext, { workletUrl }: WorkletOptions): Promise<void> {
   sourceUrl ??= URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   try {
@@ -64,7 +64,7 @@ export async function loadWorklet({ audioWorklet }: BaseAudioContext, { workletU
   }
 }
 
-/** The parts of `AudioData` that older versions of TypeScript do not declare. */
+/** Members of `AudioData` that older versions of TypeScript do not declare. */
 interface PlanarAudio {
   readonly numberOfChannels: number;
   readonly numberOfFrames: number;

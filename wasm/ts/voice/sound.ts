@@ -1,35 +1,37 @@
 /**
- * Audio processing without platform features: splits blocks into frames, delays the frames of a speaker by the jitter of
- * the network, and mixes those of all speakers. Also used in the audio thread, with the messages between it and the page.
+ * Audio processing without platform features. Splits blocks into frames, buffers the frames of a speaker against
+ * network jitter, and mixes all speakers. The audio thread uses it too, so its messages with the page are also declared
+ * here.
  */
 
-/** The format of a frame: 20 ms of one channel, as Opus has it on both sides. */
+/** The format of a frame: 20 ms of mono sound, as Opus uses it on both sides. */
 export const SAMPLE_RATE = 48_000;
 export const FRAME_MS = 20;
 export const FRAME_SAMPLES = (SAMPLE_RATE * FRAME_MS) / 1_000;
-/** The length of a frame in microseconds, the unit of buffers and WebCodecs. */
+/** The duration of a frame in microseconds, the time unit of buffers and WebCodecs. */
 export const FRAME_MICROS = FRAME_MS * 1_000;
 
-/** The number of frame numbers: 0 follows 65,535. */
+/** The number of distinct frame numbers: 65,535 is followed by 0. */
 const NUMBERS = 0x1_0000;
 /** The number of arrivals used to measure jitter: the last 1.3 s at 20 ms per frame. */
 const HISTORY = 64;
-/** The number of them that may arrive later than the buffer waits. */
+/** The number of arrivals in the history that may be later than the buffer delay. */
 const TOLERATED = 2;
 /**
- * The maximum number of consecutive frames to conceal. Playback then continues with the next frame that has arrived; if
- * there is none, the speaker counts as silent.
+ * The maximum number of consecutive frames to conceal. Playback then skips to the next frame that has arrived. If there
+ * is none, the speaker counts as silent.
  */
 const MAX_GAP = 5;
-/** The number of frames for which the buffer must be fuller than needed before one is skipped. */
+/** The number of consecutive frames with a fuller buffer than needed after which one frame is skipped. */
 const SURPLUS_FRAMES = 50;
 /**
- * The number of frames after which the origin of the measurement moves on, so that frame numbers do not wrap around it.
+ * The number of frames after which the reference frame of the measurement is moved, before frame numbers wrap around
+ * it.
  */
 const MAX_SINCE = 1 << 10;
-/** The largest lateness that is measured. */
+/** The maximum lateness that is recorded, in microseconds. */
 const MAX_LATENESS = 0xffff_ffff;
-/** The maximum number of frames buffered per speaker. Older ones are late and dropped. */
+/** The maximum number of frames that wait to be played per speaker. Older ones are dropped as late. */
 const MAX_FRAMES = 3;
 
 /** Splits blocks of any length into frames of 20 ms. */
@@ -68,11 +70,11 @@ export function mixDown(channels: readonly Float32Array[]): Float32Array<ArrayBu
   return mixed;
 }
 
-/** The buffered sound of one speaker. */
+/** The sound of one speaker that waits to be played. */
 class Waiting {
   #frames: Float32Array[] = [];
   #offset = 0;
-  /** Samples by which the first frame is delayed, because frames arrive less evenly than they are played. */
+  /** The delay of the first frame in samples, because frames arrive less evenly than they are played. */
   #untilFirst = FRAME_SAMPLES;
 
   push(frame: Float32Array): void {
@@ -83,7 +85,7 @@ class Waiting {
     }
   }
 
-  /** Adds the next samples to the output; false if none remain. */
+  /** Adds the next samples to the output. Returns false if none remain. */
   mixInto(output: Float32Array): boolean {
     if (this.#untilFirst > 0) {
       this.#untilFirst -= output.length;
@@ -105,19 +107,19 @@ class Waiting {
   }
 }
 
-/** Mixes the sound of all speakers in the thread that feeds the loudspeaker. */
+/** Mixes all speakers, in the audio thread. */
 export class Mixer {
   readonly #speakers = new Map<number, Waiting>();
   #rendered = 0;
 
-  /** Adds a frame of a speaker. It must not be empty. */
+  /** Adds a frame of a speaker. The frame must not be empty. */
   push(speaker: number, frame: Float32Array): void {
     const waiting = this.#speakers.get(speaker) ?? new Waiting();
     this.#speakers.set(speaker, waiting);
     waiting.push(frame);
   }
 
-  /** Adds the next sound of all speakers, and returns the number of frames that became due. */
+  /** Adds the next samples of all speakers to the output. Returns the number of frames that became due. */
   mixInto(output: Float32Array): number {
     for (const [speaker, waiting] of this.#speakers) {
       if (!waiting.mixInto(output)) {
@@ -135,7 +137,7 @@ export class Mixer {
 export const PLAYBACK = "rakwire-voice-playback";
 export const CAPTURE = "rakwire-voice-capture";
 
-/** A message to the playback processor, which answers with the number of frames due. */
+/** A message to the playback processor, which replies with the number of frames due. */
 export type FromPage = "close" | { readonly speaker: number; readonly samples: Float32Array };
 
 /** The next sound to play: a received frame, a concealed frame, or silence. */
@@ -150,9 +152,9 @@ export interface SpeakerStats {
   readonly received: number;
   /** Frames that were played. */
   readonly played: number;
-  /** Frames that were missing when they were due. */
+  /** Frames that had not arrived when they were due. */
   readonly concealed: number;
-  /** Frames that arrived after they were due. */
+  /** Frames that arrived after their playback time. */
   readonly late: number;
   /** Frames that were skipped because too many were buffered. */
   readonly skipped: number;
@@ -168,22 +170,25 @@ export interface BufferSettings {
 const CONCEALED: Playback = { kind: "concealed" };
 const SILENCE: Playback = { kind: "silence" };
 
-/** Delays frames by the jitter of the network, and reports missing ones. */
+/** The jitter buffer of a speaker: delays frames by the jitter of the network, and reports missing frames. */
 export class JitterBuffer {
   readonly #settings: BufferSettings;
-  /** Indexed by the remainder of the frame number. */
+  /** The buffered frames, indexed by frame number modulo the capacity. */
   readonly #frames: (VoiceFrame | undefined)[];
   #phase: "silent" | "filling" | "playing" = "silent";
-  /** The time until which the first frame is held back. */
+  /** The time until which the first frame of a talk spurt is delayed. */
   #until = 0;
   /** The number of the next frame to play. */
   #next = 0;
-  /** The highest number that has arrived. */
+  /** The highest frame number that has arrived. */
   #highest = 0;
-  /** The first frame of the current talk spurt, and when it would have arrived with the shortest delay so far. */
+  /**
+   * The number of the reference frame of the current talk spurt, and the time when it would have arrived with the
+   * shortest delay so far.
+   */
   #first = 0;
   #quickest = 0;
-  /** The lateness of recent arrivals, relative to the fastest one. */
+  /** The lateness of recent arrivals relative to the fastest one. */
   readonly #lateness: number[] = [];
   /** The number of consecutive missing frames. */
   #gap = 0;
@@ -204,7 +209,9 @@ export class JitterBuffer {
     return { ...this.#stats };
   }
 
-  /** The delay of the first frame: the lateness of all but the latest arrivals, and half a frame. */
+  /**
+   * The playback delay of the first frame: the lateness that all but the latest arrivals stay below, plus half a frame.
+   */
   get delay(): number {
     const { frameTime, maxDelay, frames } = this.#settings;
     const latest = [...this.#lateness].sort((a, b) => b - a);
@@ -213,7 +220,7 @@ export class JitterBuffer {
     return Math.min(uneven + frameTime / 2, maxDelay, frameTime * (frames - 1));
   }
 
-  /** Stores a received frame. It is not copied, so its bytes must not change. */
+  /** Stores a received frame. Its bytes are not copied, so they must not change. */
   insert(now: number, frame: VoiceFrame): void {
     const { number, isFirst } = frame;
     this.#stats.received += 1;
@@ -226,7 +233,7 @@ export class JitterBuffer {
       return;
     }
     if (isFirst) {
-      // The pause before it is not a delay of the network.
+      // The pause before a talk spurt is not network delay.
       [this.#first, this.#quickest] = [number, now];
     }
     this.#observe(now, number);
@@ -236,7 +243,7 @@ export class JitterBuffer {
     this.#frames[number % this.#frames.length] = frame;
   }
 
-  /** Returns the next frame, which is due now. */
+  /** Returns the sound for the next frame, which is due. */
   play(now: number): Playback {
     if (this.isSilent || (this.#phase === "filling" && now < this.#until)) {
       return SILENCE;
@@ -262,7 +269,7 @@ export class JitterBuffer {
     return { kind: "frame", bytes: frame.bytes };
   }
 
-  /** Starts a talk spurt, and discards outdated frames. */
+  /** Starts a talk spurt, and discards frames from before it. */
   #begin(now: number, number: number): void {
     this.#frames.fill(undefined);
     this.#next = this.#highest = this.#first = number;
@@ -276,10 +283,10 @@ export class JitterBuffer {
     this.#until = now + this.delay;
   }
 
-  /** Measures the lateness of a frame relative to the fastest one of the talk spurt. */
+  /** Records the lateness of a frame relative to the fastest one of the talk spurt. */
   #observe(now: number, number: number): void {
     const since = ahead(number, this.#first);
-    // A frame before the first one cannot be compared.
+    // A frame older than the reference frame cannot be compared.
     if (isBehind(since)) {
       return;
     }
@@ -296,7 +303,7 @@ export class JitterBuffer {
     }
   }
 
-  /** Becomes silent, unless the next talk spurt has begun to arrive. */
+  /** Becomes silent, unless the next talk spurt has already started to arrive. */
   #endSentence(now: number): void {
     const next = this.#nextPresent();
     if (next === undefined) {
@@ -307,7 +314,7 @@ export class JitterBuffer {
     }
   }
 
-  /** Returns the number of the next frame that has arrived, starting from the one that is due. */
+  /** Returns the number of the next frame that has arrived, counting from the due one. */
   #nextPresent(): number | undefined {
     const numbers = Array.from({ length: Math.min(this.#waiting, this.#frames.length) }, (_, distance) => plus(this.#next, distance));
     return numbers.find((number) => this.#frames[number % this.#frames.length]?.number === number);
@@ -324,7 +331,7 @@ export class JitterBuffer {
   }
 
   /**
-   * Handles a missing frame. If later ones have arrived it is lost; otherwise it may still arrive, and the buffer
+   * Handles a missing frame. It is lost if later frames have arrived. Otherwise it may still arrive, and the buffer
    * waits.
    */
   #conceal(): Playback {
@@ -340,13 +347,13 @@ export class JitterBuffer {
     return CONCEALED;
   }
 
-  /** The number of frames from the one that is due to the highest one, inclusive. */
+  /** The number of frames from the due one to the highest one, inclusive. */
   get #waiting(): number {
     const distance = ahead(this.#highest, this.#next);
     return isBehind(distance) ? 0 : distance + 1;
   }
 
-  /** Skips a frame if the buffer has been fuller than needed for long. */
+  /** Skips a frame if the buffer has been fuller than needed for long enough. */
   #skipSurplus(): void {
     const needed = Math.ceil(this.delay / Math.max(this.#settings.frameTime, 1)) + 1;
     if (this.#waiting <= needed) {
@@ -367,9 +374,9 @@ export class JitterBuffer {
 /** A voice frame, received or to be sent. */
 export interface VoiceFrame {
   readonly number: number;
-  /** True for the first frame of a talk spurt: nothing before it is missing. */
+  /** True for the first frame of a talk spurt, before which no frames are missing. */
   readonly isFirst: boolean;
-  /** True for the last frame of a talk spurt: nothing follows for a while. */
+  /** True for the last frame of a talk spurt, after which a pause follows. */
   readonly isLast: boolean;
   readonly bytes: Uint8Array;
 }
@@ -377,7 +384,7 @@ export interface VoiceFrame {
 /** Adds a distance, which may be negative, to a frame number. */
 export const plus = (number: number, distance: number): number => (number + distance) & (NUMBERS - 1);
 
-/** The distance from one number to another. The upper half of the range counts as behind. */
+/** Returns the distance from one frame number to another. The upper half of the range means behind. */
 const ahead = (number: number, from: number): number => plus(number, -from);
 
 /** Returns true if a distance of {@link ahead} means an earlier number. */

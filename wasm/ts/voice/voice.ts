@@ -1,4 +1,4 @@
-/** Speakers and listeners of voice chat, and the wire format (docs/plugins/voice.md). */
+/** Voice chat without audio: speakers, listeners, and the wire format (docs/plugins/voice.md). */
 
 import { RakwireError } from "../errors.js";
 import { checkNames, readInteger } from "../options.js";
@@ -10,36 +10,35 @@ import { FRAME_MICROS, JitterBuffer, plus } from "./sound.js";
 
 /** The length of the header in bytes: id, flags and number. */
 const HEADER_LENGTH = 4;
-/** The longest frame in bytes. It fits one datagram of the smallest MTU, or two if the connection is secure. */
+/** The maximum frame size in bytes. It fits into one datagram of the smallest MTU, or two on a secure connection. */
 const MAX_FRAME = 508;
-/** Flags: the first and the last frame of a talk spurt. */
+/** Flags of the first and the last frame of a talk spurt. */
 const FIRST = 1;
 const LAST = 2;
 
-/** More than the longest delay needs. */
+/** The capacity of a jitter buffer in frames. It exceeds the longest delay. */
 const BUFFER_FRAMES = 16;
 const MAX_DELAY_MS = ((BUFFER_FRAMES - 1) * FRAME_MICROS) / 1_000;
-/** Error codes for which a frame is dropped silently. */
+/** Error codes of `send` that drop a frame without an exception. */
 const LEFT_OUT: readonly string[] = ["queue-full", "not-connected", "not-sent"];
 
 /** The settings of a {@link Voice}. */
 export interface VoiceOptions {
-  /** The message id, 134 or above; the same at all peers. */
+  /** The message id, 134 or above. It must be the same at all peers. */
   id: number;
-  /** The ordering channel, 0 to 31. Do not use it for other sequenced messages. Default: 31. */
+  /** The ordering channel, 0 to 31. It must not carry other sequenced messages. Default: 31. */
   channel?: number;
   /**
-   * The longest delay of a jitter buffer in milliseconds. With more than the default, people interrupt each other.
-   * Default: 200.
+   * The maximum delay of a jitter buffer in milliseconds. Longer delays make people interrupt each other. Default: 200.
    */
   maxDelayMs?: number;
 }
 
 /** Counters of voice chat. */
 export interface VoiceStats {
-  /** Frames that were sent, counted per recipient. */
+  /** Frames that were sent, counted for each recipient. */
   readonly sent: number;
-  /** Frames that were dropped because a connection had no room. */
+  /** Frames that were dropped because the send memory of a connection was full. */
   readonly dropped: number;
   /** Messages that cannot be decoded. */
   readonly malformed: number;
@@ -47,16 +46,16 @@ export interface VoiceStats {
 
 interface Other {
   buffer: JitterBuffer;
-  /** True if the peer is sent the frames of this one. */
+  /** True if this peer sends its frames to the peer. */
   isRecipient: boolean;
-  /** True if the frames of the peer are discarded. */
+  /** True if this peer discards the frames of the peer. */
   isMuted: boolean;
   readonly detach: () => void;
 }
 
 /**
- * Exchanges encoded frames of 20 ms with the peers of connections. It does not depend on a codec or on audio;
- * {@link openMicrophone} and {@link openLoudspeaker} add these in pages.
+ * Exchanges encoded audio frames of 20 ms with the peers of connections. It does not depend on a codec or on audio
+ * devices. In pages, {@link openMicrophone} and {@link openLoudspeaker} add those.
  *
  * ```ts
  * const voice = new Voice({ id: 0x90 });
@@ -79,7 +78,7 @@ export class Voice {
   #isMuted = false;
 
   /**
-   * By default, it hears all peers that join, and all of them hear it.
+   * Creates a voice that exchanges frames with all peers that join.
    *
    * @throws RakwireError with the code `bad-option`.
    */
@@ -93,7 +92,7 @@ export class Voice {
   }
 
   /**
-   * Adds the peer of a RakNet connection, until it ends or {@link leave} is called.
+   * Adds the peer of a RakNet connection, until the connection closes or {@link leave} is called.
    *
    * @throws RakwireError with the code `bad-option` if another plugin of the connection has the id.
    */
@@ -118,18 +117,17 @@ export class Voice {
   }
 
   /**
-   * Sends a frame of 1 to 508 bytes; call it every 20 ms during speech. Does nothing while this peer is muted.
+   * Sends a frame of 1 to 508 bytes. Call it every 20 ms during speech. Sends nothing while this peer is muted.
    *
-   * @throws RakwireError with the code `empty-message` or `too-long`, or the code of a connection if its protocol has
-   * no sequenced messages.
+   * @throws RakwireError with the code `empty-message` or `too-long`, or the code of a connection whose protocol has no
+   * sequenced messages.
    */
   talk(frame: Uint8Array): void {
     this.#send(frame, false);
   }
 
   /**
-   * Sends the last frame of a talk spurt. Others then stop without waiting for more; without it, they notice after five
-   * frames.
+   * Sends the last frame of a talk spurt. The receivers then stop immediately; without it, they wait for five frames.
    *
    * @throws RakwireError for the same reasons as {@link talk}.
    */
@@ -137,7 +135,7 @@ export class Voice {
     this.#send(frame, true);
   }
 
-  /** True if this peer sends nothing. */
+  /** Whether this peer sends nothing. */
   get isMuted(): boolean {
     return this.#isMuted;
   }
@@ -147,7 +145,7 @@ export class Voice {
     this.#isTalking &&= !isMuted;
   }
 
-  /** Sets whether the frames of a peer are discarded; false if its connection has not joined. */
+  /** Sets whether the frames of a peer are discarded. Returns false if its connection has not joined. */
   mute(connection: Connection, isMuted: boolean): boolean {
     const other = this.#others.get(connection);
     if (other !== undefined) {
@@ -157,7 +155,8 @@ export class Voice {
   }
 
   /**
-   * Sets whether a peer is sent the frames of this one, for teams or proximity; false if its connection has not joined.
+   * Sets whether this peer sends its frames to a peer, for teams or proximity. Returns false if its connection has not
+   * joined.
    */
   setRecipient(connection: Connection, isRecipient: boolean): boolean {
     const other = this.#others.get(connection);
@@ -167,23 +166,23 @@ export class Voice {
     return other !== undefined;
   }
 
-  /** Returns the connections with something to play, now or a moment ago. */
+  /** Returns the connections that have sound to play, or had a moment ago. */
   speakers(): Connection[] {
     return [...this.#others].filter(([, { buffer }]) => !buffer.isSilent).map(([connection]) => connection);
   }
 
-  /** Returns the next sound of a speaker; a loudspeaker calls it every 20 ms. */
+  /** Returns the next sound of a speaker. A loudspeaker calls it every 20 ms. */
   play(connection: Connection): Playback {
     return this.#others.get(connection)?.buffer.play(this.#now()) ?? { kind: "silence" };
   }
 
-  /** Returns the current delay of a speaker in milliseconds. */
+  /** Returns the current jitter buffer delay of a speaker in milliseconds; `undefined` if it has not joined. */
   delayMs(connection: Connection): number | undefined {
     const delay = this.#others.get(connection)?.buffer.delay;
     return delay === undefined ? undefined : delay / 1_000;
   }
 
-  /** Returns the counters of a speaker. */
+  /** Returns the counters of a speaker; `undefined` if it has not joined. */
   speakerStats(connection: Connection): SpeakerStats | undefined {
     return this.#others.get(connection)?.buffer.stats();
   }
@@ -196,7 +195,7 @@ export class Voice {
     return new JitterBuffer({ frameTime: FRAME_MICROS, maxDelay: this.#maxDelay, frames: BUFFER_FRAMES });
   }
 
-  /** The time in microseconds. */
+  /** Returns the time in microseconds. */
   #now(): number {
     return Math.round(this.#clock() * 1_000);
   }
@@ -212,7 +211,7 @@ export class Voice {
       return;
     }
     const message = encodeFrame(this.#id, { number: this.#number, isFirst: !this.#isTalking, isLast, bytes });
-    // A dropped frame leaves a gap, which the remote conceals.
+    // A dropped frame leaves a gap in the numbers, which the receiver conceals.
     this.#number = plus(this.#number, 1);
     this.#isTalking = !isLast;
     [...this.#others].filter(([, { isRecipient }]) => isRecipient).forEach(([connection]) => this.#sendTo(connection, message));
@@ -250,7 +249,7 @@ export function encodeFrame(id: number, { number, isFirst, isLast, bytes }: Voic
   return message;
 }
 
-/** Decodes a frame; `undefined` if the message has none, or one that is too long, or an unknown flag. */
+/** Decodes a frame; `undefined` if the message has no frame, a frame that is too long, or an unknown flag. */
 export function decodeFrame(message: Uint8Array): VoiceFrame | undefined {
   const [, flags, high, low] = message;
   const bytes = message.subarray(HEADER_LENGTH);

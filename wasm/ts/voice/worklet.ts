@@ -1,4 +1,4 @@
-/** Runs in the audio thread: plays sound and, where a page cannot read a track, records it. */
+/** Runs in the audio thread: plays sound and, in browsers where the page cannot read a track, records it. */
 
 import type { FromPage } from "./sound.js";
 import { CAPTURE, mixDown, Mixer, PLAYBACK } from "./sound.js";

@@ -8,30 +8,30 @@ import type { SessionEnd } from "../session.js";
 import type { RelayNotice } from "../transport/flow.js";
 import type { Message, Outcome, Progress, SendOptions, TransportName } from "../types.js";
 
-/** A message to send, with the number of its receipt if it has one. */
+/** A message to send, with its receipt number if it has one. */
 export interface Outgoing {
   bytes: Uint8Array;
   options: SendOptions;
   receipt?: number;
 }
 
-/** A message from the page for the session with this number. */
+/** A message from the page about the session with this number. */
 export type ToWorker = { session: number } & (
   /**
-   * `entry` identifies the WebAssembly of an entry of the package, because every copy of a module is a different
-   * object. `timeOrigin` is that of the page; the clock of the worker differs.
+   * `entry` identifies the WebAssembly of an entry of the package, because each copy of a module is a different object.
+   * `timeOrigin` is the page's, because the worker's clock differs.
    */
   | { type: "open"; entry: number; module: WebAssembly.Module; settings: SessionSettings; timeOrigin: number }
   | { type: "send"; messages: readonly Outgoing[] }
-  /** The page has room for more messages and bytes. */
+  /** The page grants credit for this many more messages and bytes. */
   | { type: "room"; messages: number; bytes: number }
   | { type: "disconnect" }
-  /** The page is left, and the worker ends with it. */
+  /** The page is being left, and the worker ends with it. */
   | { type: "leave" }
   | { type: "cancel" }
 );
 
-/** A message from the worker of the session with this number. */
+/** A message from the worker about the session with this number. */
 export type ToPage = { session: number } & (
   | {
       type: "open";
@@ -42,7 +42,7 @@ export type ToPage = { session: number } & (
       transport: TransportName | undefined;
     }
   | { type: "messages"; messages: readonly Message[] }
-  /** The connection has accepted this many messages and bytes of the page. */
+  /** The connection has accepted this many messages and bytes from the page. */
   | { type: "taken"; messages: number; bytes: number }
   | { type: "refused"; receipt: number | undefined; code: ErrorCode; reason: string }
   | { type: "outcome"; receipt: number; outcome: Outcome }
@@ -55,14 +55,14 @@ export type ToPage = { session: number } & (
   | { type: "end"; end: SessionEnd; stats: PeerStats }
 );
 
-/** The maximum number of messages for which the page has not granted room, and their bytes. */
+/** The maximum number of messages that may be posted to the page without new credit, and of their bytes. */
 export const WINDOW = 256;
 export const WINDOW_BYTES = 1024 * 1024;
-/** The maximum number of message bytes that the connection has not accepted. */
+/** The maximum number of message bytes posted to the worker that the connection has not accepted yet. */
 export const MAX_UNACCEPTED_BYTES = 1024 * 1024;
 
 /**
- * The errors that the page detects before the worker, from `src/npm/texts/errors.txt`, with one text for both length
+ * The errors that the page detects before the worker does, from `src/npm/texts/errors.txt`. One text covers both length
  * limits.
  */
 const TEXTS = {

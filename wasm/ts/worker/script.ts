@@ -1,4 +1,4 @@
-/** Runs the sessions of a page in a Web Worker. */
+/** The worker's side: runs the sessions of a page in a Web Worker. */
 
 import type { RakwireError } from "../errors.js";
 import { fromThrown } from "../errors.js";
@@ -13,10 +13,11 @@ import type { Message, Progress } from "../types.js";
 import type { Outgoing, ToPage, ToWorker } from "./messages.js";
 import { WINDOW, WINDOW_BYTES } from "./messages.js";
 
-/** The interval at which the page gets new statistics, in milliseconds. */
+/** The interval in milliseconds at which the page receives statistics. */
 const STATS_MS = 100;
 /**
- * Milliseconds that a closing connection waits for room for earlier messages. Afterwards Rust has 5 s to deliver them.
+ * The time limit in milliseconds for a closing connection to accept the messages still queued. After that, Rust has 5 s
+ * to deliver them.
  */
 const CLOSE_MS = 5_000;
 /** More bytes than any message has. */
@@ -24,7 +25,7 @@ const BEYOND = 1 << 30;
 
 type WithoutSession<T = ToPage> = T extends { session: number } ? Omit<T, "session"> : never;
 
-/** By entry number. */
+/** The WebAssembly instances by entry number. */
 const instances = new Map<number, Rust>();
 const sessions = new Map<number, WorkerSession>();
 
@@ -37,18 +38,18 @@ class WorkerSession implements SessionOwner {
   readonly #number: number;
   readonly #session: Session;
   readonly #statsTimer: ReturnType<typeof setInterval>;
-  /** The number of messages and bytes that the page has room for. */
+  /** The remaining credit for posting messages to the page, in messages and bytes. */
   #room = WINDOW;
   #roomBytes = WINDOW_BYTES;
   #arrived: Message[] = [];
-  /** Messages of the page; the first one waits for room. */
+  /** Messages from the page; the first one waits until the connection accepts it. */
   readonly #waiting: Outgoing[] = [];
-  /** Resolves when none waits. */
+  /** Resolves when all of them were accepted. */
   #sent = Promise.resolve();
   #isOpen = false;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
 
-  /** The offset of the page's clock from the local one, in milliseconds. */
+  /** The offset of the page's clock from the worker's clock in milliseconds. */
   readonly #pageAheadMs: number;
 
   constructor(number: number, rust: Rust, settings: SessionSettings, timeOrigin: number) {
@@ -121,7 +122,7 @@ class WorkerSession implements SessionOwner {
   disconnect(): void {
     const disconnect = (): void => this.#session.disconnect();
     this.#closeTimer ??= setTimeout(disconnect, CLOSE_MS);
-    // Earlier messages of the page are sent first.
+    // Disconnects after the earlier messages of the page were sent.
     void this.#sent.then(disconnect);
   }
 
@@ -147,7 +148,7 @@ class WorkerSession implements SessionOwner {
     }
   }
 
-  /** The statistics, in times of the page. */
+  /** Returns the statistics, with times on the page's clock. */
   #stats(): PeerStats {
     const stats = this.#session.stats();
     return stats.clockDifferenceMs === undefined
@@ -163,7 +164,7 @@ class WorkerSession implements SessionOwner {
     }
   }
 
-  /** Sends waiting messages, each when there is room for it. */
+  /** Sends the queued messages, each when the connection accepts it. */
   async #sendWaiting(): Promise<void> {
     let [taken, bytes] = [0, 0];
     const postTaken = (): void => {
@@ -201,8 +202,8 @@ class WorkerSession implements SessionOwner {
   }
 
   /**
-   * Waits until the refused message would be accepted, including its receipt if it has one; returns the error if it
-   * never would.
+   * Waits until the refused message would be accepted, including its receipt if it has one. Returns the error if it
+   * would never be accepted.
    */
   #whenReady(): Promise<RakwireError | undefined> {
     return this.#session.ready({}).then(() => undefined, fromThrown);
@@ -214,13 +215,13 @@ class WorkerSession implements SessionOwner {
       return;
     }
     void this.#session.sendForReceipt(bytes, options).then((outcome) => {
-      // Messages that arrived before the outcome are reported before it.
+      // Messages that arrived before the outcome must be reported before it.
       this.#postMessages();
       post(this.#number, { type: "outcome", receipt, outcome });
     });
   }
 
-  /** The length of the longest message that can ever be sent. */
+  /** Returns the length in bytes of the longest message that can ever be sent. */
   #longest(): number {
     const fits = (length: number): boolean => {
       try {
