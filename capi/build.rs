@@ -1,4 +1,4 @@
-//! Gives the shared library its versioned name, which programs record when they are linked.
+//! Gives the shared library a versioned soname, which programs record when they are linked.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

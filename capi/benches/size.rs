@@ -1,7 +1,7 @@
-//! The sizes of programs with the static library: `cargo bench --bench size`.
+//! Measures the sizes of programs with the static library: `cargo bench --bench size`.
 //!
-//! `examples/echo.c` is linked with the library as `cargo build --release` makes it, without what it does not use and without
-//! symbols, once with all features and once without each.
+//! Links `examples/echo.c` with the library of `cargo build --release`, once with all features and once without each. Unused
+//! code and symbols are removed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

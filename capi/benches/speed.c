@@ -1,9 +1,9 @@
-/* The work of speed.rs through the C library: a server and a client in one thread over loopback, without pauses.
+/* Does the work of speed.rs with the C library: a server and a client in one thread over loopback, without pauses.
  *
- *     speed trips COUNT         messages there and back, one after another
+ *     speed trips COUNT         round trips, one after another
  *     speed messages COUNT      messages in one direction, 64 a frame
  *
- * It prints the nanoseconds of all, and the allocations after the first 1,000 messages.
+ * It prints the total nanoseconds, and the allocations after the first 1,000 messages.
  */
 #define _POSIX_C_SOURCE 199309L
 
@@ -16,7 +16,7 @@
 
 enum { WARM_UP = 1000, BATCH = 64, LENGTH = 64 };
 
-/* The library allocates by these, which count. */
+/* Replace the allocation functions of the library with counting ones. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *place, size_t size);

@@ -1,8 +1,8 @@
-//! The speed of the C library compared with the polled endpoint of `rakwire-native`: `cargo bench --bench speed`.
+//! Compares the speed of the C library with the polled endpoint of `rakwire-native`: `cargo bench --bench speed`.
 //!
-//! Two programs do the same work, a server and a client in one thread over loopback: one in C over the static library, and this one
-//! in Rust. Their runs alternate, and the medians are compared. If valgrind is there, callgrind counts the instructions of both,
-//! which do not depend on what else the machine does.
+//! Two programs do the same work, with a server and a client in one thread over loopback: one in C with the static library, and
+//! this one in Rust. Their runs alternate, and their medians are compared. If valgrind is installed, callgrind also counts the
+//! instructions of both, which do not depend on the load of the machine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use rakwire_native::{Delivery, Options, RakNet, polled};
 const WARM_UP: u64 = 1_000;
 const BATCH: usize = 64;
 const MESSAGE: [u8; 64] = [0x86; 64];
-/// Runs of each program, of which the median counts.
+/// The number of runs of each program; the median counts.
 const RUNS: usize = 15;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -30,19 +30,19 @@ static COUNTING: Counting = Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: that of the caller.
+        // SAFETY: required of the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: that of the caller.
+        // SAFETY: required of the caller.
         unsafe { System.dealloc(place, layout) }
     }
 }
 
 type Endpoint = polled::Endpoint<RakNet>;
 
-/// A server and a client, connected.
+/// A connected server and client.
 struct Pair {
     server: Endpoint,
     client: Endpoint,
@@ -69,7 +69,7 @@ impl Pair {
         pair
     }
 
-    /// Runs a frame of the server, which sends each message back if `echoes`, and returns the number of messages.
+    /// Runs a frame of the server, which echoes messages if `echoes`. Returns the number of messages.
     fn serve(&mut self, echoes: bool) -> u64 {
         let mut received = 0;
         let mut buffer = [0; MESSAGE.len()];
@@ -78,7 +78,7 @@ impl Pair {
             let Event::Message { id, message, .. } = event else { continue };
             received += 1;
             if echoes {
-                // The endpoint lends the message, so that it cannot send while it does. The C library copies it as well.
+                // The endpoint lends the message and cannot send meanwhile, so it is copied. The C library copies it too.
                 let length = message.len();
                 buffer[..length].copy_from_slice(message.as_slice().expect("a message in one piece"));
                 self.server.send(id, &buffer[..length], Delivery::RELIABLE_ORDERED).expect("room");
@@ -127,7 +127,7 @@ impl Pair {
     }
 }
 
-/// Does the work in Rust and prints the result as the program in C does.
+/// Does the work in Rust, and prints the result in the format of the C program.
 fn native(mode: &str, count: u64) {
     let run = if mode == "trips" { Pair::trips } else { Pair::messages };
     let mut pair = Pair::open();
@@ -137,7 +137,7 @@ fn native(mode: &str, count: u64) {
     println!("{} {}", start.elapsed().as_nanos(), ALLOCATIONS.load(Ordering::Relaxed) - before);
 }
 
-/// The static library next to this program, in which cargo has put it.
+/// Returns the static library that cargo has put next to this program.
 fn static_library(this: &Path) -> PathBuf {
     let files =
         std::fs::read_dir(this.parent().expect("a folder")).expect("the folder of this program").flatten();
@@ -160,7 +160,7 @@ fn compile(this: &Path) -> PathBuf {
     program
 }
 
-/// One run: nanoseconds and allocations.
+/// Runs a program once. Returns nanoseconds and allocations.
 fn run(command: &mut Command) -> (u64, u64) {
     let output = command.output().expect("a program that runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -169,7 +169,7 @@ fn run(command: &mut Command) -> (u64, u64) {
     numbers.unwrap_or_else(|| panic!("{command:?}: {text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// The instructions of a run by callgrind, or nothing without it.
+/// Counts the instructions of a run with callgrind; `None` if it is not installed.
 fn instructions(program: &Path, arguments: &[String]) -> Option<u64> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program).args(arguments);
@@ -183,7 +183,7 @@ fn median(mut numbers: Vec<u64>) -> f64 {
     numbers[numbers.len() / 2] as f64
 }
 
-/// Compares the programs at one kind of work.
+/// Compares the programs for one kind of work.
 fn compare(programs: &[PathBuf; 2], mode: &str, count: u64) {
     let arguments = [mode.to_owned(), count.to_string()];
     let mut times = [Vec::new(), Vec::new()];

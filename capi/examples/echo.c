@@ -23,7 +23,7 @@ static int fail(const char *what)
     return EXIT_FAILURE;
 }
 
-/* Message `number`: an id that is free for applications, the number, and bytes that follow from it. */
+/* Fills in message `number`: an application id, the number, and bytes derived from it. */
 static void fill(uint8_t *message, size_t size, unsigned number)
 {
     message[0] = 0xFE;

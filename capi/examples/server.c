@@ -1,8 +1,8 @@
-/* A server: passes each message on to all clients, so that a single client hears an echo.
+/* A server: forwards each message to all clients including the sender, so that a single client receives an echo.
  *
  *     server HOST:PORT [CLIENTS] [PASSWORD]
  *
- * It prints `ready PORT`, and ends after so many clients have left; with 0 it runs on.
+ * It prints `ready PORT`, and exits after CLIENTS clients have disconnected; with 0 it keeps running.
  */
 #define _POSIX_C_SOURCE 199309L
 

@@ -1,5 +1,5 @@
-// The C++17 interface of rakwire: header only, over rakwire.h. Errors are exceptions of the type rakwire::Error, except where a
-// function says that it returns them.
+// The C++17 interface of rakwire: header-only, on top of rakwire.h. Errors are thrown as rakwire::Error, except by functions
+// that are documented to return them.
 //
 //     rakwire::Options options;
 //     options.bind("0.0.0.0:19132").max_incoming(64);
@@ -36,7 +36,7 @@
 
 namespace rakwire {
 
-// A call that failed: the code of rakwire.h, and the sentence of rakwire_last_error().
+// Thrown when a call fails. Has the code from rakwire.h and the description from rakwire_last_error().
 class Error : public std::runtime_error {
 public:
     explicit Error(int code) : std::runtime_error(rakwire_last_error()), code_(code) {}
@@ -46,7 +46,7 @@ private:
     int code_;
 };
 
-// Throws if a result is an error, and returns it otherwise.
+// Throws if a result is an error, and otherwise returns it.
 inline int check(int result)
 {
     if (result < 0)
@@ -54,7 +54,7 @@ inline int check(int result)
     return result;
 }
 
-// Borrowed bytes: a pointer and a length, made from any container of bytes.
+// A view of borrowed bytes: a pointer and a length. Converts from any container of bytes.
 class Bytes {
 public:
     constexpr Bytes() noexcept = default;
@@ -107,15 +107,15 @@ struct Delivery {
     Priority priority = Priority::Medium;
 };
 
-// The number of a connection. The default is none.
+// A connection handle. The default is no connection.
 enum class Connection : rakwire_connection_t { none = 0 };
 
-// An IP address and port.
+// An IP address and UDP port.
 class Address {
 public:
     Address() noexcept : raw_() {}
     explicit Address(const rakwire_address_t &raw) noexcept : raw_(raw) {}
-    // Parses "host:port". A name blocks the thread until it is resolved.
+    // Parses "host:port". Resolving a name blocks the thread.
     explicit Address(const std::string &text) : raw_() { check(rakwire_address_parse(text.c_str(), &raw_)); }
 
     std::uint16_t port() const noexcept { return raw_.port; }
@@ -136,7 +136,7 @@ private:
     rakwire_address_t raw_;
 };
 
-// A key of 32 bytes: the private key of a server or client, a public key, or the key of connect tokens.
+// A key of 32 bytes: a private key, a public key, or a connect token key.
 using Key = std::array<std::uint8_t, 32>;
 
 // A private key and its public key.
@@ -159,7 +159,7 @@ inline Key public_key(const Key &private_key)
     return key;
 }
 
-// Creates a key and writes it to a new file that only its owner may read. Returns the public key.
+// Generates a private key, writes it to a new file that only its owner may read, and returns its public key.
 inline Key create_key_file(const std::string &path)
 {
     Key key;
@@ -167,7 +167,7 @@ inline Key create_key_file(const std::string &path)
     return key;
 }
 
-// Returns the public key of a file.
+// Returns the public key of a private key file.
 inline Key read_public_key(const std::string &path)
 {
     Key key;
@@ -175,10 +175,10 @@ inline Key read_public_key(const std::string &path)
     return key;
 }
 
-// Creates a key of connect tokens, which a server and its backend share, and writes it to a new file.
+// Generates a connect token key, which a server and its backend share, and writes it to a new file.
 inline void create_token_key_file(const std::string &path) { check(rakwire_token_key_file_create(path.c_str())); }
 
-// A random key of connect tokens.
+// Generates a connect token key.
 inline Key generate_token_key()
 {
     Key key;
@@ -186,21 +186,21 @@ inline Key generate_token_key()
     return key;
 }
 
-// A server of a connect token: its address, such as "game.example.org:19132", and public key.
+// A server in a connect token: its address, such as "game.example.org:19132", and its public key.
 struct TokenServer {
     std::string name;
     Key key;
 };
 
-// The contents of a connect token. A backend gives the text of create() to its client.
+// Builds a connect token. A backend sends the text from create() to its client.
 class Token {
 public:
-    // The client has the private key of `client`. `expires`: seconds since 1970.
+    // `client` is the public key of the client. `expires` is in seconds since the Unix epoch.
     Token(std::uint64_t user_id, std::uint64_t expires, const Key &client)
         : user_id_(user_id), expires_(expires), client_(client) {}
-    // A token has 1 to 4 servers.
+    // Adds a server. A token needs 1 to 4 servers.
     Token &server(std::string name, const Key &key) { servers_.push_back({std::move(name), key}); return *this; }
-    // At most 128 bytes, which the server reads.
+    // Sets data that the server reads from the token, at most 128 bytes.
     Token &data(Bytes data) { data_.assign(data.begin(), data.end()); return *this; }
 
     std::string create(const Key &token_key) const { return create(token_key.data(), nullptr); }
@@ -241,7 +241,7 @@ private:
     std::vector<std::uint8_t> data_;
 };
 
-// The options of an endpoint. Strings, keys and passwords are copied; `raw` reaches all fields of the C struct.
+// The options of an endpoint. Strings, keys and passwords are copied. `raw` gives access to all fields of the C struct.
 class Options {
 public:
     Options() : raw_() { check(rakwire_options_init(&raw_, sizeof raw_)); }
@@ -254,11 +254,11 @@ public:
     Options &out_of_band(bool accept = true) noexcept { raw_.out_of_band = accept; return *this; }
     Options &timeout_ms(std::uint32_t timeout) noexcept { raw_.timeout_ms = timeout; return *this; }
     Options &trusted_proxies(std::string networks) { trusted_proxies_ = std::move(networks); return *this; }
-    // A RAKWIRE_COOKIES_ value.
+    // Takes a RAKWIRE_COOKIES_ value.
     Options &cookies(std::uint8_t policy) noexcept { raw_.cookies = policy; return *this; }
-    // The endpoint can open secure connections.
+    // Enables secure outgoing connections.
     Options &secure() noexcept { raw_.secure = 1; return *this; }
-    // The server has this key; with `requires_security` it refuses plain clients.
+    // Sets the private key of the server. With `requires_security`, it refuses unencrypted clients.
     Options &server_key(const Key &key, bool requires_security = false)
     {
         server_key_.assign(key.begin(), key.end());
@@ -271,16 +271,16 @@ public:
         raw_.requires_security = requires_security;
         return *this;
     }
-    // The key by which servers know this client.
+    // Sets the private key that identifies this client to servers.
     Options &identity_key(const Key &key) { identity_key_.assign(key.begin(), key.end()); return *this; }
     Options &identity_key_file(std::string path) { identity_key_file_ = std::move(path); return *this; }
-    // A key of the connect tokens that clients need. A server has at most 4.
+    // Adds a connect token key; clients then need a token. A server can have 4 keys.
     Options &token_key(const Key &key) { token_keys_.insert(token_keys_.end(), key.begin(), key.end()); return *this; }
     Options &token_key_file(std::string path) { token_key_file_ = std::move(path); return *this; }
     Options &key_log_file(std::string path) { key_log_file_ = std::move(path); return *this; }
     rakwire_options_t &raw() noexcept { return raw_; }
 
-    // The C struct, which points into these options.
+    // Returns the C struct, which points into this object.
     rakwire_options_t c() const noexcept
     {
         rakwire_options_t options = raw_;
@@ -320,13 +320,13 @@ private:
     bool has_bind_ = false, has_simulate_ = false;
 };
 
-// The options of one attempt to connect. `raw` reaches all fields of the C struct.
+// The options of a connection attempt. `raw` gives access to all fields of the C struct.
 class ConnectOptions {
 public:
     ConnectOptions() : raw_() { check(rakwire_connect_options_init(&raw_, sizeof raw_)); }
 
     ConnectOptions &password(Bytes password) { password_.assign(password.begin(), password.end()); return *this; }
-    // The connection is secure, with the server that has this key or with any.
+    // Makes the connection secure: to the server with this public key, or to any server.
     ConnectOptions &trust(const Key &server)
     {
         raw_.trust = RAKWIRE_TRUST_KEY;
@@ -334,14 +334,14 @@ public:
         return *this;
     }
     ConnectOptions &trust_any() noexcept { raw_.trust = RAKWIRE_TRUST_ANY; return *this; }
-    // The private key of this client, and at most 95 bytes that the server gets with it.
+    // Sets the private key of this client, and at most 95 bytes of data for the server.
     ConnectOptions &identity(const Key &key, Bytes data = {})
     {
         identity_.assign(key.begin(), key.end());
         identity_data_.assign(data.begin(), data.end());
         return *this;
     }
-    // The text of a connect token, which needs an identity, and the number of its server, from 0.
+    // Sets the text of a connect token, which requires an identity, and the index of its server, from 0.
     ConnectOptions &token(std::string text, std::uint8_t server = 0)
     {
         token_ = std::move(text);
@@ -351,7 +351,7 @@ public:
     ConnectOptions &connect_timeout_ms(std::uint32_t timeout) noexcept { raw_.connect_timeout_ms = timeout; return *this; }
     rakwire_connect_options_t &raw() noexcept { return raw_; }
 
-    // The C struct, which points into these options.
+    // Returns the C struct, which points into this object.
     rakwire_connect_options_t c() const noexcept
     {
         rakwire_connect_options_t options = raw_;
@@ -376,7 +376,7 @@ private:
     std::string token_;
 };
 
-// An event. It owns the bytes of its message, and releases them when it is destroyed, which must be before its endpoint is.
+// An event. It owns the bytes of its message and releases them when destroyed. Destroy it before its endpoint.
 class Event {
 public:
     enum class Kind : std::uint32_t {
@@ -411,7 +411,7 @@ public:
             rakwire_message_release(endpoint_, raw_.message);
     }
 
-    // True if there is an event.
+    // True unless there was no event.
     explicit operator bool() const noexcept { return raw_.kind != 0; }
     Kind kind() const noexcept { return static_cast<Kind>(raw_.kind); }
     Connection connection() const noexcept { return static_cast<Connection>(raw_.connection); }
@@ -421,7 +421,7 @@ public:
     Delivery delivery() const noexcept { return {static_cast<Reliability>(raw_.reliability), raw_.channel, Priority::Medium}; }
     int reason() const noexcept { return raw_.reason; }
     const char *reason_text() const noexcept { return rakwire_reason_text(raw_.kind, raw_.reason); }
-    // All fields.
+    // Returns all fields.
     const rakwire_event_t &raw() const noexcept { return raw_; }
 
 private:
@@ -430,7 +430,7 @@ private:
     rakwire_event_t raw_;
 };
 
-// An endpoint, which is closed when it is destroyed. It belongs to the thread that made it.
+// An endpoint, which belongs to the thread that created it. The destructor closes it.
 class Endpoint {
 public:
     Endpoint() : handle_(0) { check(rakwire_endpoint_open(nullptr, &handle_)); }
@@ -453,18 +453,18 @@ public:
             rakwire_endpoint_close(handle_);
     }
 
-    // For the functions of rakwire.h that have no method here.
+    // Returns the handle, for functions of rakwire.h that have no method here.
     rakwire_endpoint_t handle() const noexcept { return handle_; }
     void update() { check(rakwire_update(handle_)); }
     void flush() { check(rakwire_flush(handle_)); }
-    // Waits until there is something to do, and returns false after the time limit. Poll all events first.
+    // Waits until update() has work. Returns false after the time limit. Poll all events first.
     bool wait(std::chrono::milliseconds limit)
     {
         const auto forever = static_cast<std::chrono::milliseconds::rep>(RAKWIRE_FOREVER);
         const auto count = limit.count() < 0 ? 0 : limit.count() < forever ? limit.count() : forever;
         return check(rakwire_wait(handle_, static_cast<std::uint32_t>(count))) > 0;
     }
-    // How long the endpoint may be left alone if no datagram arrives; the greatest time without a timer.
+    // Returns the time until the next update() if no datagram arrives; the maximum value if no timer is set.
     std::chrono::microseconds timeout() const
     {
         std::uint64_t microseconds = 0;
@@ -472,7 +472,7 @@ public:
             return std::chrono::microseconds::max();
         return std::chrono::microseconds(static_cast<std::chrono::microseconds::rep>(microseconds));
     }
-    // The socket, for use only with poll() or select().
+    // Returns the socket. Use it only with poll() or select().
     std::uint64_t socket() const
     {
         std::uint64_t socket = 0;
@@ -480,7 +480,7 @@ public:
         return socket;
     }
 
-    // Takes the next event; none is false.
+    // Returns the next event, which converts to false if there is none.
     Event poll()
     {
         Event event;
@@ -490,8 +490,8 @@ public:
         return event;
     }
 
-    // Releases the message of `event` and stores the next event in it, in one call of the library. Returns false if there is
-    // none. Move the event first to keep its message.
+    // Releases the message of `event` and replaces it with the next event, in one call of the library. Returns false if there
+    // is no event. To keep the message, move the event elsewhere first.
     bool poll(Event &event)
     {
         if (event.endpoint_ != handle_)
@@ -515,7 +515,7 @@ public:
         check(rakwire_connect(handle_, address.c_str(), &options, &connection));
         return static_cast<Connection>(connection);
     }
-    // Connects to the server of the token in the options.
+    // Connects to the server that the connect token in the options selects.
     Connection connect(const ConnectOptions &options)
     {
         const rakwire_connect_options_t raw = options.c();
@@ -528,21 +528,21 @@ public:
     void refuse(const Event &incoming) { check(rakwire_refuse(handle_, incoming.raw().request)); }
     void ignore(const Event &incoming) { check(rakwire_ignore(handle_, incoming.raw().request)); }
 
-    // Sends a message and returns the number of its receipt, or 0.
+    // Queues a message. Returns its receipt number, or 0 without a receipt.
     std::uint32_t send(Connection to, Bytes message, Delivery delivery = {})
     {
         std::uint32_t receipt = 0;
         check(try_send(to, message, delivery, &receipt));
         return receipt;
     }
-    // As send, and returns an error instead of throwing it: RAKWIRE_ERROR_NO_ROOM is usual for a busy connection.
+    // Like send, but returns errors instead of throwing them. A busy connection often returns RAKWIRE_ERROR_NO_ROOM.
     int try_send(Connection to, Bytes message, Delivery delivery = {}, std::uint32_t *receipt = nullptr) noexcept
     {
         return rakwire_send(handle_, static_cast<rakwire_connection_t>(to), message.data(), message.size(),
                             static_cast<std::uint8_t>(delivery.reliability), delivery.channel,
                             static_cast<std::uint8_t>(delivery.priority), receipt);
     }
-    // Sends to all connections but one, and returns how many took the message.
+    // Queues a message for all connections except one. Returns how many accepted it.
     int broadcast(Bytes message, Delivery delivery = {}, Connection except = Connection::none)
     {
         return check(rakwire_broadcast(handle_, static_cast<rakwire_connection_t>(except), message.data(), message.size(),
@@ -595,7 +595,7 @@ public:
         return stats;
     }
 
-    // The datagrams that were dropped, by the name of the reason. Reasons without any are left out.
+    // Returns the number of dropped datagrams by reason. Reasons that did not occur are absent.
     std::vector<std::pair<std::string, std::uint64_t>> drops() const
     {
         std::vector<std::uint64_t> counts(static_cast<std::size_t>(check(rakwire_drops(handle_, nullptr, 0))));
@@ -606,13 +606,13 @@ public:
                 drops.emplace_back(rakwire_drop_name(static_cast<std::uint32_t>(at)), counts[at]);
         return drops;
     }
-    // Advice for the operator, or an empty string.
+    // Returns advice for the operator, or an empty string.
     std::string advice() const
     {
         char text[512];
         return std::string(text, static_cast<std::size_t>(check(rakwire_advice(handle_, text, sizeof text))));
     }
-    // The key, identity and token of the peer of a connection.
+    // Returns the authenticated key, identity and token of the peer of a connection.
     rakwire_secure_peer_t secure_peer(Connection connection) const
     {
         rakwire_secure_peer_t peer{};
@@ -622,7 +622,7 @@ public:
     }
 
     void ping(const Address &server) { check(rakwire_ping(handle_, &server.raw(), 0, 0)); }
-    // Pings all servers at a broadcast address.
+    // Pings all servers at a broadcast or multicast address. With `only_open`, full servers do not answer.
     void discover(const Address &broadcast, bool only_open = false)
     {
         check(rakwire_ping(handle_, &broadcast.raw(), 1, only_open));

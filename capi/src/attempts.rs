@@ -1,6 +1,6 @@
-//! Attempts at the addresses of a name, one after another.
+//! Connection attempts at several addresses of one host name, one after another.
 //!
-//! The program has one number for all of them: a server that does not answer at its first address is tried at the next.
+//! The program sees a single connection handle: if the server does not answer at one address, the next is tried.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rakwire_native::{ConnectOptions, RakNet, polled};
 
 use crate::security::KeptSecurity;
 
-/// The addresses that an attempt has left, and its options.
+/// The addresses that an attempt has not tried yet, and its options.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     remaining: IntoIter<SocketAddr>,
@@ -42,7 +42,7 @@ impl Attempt {
         }
     }
 
-    /// Starts to connect to the next address that the endpoint can try. Addresses that it cannot are left out.
+    /// Starts connecting to the next usable address; unusable ones are skipped.
     fn next(&mut self, endpoint: &mut polled::Endpoint<RakNet>) -> Option<ConnectionId> {
         #[cfg_attr(
             not(feature = "secure"),
@@ -70,12 +70,12 @@ impl Attempts {
         self.0.push((id, attempt));
     }
 
-    /// Ends the attempts of a connection, which is open, refused or closed.
+    /// Removes the attempt of a connection that is open, refused or closed.
     pub(crate) fn end(&mut self, id: ConnectionId) {
         self.0.retain(|(other, _)| *other != id);
     }
 
-    /// Continues at the next address after one that did not answer.
+    /// Starts connecting to the next address after one that did not answer.
     pub(crate) fn next(
         &mut self,
         failed: ConnectionId,

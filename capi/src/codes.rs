@@ -10,52 +10,52 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub const RAKWIRE_OK: i32 = 0;
 /// A required pointer is null.
 pub const RAKWIRE_ERROR_NULL: i32 = -1;
-/// A pointer to a struct is not aligned.
+/// A struct pointer is not aligned.
 pub const RAKWIRE_ERROR_MISALIGNED: i32 = -2;
-/// The `size` of a struct is not the size of a version of that struct.
+/// The `size` field of a struct does not match any version of that struct.
 pub const RAKWIRE_ERROR_SIZE: i32 = -3;
-/// The endpoint, message or request is null, closed, released already or was never created.
+/// The endpoint, message or request handle is 0, was closed or released, or never existed.
 pub const RAKWIRE_ERROR_HANDLE: i32 = -4;
 /// The endpoint belongs to another thread.
 pub const RAKWIRE_ERROR_THREAD: i32 = -5;
 /// An argument is outside its range.
 pub const RAKWIRE_ERROR_ARGUMENT: i32 = -6;
-/// A string is not UTF-8, or is not NUL-terminated within 1,024 bytes.
+/// A string is not valid UTF-8, or is not NUL-terminated within 1,024 bytes.
 pub const RAKWIRE_ERROR_STRING: i32 = -7;
 /// The endpoint has no such connection.
 pub const RAKWIRE_ERROR_NO_CONNECTION: i32 = -8;
 /// The connection is not open.
 pub const RAKWIRE_ERROR_NOT_CONNECTED: i32 = -9;
-/// The address cannot be parsed or resolved, or is not one to connect to.
+/// The address cannot be parsed or resolved, or is not a valid destination.
 pub const RAKWIRE_ERROR_ADDRESS: i32 = -10;
-/// An IPv4 socket cannot reach an IPv6 address.
+/// An IPv4 socket cannot send to an IPv6 address.
 pub const RAKWIRE_ERROR_ADDRESS_FAMILY: i32 = -11;
 /// The system could not bind the socket, for example because the port is in use.
 pub const RAKWIRE_ERROR_BIND: i32 = -12;
-/// A connection with this address exists already.
+/// The endpoint already has a connection to this address.
 pub const RAKWIRE_ERROR_ALREADY_CONNECTED: i32 = -13;
-/// The endpoint holds as many connections, pings or bans as it can.
+/// The endpoint has reached its limit of connections, pings or bans.
 pub const RAKWIRE_ERROR_FULL: i32 = -14;
-/// A message needs at least one byte.
+/// The message is empty; it needs at least one byte.
 pub const RAKWIRE_ERROR_EMPTY: i32 = -15;
 /// The first byte of a message is below 0x1B, which RakNet reserves.
 pub const RAKWIRE_ERROR_RESERVED_ID: i32 = -16;
 /// The message, password or other data is longer than allowed.
 pub const RAKWIRE_ERROR_TOO_LONG: i32 = -17;
-/// The connection or endpoint has no room for the message now: try again after an update.
+/// The send memory of the connection or endpoint is full. Retry after rakwire_update().
 pub const RAKWIRE_ERROR_NO_ROOM: i32 = -18;
-/// This build of the library lacks the feature.
+/// This build of the library was compiled without the feature.
 pub const RAKWIRE_ERROR_UNSUPPORTED: i32 = -19;
-/// The operating system refused, for example random bytes or a file.
+/// The operating system returned an error, for example for random bytes or a file.
 pub const RAKWIRE_ERROR_SYSTEM: i32 = -20;
-/// The buffer of the caller is too small. The needed length is stored where the length is returned.
+/// The caller's buffer is too small. The required length is stored in the length argument.
 pub const RAKWIRE_ERROR_BUFFER: i32 = -21;
-/// Keys, trust, identities and tokens do not fit together.
+/// The combination of keys, trust, identity and token is invalid.
 pub const RAKWIRE_ERROR_SECURITY: i32 = -22;
-/// The library has a bug. Nothing is undefined, but the endpoint should be closed.
+/// A bug in the library. Memory stays valid, but close the endpoint.
 pub const RAKWIRE_ERROR_BUG: i32 = -23;
 
-/// Returns a sentence about a result code.
+/// Returns the general description of a result code.
 const fn describe(code: i32) -> &'static CStr {
     match code {
         RAKWIRE_OK => c"success",
@@ -88,7 +88,7 @@ const fn describe(code: i32) -> &'static CStr {
     }
 }
 
-/// A failed call: a code and a sentence.
+/// The failure of a call: its code and description.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: i32,
@@ -96,12 +96,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A failure with the general sentence of its code.
+    /// Creates a failure with the general description of its code.
     pub(crate) const fn new(code: i32) -> Self {
         Self { code, text: None }
     }
 
-    /// A failure with its own description.
+    /// Creates a failure with its own description.
     pub(crate) fn with(code: i32, text: impl Display) -> Self {
         Self { code, text: Some(text.to_string()) }
     }
@@ -114,12 +114,12 @@ impl Failure {
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
 thread_local! {
-    /// The text of the last error with its zero byte. The memory is reused, so that errors do not allocate.
+    /// The NUL-terminated description of the last error. The memory is reused, so that errors do not allocate.
     static LAST_ERROR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 fn set_last_error(text: &[u8]) {
-    // A thread that ends has no text any more.
+    // The text is no longer available while the thread is shutting down.
     let _ = LAST_ERROR.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             last.clear();
@@ -129,7 +129,7 @@ fn set_last_error(text: &[u8]) {
     });
 }
 
-/// Runs the body of an exported function: no panic passes, and a failure becomes its code and the last error.
+/// Runs the body of an exported function. Catches panics, and converts a failure to its code and the last error.
 pub(crate) fn guard(body: impl FnOnce() -> Outcome<i32>) -> i32 {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => value,
@@ -142,19 +142,19 @@ pub(crate) fn guard(body: impl FnOnce() -> Outcome<i32>) -> i32 {
             let rest = &mut text[..];
             let message = payload.downcast_ref::<&str>().copied();
             let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-            // A long message is cut off.
+            // A long message is truncated.
             let _ = { rest }
                 .write_all(format!("the library has a bug: {}", message.unwrap_or("no message")).as_bytes());
             set_last_error(&text);
-            // Dropping a foreign payload may panic again.
+            // Dropping a foreign panic payload may panic again.
             std::mem::forget(payload);
             RAKWIRE_ERROR_BUG
         }
     }
 }
 
-/// Returns the description of the last failed call on this thread, or an empty string. It is valid until another call
-/// on this thread fails.
+/// Returns the description of the last failed call on this thread, or an empty string. Valid until the next failed call on this
+/// thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_last_error() -> *const c_char {
     let text = LAST_ERROR.try_with(|last| {
@@ -164,7 +164,7 @@ pub extern "C" fn rakwire_last_error() -> *const c_char {
     text.ok().flatten().unwrap_or_else(|| c"".as_ptr())
 }
 
-/// Returns a general sentence about a result code. It is valid for ever.
+/// Returns the general description of a result code. The string is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_result_text(result: i32) -> *const c_char {
     describe(result.min(0)).as_ptr()
@@ -175,24 +175,24 @@ mod tests {
     use super::*;
 
     fn last_error() -> String {
-        // SAFETY: the library returns a string with an end.
+        // SAFETY: the library returns a NUL-terminated string.
         unsafe { CStr::from_ptr(rakwire_last_error()) }.to_string_lossy().into_owned()
     }
 
     #[test]
-    fn a_panic_becomes_a_code_with_its_text() {
+    fn a_panic_returns_its_error_code_and_message() {
         let code = guard(|| panic!("number {}", 7));
         assert_eq!((code, last_error().as_str()), (RAKWIRE_ERROR_BUG, "the library has a bug: number 7"));
     }
 
     #[test]
-    fn a_long_panic_message_is_cut_off() {
+    fn a_long_panic_message_is_truncated() {
         guard(|| panic!("{}", "x".repeat(10_000)));
         assert_eq!(last_error().len(), 256);
     }
 
     #[test]
-    fn a_failure_keeps_its_own_text_and_zero_bytes_are_left_out() {
+    fn a_failure_reports_its_own_text_without_zero_bytes() {
         assert_eq!(guard(|| Err(Failure::with(RAKWIRE_ERROR_ADDRESS, "a\0b"))), RAKWIRE_ERROR_ADDRESS);
         assert_eq!(last_error(), "ab");
         assert_eq!(guard(|| Err(Failure::new(RAKWIRE_ERROR_EMPTY))), RAKWIRE_ERROR_EMPTY);

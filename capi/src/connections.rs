@@ -23,7 +23,7 @@ use crate::types::{
     RakwireResult,
 };
 
-/// Sets the options of an attempt to their defaults. Pass sizeof(rakwire_connect_options_t) as `size`.
+/// Sets the options of a connection attempt to their defaults. Pass sizeof(rakwire_connect_options_t) as `size`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_connect_options_init(
     options: *mut RakwireConnectOptions,
@@ -36,8 +36,8 @@ pub unsafe extern "C" fn rakwire_connect_options_init(
     })
 }
 
-/// Starts to open a connection to "host:port". An event reports when it is open, or why it failed. A name blocks the thread until
-/// it is resolved; of its addresses each is tried until one answers. Options null: the defaults. Address null: that of the server in the connect token of the options.
+/// Starts connecting to "host:port". An event reports success or failure. Resolving a name blocks the thread; its addresses are
+/// tried in order until one answers. `options` null: defaults. `address` null: the address of the server in the connect token.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_connect(
     endpoint: RakwireEndpoint,
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn rakwire_connect(
         let from = if options.is_null() {
             RakwireConnectOptions::zeroed()
         } else {
-            // SAFETY: the caller passes options of the size that they name.
+            // SAFETY: the caller passes options with their actual size in `size`.
             unsafe { read_struct(options) }?
         };
         // SAFETY: the caller passes a string or null.
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn rakwire_connect(
         };
         let number = credentials.use_for(with, |with, name| {
             let address = address.or(name).ok_or(Failure::new(RAKWIRE_ERROR_NULL))?;
-            // An endpoint that does not exist is found out before a name is looked up.
+            // An invalid endpoint must fail before a name is resolved.
             registry::with(endpoint, |_| Ok(()))?;
             let addresses = resolve(address)?;
             registry::with(endpoint, |endpoint| connect(endpoint, addresses, with, || credentials.keep(with)))
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn rakwire_connect(
     })
 }
 
-/// Starts an attempt at the first address that the endpoint can try. The others follow while there is no answer.
+/// Starts an attempt at the first usable address. The others follow if it does not answer.
 fn connect(
     endpoint: &mut Endpoint,
     addresses: Vec<SocketAddr>,
@@ -115,25 +115,25 @@ fn decide(endpoint: u64, request: u64, decision: Decision) -> RakwireResult {
     })
 }
 
-/// Accepts a client. RAKWIRE_EVENT_CONNECTED follows when its handshake is finished.
+/// Accepts a client. RAKWIRE_EVENT_CONNECTED follows when its handshake completes.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_accept(endpoint: RakwireEndpoint, request: RakwireRequest) -> RakwireResult {
     decide(endpoint, request, Decision::Accept)
 }
 
-/// Refuses a client: the server is full. It may retry.
+/// Refuses a client with the reply "server full". The client may retry.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_refuse(endpoint: RakwireEndpoint, request: RakwireRequest) -> RakwireResult {
     decide(endpoint, request, Decision::Refuse)
 }
 
-/// Does not answer a client. If it retries, that is a new request.
+/// Ignores a client without a reply. If it retries, that is a new request.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_ignore(endpoint: RakwireEndpoint, request: RakwireRequest) -> RakwireResult {
     decide(endpoint, request, Decision::Ignore)
 }
 
-/// Begins to close a connection or an attempt. Reliable messages that were sent before arrive first. An event reports the end.
+/// Starts closing a connection or attempt. Earlier reliable messages are delivered first. An event reports when it has closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_disconnect(
     endpoint: RakwireEndpoint,
@@ -148,7 +148,7 @@ pub extern "C" fn rakwire_disconnect(
     })
 }
 
-/// Sends a last message and starts to end the connection. The connection ends also if the message is refused.
+/// Sends a last message and starts closing the connection. The connection also closes if sending the message fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_disconnect_with(
     endpoint: RakwireEndpoint,
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn rakwire_disconnect_with(
     })
 }
 
-/// Changes the silence after which a connection is lost.
+/// Sets the time without an acknowledgement after which a connection is lost.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_set_timeout(
     endpoint: RakwireEndpoint,
@@ -187,8 +187,8 @@ pub extern "C" fn rakwire_set_timeout(
     })
 }
 
-/// Returns the number of connections, including those that are being opened or closed. Stores their numbers in an array with
-/// room for `capacity`, which may be null with 0. With less room than connections, RAKWIRE_ERROR_BUFFER, unless `capacity` is 0.
+/// Returns the number of connections, including those opening or closing. Stores their handles in `connections`, which holds
+/// `capacity` handles and may be null if that is 0. If they do not fit, returns RAKWIRE_ERROR_BUFFER, unless `capacity` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_connections(
     endpoint: RakwireEndpoint,
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn rakwire_connections(
     })
 }
 
-/// Stores the address, GUID and state of a connection, the MTU of its path and the longest message that it accepts.
+/// Stores the address, GUID, state, MTU and maximum message length of a connection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_connection_info(
     endpoint: RakwireEndpoint,
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn rakwire_connection_info(
                 max_message_len: endpoint.polled.max_message_len(id).unwrap_or_default() as u64,
             })
         })?;
-        // SAFETY: the caller passes a struct of the size that it names.
+        // SAFETY: the caller passes a struct with its actual size in `size`.
         unsafe { write_struct(info, &found) }?;
         Ok(RAKWIRE_OK)
     })
@@ -259,7 +259,7 @@ mod tests {
         Endpoint::new(polled::Endpoint::bind("127.0.0.1:0", options).expect("a free port"), None)
     }
 
-    /// Returns the first event of an attempt at these addresses, and the number of the attempt.
+    /// Returns the first event of an attempt at these addresses, and the handle of the attempt.
     fn attempt(addresses: Vec<SocketAddr>, server: &mut Endpoint) -> (RakwireEvent, u64) {
         let mut client = endpoint(Options::client().expect("entropy"));
         let options =
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_address_is_tried_under_the_same_number() {
+    fn an_attempt_keeps_its_handle_at_the_next_address() {
         let silent = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let silent = silent.local_addr().expect("an address");
         let silent_too = UdpSocket::bind("127.0.0.1:0").expect("a free port");
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_ends_the_attempt_at_the_other_addresses() {
+    fn a_refusal_cancels_the_remaining_addresses() {
         let mut refusing = endpoint(Options::server(4).expect("entropy"));
         let there = refusing.polled.local_addr();
         refusing.polled.peer_mut().set_password(b"unknown").expect("a short password");

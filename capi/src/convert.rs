@@ -1,4 +1,4 @@
-//! Numbers of the header from the types of the library, and back.
+//! Conversions between the numbers of the C header and the types of the library.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub(crate) const fn duration(millis: u32) -> Duration {
     Duration::from_millis(millis as u64)
 }
 
-/// Reads how a message is to be sent.
+/// Converts the delivery arguments of a send function.
 pub(crate) fn delivery(reliability: u8, channel: u8, priority: u8) -> Outcome<Delivery> {
     let refused = |text| Failure::with(RAKWIRE_ERROR_ARGUMENT, text);
     let reliability =
@@ -111,7 +111,7 @@ pub(crate) const fn is_outgoing(direction: Direction) -> bool {
     }
 }
 
-/// Returns the number of a server's refusal.
+/// Returns the number of the reason why a server refused a client.
 const fn refused(refusal: Refusal) -> i32 {
     match refusal {
         Refusal::AttemptFailed => RAKWIRE_FAILURE_ATTEMPT_FAILED,
@@ -122,7 +122,7 @@ const fn refused(refusal: Refusal) -> i32 {
     }
 }
 
-/// Returns the number of a failure, and the version of the server if it is about that.
+/// Returns the number of a connect failure, and the server's version if the failure concerns versions.
 pub(crate) const fn failure(failure: ConnectFailure) -> (i32, u8) {
     let reason = match failure {
         ConnectFailure::NoAnswer => RAKWIRE_FAILURE_NO_ANSWER,
@@ -182,7 +182,7 @@ pub(crate) fn send_error(error: SendError) -> Failure {
         SendError::FeatureDisabled => RAKWIRE_ERROR_UNSUPPORTED,
         SendError::Filtered | _ => return Failure::with(RAKWIRE_ERROR_ARGUMENT, error),
     };
-    // The general sentence of the code costs no allocation.
+    // The general description of a code needs no allocation.
     Failure::new(code)
 }
 
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn deliveries_beyond_the_last_are_refused() {
+    fn unknown_reliabilities_channels_and_priorities_are_refused() {
         assert!(delivery(7, 31, 3).is_ok());
         assert!(delivery(8, 0, 0).is_err() && delivery(0, 32, 0).is_err() && delivery(0, 0, 4).is_err());
         for reliability in 0..8 {

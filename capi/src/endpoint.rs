@@ -1,4 +1,4 @@
-//! An endpoint with the state that C needs: numbers for its connections, and the memory of borrowed messages.
+//! An endpoint with the state that C needs: connection handles, and the memory of borrowed messages.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +17,7 @@ use crate::types::{
     RAKWIRE_EVENT_REFUSED, RakwireEvent,
 };
 
-/// An endpoint of the library.
+/// An endpoint as the C API sees it.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) polled: polled::Endpoint<RakNet>,
@@ -38,22 +38,22 @@ impl Endpoint {
         }
     }
 
-    /// Returns the connection with this number.
+    /// Returns the connection with this handle.
     pub(crate) fn connection(&self, number: u64) -> Outcome<ConnectionId> {
         self.connections.find(number).ok_or(Failure::new(RAKWIRE_ERROR_NO_CONNECTION))
     }
 
-    /// Returns the number of a connection.
+    /// Returns the handle of a connection.
     pub(crate) fn number_of(&mut self, id: ConnectionId) -> u64 {
         self.connections.number_of(id)
     }
 
-    /// Returns the number of clients that were dropped because too many waited for a decision.
+    /// Returns the number of clients that were dropped because too many were waiting for a decision.
     pub(crate) fn incoming_overflows(&self) -> u64 {
         self.incoming.as_ref().map_or(0, Incoming::overflows)
     }
 
-    /// Applies the decision about a client. The request is handled again, as it was when it arrived.
+    /// Applies the decision about a client, by handling its stored request again.
     pub(crate) fn decide(&mut self, request: u64, decision: Decision) -> Outcome<()> {
         let missing = Failure::new(RAKWIRE_ERROR_HANDLE);
         let Some(incoming) = &self.incoming else { return Err(missing) };
@@ -67,7 +67,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes the next event, and returns false if there is none. All fields of `event` but the size are zero.
+    /// Takes the next event. Returns false if there is none. All fields of `event` except `size` must be 0.
     pub(crate) fn poll(&mut self, event: &mut RakwireEvent) -> bool {
         if let Some(client) = self.incoming.as_ref().and_then(Incoming::pop) {
             event.kind = RAKWIRE_EVENT_INCOMING;
@@ -78,7 +78,7 @@ impl Endpoint {
         }
         let Self { polled, messages, attempts, connections, .. } = self;
         while let Some(next) = polled.poll_event() {
-            // Most events are messages, which end no attempt.
+            // Most events are messages, which never end an attempt.
             if let Event::Message { id, delivery, message } = next {
                 event.kind = RAKWIRE_EVENT_MESSAGE;
                 event.connection = connections.number_of(id);
@@ -117,9 +117,9 @@ impl Endpoint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempted {
     Nothing,
-    /// The attempt is over.
+    /// The attempt has succeeded or failed.
     Ended(ConnectionId),
-    /// There was no answer from this address.
+    /// The address did not answer.
     Unanswered(ConnectionId),
 }
 
@@ -144,10 +144,10 @@ impl Attempted {
     }
 }
 
-/// Longer messages are handed over in the memory in which their parts were joined. Shorter ones are copied to memory that is there.
+/// The length in bytes above which a message is handed over in its own vector. Shorter ones are copied to reused memory.
 const COPIED: usize = 4_096;
 
-/// Writes down an event other than a message.
+/// Fills in the fields of an event other than a message.
 fn describe(
     from: Event<'_, RakNet>,
     event: &mut RakwireEvent,
@@ -211,12 +211,12 @@ fn describe(
             event.connection = connections.number_of(id);
             event.mtu = mtu;
         }
-        // An event that this library does not know has the kind 0.
+        // An event that this library does not know gets the kind 0.
         Event::Message { .. } | _ => {}
     }
 }
 
-/// Writes down how far a large message is.
+/// Fills in the progress of a split message.
 const fn describe_progress(progress: Progress, event: &mut RakwireEvent) {
     event.progress_done = progress.done;
     event.progress_parts = progress.parts;
@@ -224,7 +224,7 @@ const fn describe_progress(progress: Progress, event: &mut RakwireEvent) {
     event.outgoing = convert::is_outgoing(progress.direction) as u8;
 }
 
-/// Stores a datagram of a peer without a connection.
+/// Fills in a datagram from a peer without a connection.
 fn unconnected(
     event: &mut RakwireEvent,
     messages: &mut Messages,
@@ -236,9 +236,9 @@ fn unconnected(
     messages.lend(|buffer| data.chunks().for_each(|chunk| buffer.extend_from_slice(chunk)), event);
 }
 
-/// Numbers of connections. A number is never used again in the whole program, so that one of another endpoint is detected.
+/// The connection handles of an endpoint. A handle is unique within the process, so that one of another endpoint is detected.
 ///
-/// The low bits of a number are the slot of its connection, except for those that continue at another address in another slot.
+/// The low bits of a handle are the slot of its connection, unless an attempt continues at another address in another slot.
 #[derive(Debug, Default)]
 struct Connections {
     slots: Vec<Option<(ConnectionId, u64)>>,
@@ -270,7 +270,7 @@ impl Connections {
         }
     }
 
-    /// Gives a number to the connection that continues its attempt.
+    /// Assigns a handle to the connection that continues its attempt.
     fn rename(&mut self, number: u64, id: ConnectionId) {
         let before = self.find(number);
         if let Some(before) = before {
@@ -294,10 +294,10 @@ impl Connections {
     }
 }
 
-/// Memory that grew beyond this is not kept for the next message.
+/// The capacity in bytes up to which a released buffer is kept for later messages.
 const KEPT: usize = 64 << 10;
 
-/// The messages that the program has borrowed. Their memory is used again once they are released.
+/// The messages borrowed by the program. Their memory is reused after release.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     slots: Vec<Slot>,
@@ -306,26 +306,26 @@ pub(crate) struct Messages {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// Grows whenever the message is released.
+    /// Incremented with each release, to detect stale handles.
     generation: u32,
     is_borrowed: bool,
     bytes: Vec<u8>,
 }
 
 impl Messages {
-    /// Returns the number of messages that the program has.
+    /// Returns the number of messages that are currently borrowed.
     pub(crate) const fn borrowed(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Lends a buffer that `write` has filled.
+    /// Lends a buffer after `write` has filled it.
     fn lend(&mut self, write: impl FnOnce(&mut Vec<u8>), event: &mut RakwireEvent) {
         let (number, slot) = self.take_slot();
         write(&mut slot.bytes);
         slot.lend(number, event);
     }
 
-    /// Lends a vector.
+    /// Lends a vector without copying it.
     fn lend_vec(&mut self, bytes: Vec<u8>, event: &mut RakwireEvent) {
         let (number, slot) = self.take_slot();
         slot.bytes = bytes;
@@ -340,7 +340,7 @@ impl Messages {
         (number, &mut self.slots[number as usize])
     }
 
-    /// Releases a message.
+    /// Releases a message, which invalidates its handle.
     pub(crate) fn release(&mut self, message: u64) -> Outcome<()> {
         let (generation, number) = ((message >> 32) as u32, (message as u32).wrapping_sub(1));
         let slot = self.slots.get_mut(number as usize);
@@ -359,7 +359,7 @@ impl Slot {
     fn lend(&mut self, number: u32, event: &mut RakwireEvent) {
         self.is_borrowed = true;
         event.message = u64::from(self.generation) << 32 | (u64::from(number) + 1);
-        // The program may overwrite the bytes: it owns them until it releases them.
+        // A mutable pointer, because the program may overwrite the bytes until it releases them.
         event.data = self.bytes.as_mut_ptr();
         event.length = self.bytes.len();
     }
@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_released_once_and_its_memory_is_used_again() {
+    fn a_message_is_released_only_once_and_its_memory_is_reused() {
         let mut messages = Messages::default();
         let mut event = RakwireEvent::zeroed();
         messages.lend(|buffer| buffer.extend_from_slice(b"hello"), &mut event);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn large_memory_is_freed() {
+    fn buffers_of_long_messages_are_freed_on_release() {
         let mut messages = Messages::default();
         let mut event = RakwireEvent::zeroed();
         messages.lend_vec(vec![0; 1 << 20], &mut event);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_connections_name_one_connection_of_one_endpoint() {
+    fn connection_handles_are_unique_across_endpoints() {
         let (mut one, mut other) = (Connections::default(), Connections::default());
         let id = ConnectionId::without_peer(3);
         let number = one.number_of(id);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_follows_its_attempt_to_other_slots() {
+    fn a_connection_handle_follows_its_attempt_to_other_slots() {
         let mut all = Connections::default();
         let [first, second, third] = [3, 7, 3].map(ConnectionId::without_peer);
         let number = all.number_of(first);

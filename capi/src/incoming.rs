@@ -1,7 +1,7 @@
-//! Clients that wait until the program decides about them.
+//! Clients that wait for a decision of the program.
 //!
-//! The protocol requests a decision while it handles the request of a client. The request is kept, and handled once more
-//! when the decision is known.
+//! The protocol needs a decision while it handles a client's request. The request is therefore stored, and handled again once
+//! the program has decided.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -11,13 +11,13 @@ use rakwire_native::RakNet;
 use rakwire_native::rakwire::Instant;
 use rakwire_native::rakwire::endpoint::{Admission, Client, Decision, Hook, SharedAdmission, Verdict};
 
-/// Clients that may wait at once.
+/// The maximum number of clients waiting for a decision.
 const MOST: usize = 1_024;
 
-/// The id of the datagram in which a client requests a connection.
+/// The id of the datagram with which a client requests a connection.
 const OPEN_CONNECTION_REQUEST_2: u8 = 0x07;
 
-/// A client that the program has not been notified of.
+/// A client that the program has not been notified of yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewClient {
     pub(crate) request: u64,
@@ -37,14 +37,14 @@ struct Inner {
     waiting: BTreeMap<u64, Waiting>,
     new: VecDeque<NewClient>,
     last_request: u64,
-    /// The request that the protocol handles now.
+    /// The request that the protocol is currently handling.
     current: Option<(SocketAddr, Box<[u8]>)>,
-    /// The decision about it.
+    /// The decision about the current request.
     decision: Option<Decision>,
     overflows: u64,
 }
 
-/// The clients that wait, shared by the endpoint, its protocol and its hook.
+/// The waiting clients, shared by the endpoint, its protocol and its hook.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Incoming(Arc<Mutex<Inner>>);
 
@@ -53,19 +53,19 @@ impl Incoming {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a datagram that the protocol is about to handle, if it requests a connection.
+    /// Stores a datagram that the protocol is about to handle, if it is a connection request.
     pub(crate) fn note(&self, from: SocketAddr, datagram: &[u8]) {
         if datagram.first() == Some(&OPEN_CONNECTION_REQUEST_2) {
             self.lock().current = Some((from, datagram.into()));
         }
     }
 
-    /// Returns the next client that the program has not been notified of.
+    /// Returns the next client that the program has not been notified of yet.
     pub(crate) fn pop(&self) -> Option<NewClient> {
         self.lock().new.pop_front()
     }
 
-    /// Takes the request of a client. The next answer to the protocol is `decision`.
+    /// Removes and returns the stored request of a client. `decision` answers the protocol's next query.
     pub(crate) fn take(&self, request: u64, decision: Decision) -> Option<(SocketAddr, Box<[u8]>)> {
         let mut inner = self.lock();
         let Waiting { remote, datagram } = inner.waiting.remove(&request)?;
@@ -74,21 +74,21 @@ impl Incoming {
         Some((remote, datagram))
     }
 
-    /// Forgets a decision that the protocol did not request, because the request has become invalid.
+    /// Discards a decision that the protocol did not query, because the request has become invalid.
     pub(crate) fn end_decision(&self) {
         let mut inner = self.lock();
         inner.decision = None;
         inner.current = None;
     }
 
-    /// Returns the number of clients that were dropped because too many waited.
+    /// Returns the number of clients that were dropped because too many were waiting.
     pub(crate) fn overflows(&self) -> u64 {
         self.lock().overflows
     }
 }
 
 impl Inner {
-    /// Keeps the request of a client. A client that retries replaces its request.
+    /// Stores the request of a client. A repeated request replaces the previous one.
     fn keep(&mut self, client: &Client) {
         let Some((remote, datagram)) = self.current.take().filter(|(from, _)| *from == client.remote) else {
             return;
@@ -121,7 +121,7 @@ impl SharedAdmission for Incoming {
     }
 }
 
-/// Keeps the requests of clients in flight from the socket to the protocol.
+/// Stores each received connection request before the protocol handles it.
 impl Hook<RakNet> for Incoming {
     fn on_received(&mut self, _: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
         self.note(from, datagram);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_request_is_one_request_with_its_last_datagram() {
+    fn a_repeated_request_creates_only_one_pending_client() {
         let incoming = Incoming::default();
         request(&incoming, 1);
         request(&incoming, 1);
@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn clients_without_a_slot_are_counted() {
+    fn clients_beyond_the_limit_are_dropped_and_counted() {
         let incoming = Incoming::default();
         (0..MOST as u16 + 3).for_each(|port| request(&incoming, port));
         assert_eq!(incoming.overflows(), 3);
     }
 
     #[test]
-    fn a_decision_is_used_once_or_forgotten() {
+    fn an_unused_decision_does_not_apply_to_the_next_request() {
         let incoming = Incoming::default();
         request(&incoming, 1);
         request(&incoming, 2);

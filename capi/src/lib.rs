@@ -1,7 +1,7 @@
-//! The C interface of rakwire: `include/rakwire.h` and the libraries behind it.
+//! The C API of rakwire: `include/rakwire.h` and its shared and static library.
 //!
-//! Every exported function has the same shape: [`codes::guard`] keeps panics in, [`memory`] checks the pointers, and
-//! [`registry`] finds the endpoint. Only this crate has `unsafe` code besides the system calls of `rakwire-native`.
+//! Every exported function has the same structure: [`codes::guard`] catches panics, [`memory`] checks the pointers, and
+//! [`registry`] looks up the endpoint. Besides the system calls of `rakwire-native`, only this crate has `unsafe` code.
 
 #![allow(
     clippy::missing_safety_doc,

@@ -1,4 +1,4 @@
-//! Opening, running and closing an endpoint.
+//! Opening, updating and closing an endpoint.
 
 use std::ffi::{c_char, c_int};
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub extern "C" fn rakwire_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Returns the features of this build: RAKWIRE_FEATURE_ bits.
+/// Returns the features of this build as RAKWIRE_FEATURE_ bits.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_features() -> u32 {
     let secure = if cfg!(feature = "secure") { RAKWIRE_FEATURE_SECURE } else { 0 };
@@ -36,7 +36,7 @@ pub extern "C" fn rakwire_features() -> u32 {
     secure | sim
 }
 
-/// Opens an endpoint for this thread. Options null: those of rakwire_options_init().
+/// Opens an endpoint on the calling thread. `options` null: the defaults of rakwire_options_init().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_endpoint_open(
     options: *const RakwireOptions,
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn rakwire_endpoint_open(
 ) -> RakwireResult {
     guard(|| {
         check_out(endpoint)?;
-        // SAFETY: the caller passes options of the size that they name, and what they name is there.
+        // SAFETY: the caller passes options with their actual size in `size`, and valid pointers in them.
         let opened = open(unsafe { options::read(options) }?)?;
         let handle = registry::insert(opened)?;
         // SAFETY: the caller passes a writable pointer, which was checked above.
@@ -75,8 +75,8 @@ fn open(prepared: Prepared<'_>) -> Outcome<Endpoint> {
     Ok(Endpoint::new(polled, incoming))
 }
 
-/// Closes an endpoint immediately. Peers are not notified: disconnect first, and update until rakwire_connections() is 0.
-/// Messages that are still borrowed become invalid.
+/// Closes an endpoint immediately without notifying its peers. To notify them, disconnect and update until
+/// rakwire_connections() returns 0. Borrowed messages become invalid.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_endpoint_close(endpoint: RakwireEndpoint) -> RakwireResult {
     guard(|| {
@@ -85,7 +85,7 @@ pub extern "C" fn rakwire_endpoint_close(endpoint: RakwireEndpoint) -> RakwireRe
     })
 }
 
-/// Handles received datagrams and due timers, and sends. Call it once a frame, then rakwire_poll().
+/// Handles received datagrams and expired timers, and sends datagrams. Call it once per frame, before rakwire_poll().
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_update(endpoint: RakwireEndpoint) -> RakwireResult {
     guard(|| {
@@ -96,7 +96,7 @@ pub extern "C" fn rakwire_update(endpoint: RakwireEndpoint) -> RakwireResult {
     })
 }
 
-/// Sends queued datagrams as far as congestion control allows. Call it at the end of a frame.
+/// Sends queued datagrams as far as congestion control allows. Call it at the end of each frame.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_flush(endpoint: RakwireEndpoint) -> RakwireResult {
     guard(|| {
@@ -107,15 +107,15 @@ pub extern "C" fn rakwire_flush(endpoint: RakwireEndpoint) -> RakwireResult {
     })
 }
 
-/// Stores the next event. Returns 1 with an event, 0 without, or an error. Release the message of each event that has one.
+/// Stores the next event. Returns 1, 0 if there is none, or an error. Release the message of each event that has one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_poll(endpoint: RakwireEndpoint, event: *mut RakwireEvent) -> RakwireResult {
-    // SAFETY: the caller passes an event of the size that it names.
+    // SAFETY: the caller passes an event with its actual size in `size`.
     guard(|| registry::with(endpoint, |endpoint| unsafe { take_event(endpoint, event) }))
 }
 
-/// As rakwire_message_release() with the message of `event`, and rakwire_poll(), in one call. Set the event to zeros and its
-/// `size` before the first call, and its `message` to 0 to keep the message. After an error the event is unchanged.
+/// Combines rakwire_message_release() for the message of `event` with rakwire_poll(). Before the first call, zero the event and
+/// set `size`. To keep a message, set `message` to 0. After an error the event is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_poll_next(
     endpoint: RakwireEndpoint,
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn rakwire_poll_next(
     guard(|| {
         // The event is read only once the thread is known to be that of the endpoint: another one may have it in use.
         registry::with(endpoint, |endpoint| {
-            // SAFETY: the caller passes an event of the size that it names.
+            // SAFETY: the caller passes an event with its actual size in `size`.
             let place = unsafe { checked_struct(event) }?;
             // SAFETY: the pointer was checked, and the first version of the struct has this field.
             let message = unsafe { (&raw const (*place).message).read() };
@@ -137,12 +137,12 @@ pub unsafe extern "C" fn rakwire_poll_next(
     })
 }
 
-/// Writes the next event to the struct of the caller. The struct is checked before an event is taken, which would be lost.
+/// Writes the next event to the caller's struct. Checks the struct first, so that an error loses no event.
 ///
 /// # Safety
 /// `event` is null, or points to `size` writable bytes.
 unsafe fn take_event(endpoint: &mut Endpoint, event: *mut RakwireEvent) -> Outcome<i32> {
-    // SAFETY: that of this function.
+    // SAFETY: required of the caller of this function.
     if let Some(place) = unsafe { zeroed_struct(event) }? {
         return Ok(endpoint.poll(place).into());
     }
@@ -153,7 +153,7 @@ unsafe fn take_event(endpoint: &mut Endpoint, event: *mut RakwireEvent) -> Outco
     Ok(is_there.into())
 }
 
-/// Stores the address of the socket with its actual port.
+/// Stores the local address of the socket, with the actual port.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_local_address(
     endpoint: RakwireEndpoint,
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn rakwire_guid(endpoint: RakwireEndpoint, guid: *mut u64)
     })
 }
 
-/// Returns the addresses for a text: a number or a name with a port. A name blocks the thread until it is resolved.
+/// Resolves "host:port" to addresses. Resolving a name blocks the thread.
 pub(crate) fn resolve(text: &str) -> Outcome<Vec<SocketAddr>> {
     let addresses = lookup_blocking(text);
     let addresses =
@@ -191,8 +191,8 @@ pub(crate) fn resolve(text: &str) -> Outcome<Vec<SocketAddr>> {
     Ok(addresses)
 }
 
-/// Parses "host:port", such as "192.0.2.1:19132", "[2001:db8::1]:19132" or "game.example.org:19132". A name blocks the thread
-/// until it is resolved.
+/// Parses "host:port", such as "192.0.2.1:19132", "[2001:db8::1]:19132" or "game.example.org:19132". Resolving a name blocks
+/// the thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_address_parse(
     text: *const c_char,
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn rakwire_address_parse(
     })
 }
 
-/// Writes an address as text with its end, in at most 64 bytes. Returns the length without the end.
+/// Writes an address as NUL-terminated text of at most 64 bytes. Returns its length without the NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_address_format(
     address: *const RakwireAddress,

@@ -1,7 +1,7 @@
-//! The checks of pointers from C. Every pointer of a caller passes one of these functions.
+//! The checks of pointers from C. Every pointer of a caller passes through one of these functions.
 //!
-//! They catch null pointers, misaligned structs, wrong sizes and strings without an end. A pointer to memory that is not
-//! mapped cannot be recognised; the safety sections name what remains with the caller.
+//! They detect null pointers, misaligned structs, wrong sizes and unterminated strings. They cannot detect dangling pointers;
+//! the safety sections state what the caller must guarantee.
 
 use std::ffi::{c_char, c_int};
 use std::mem::size_of;
@@ -12,24 +12,23 @@ use crate::codes::{
     RAKWIRE_ERROR_NULL, RAKWIRE_ERROR_SIZE, RAKWIRE_ERROR_STRING, RAKWIRE_ERROR_TOO_LONG,
 };
 
-/// The longest string in bytes.
+/// The maximum length of a string in bytes.
 const LONGEST_STRING: usize = 1_024;
 
-/// No struct of any version is larger; a larger `size` was never initialised.
+/// The maximum size of a struct in bytes. A larger `size` was never initialised.
 const LARGEST_STRUCT: u32 = 4_096;
 
-/// A struct of the interface that begins with its `size`.
+/// A struct of the C API that begins with its `size`.
 ///
-/// # Safety
-/// The struct is `repr(C)`, begins with a `u32`, and is valid for every pattern of bits, such as integers, raw pointers and
-/// arrays of them.
+/// # Safety The struct is `repr(C)`, begins with a `u32`, and is valid for every bit pattern, as integers, raw pointers and
+/// arrays of them are.
 pub(crate) unsafe trait Versioned: Copy {
-    /// The size of the first version of the struct.
+    /// The size in bytes of the first version of the struct.
     const FIRST_SIZE: usize;
 
-    /// The struct with all bits zero.
+    /// Returns the struct with all bits zero.
     fn zeroed() -> Self {
-        // SAFETY: by the contract of the trait every pattern of bits is valid.
+        // SAFETY: by the contract of the trait, every bit pattern is valid.
         unsafe { std::mem::zeroed() }
     }
 }
@@ -44,13 +43,12 @@ fn check_aligned<T>(pointer: *const T) -> Outcome<()> {
     }
 }
 
-/// Reads the `size` of a struct of the caller.
+/// Reads and checks the `size` of a caller's struct.
 ///
-/// # Safety
-/// `from` is null, or points to at least a `u32`.
+/// # Safety `from` is null, or points to at least a `u32`.
 unsafe fn caller_size<T: Versioned>(from: *const T) -> Outcome<usize> {
     check_aligned(from)?;
-    // SAFETY: the pointer is not null and aligned, and by the contract of the trait the struct begins with a `u32`.
+    // SAFETY: the pointer is aligned and not null, and by the contract of the trait the struct begins with a `u32`.
     let size = unsafe { from.cast::<u32>().read() };
     check_size::<T>(size)
 }
@@ -60,28 +58,26 @@ fn check_size<T: Versioned>(size: u32) -> Outcome<usize> {
     if is_known { Ok(size as usize) } else { Err(Failure::new(RAKWIRE_ERROR_SIZE)) }
 }
 
-/// Reads a struct of the caller as [`read_struct_over`], with zero for fields that an older caller does not know.
+/// Reads a caller's struct like [`read_struct_over`], with zero for fields that an older caller does not have.
 ///
-/// # Safety
-/// `from` is null, or points to `size` bytes.
+/// # Safety `from` is null, or points to `size` bytes.
 pub(crate) unsafe fn read_struct<T: Versioned>(from: *const T) -> Outcome<T> {
-    // SAFETY: that of this function.
+    // SAFETY: required of the caller of this function.
     unsafe { read_struct_over(from, T::zeroed()) }
 }
 
-/// Reads a struct of the caller, which may be older or newer than this library. Fields that an older caller does not know
-/// stay those of `value`. A newer caller may set none of the fields that this library does not know.
+/// Reads a caller's struct, which may be of an older or newer version than this library. Fields that an older caller does not
+/// have keep the values in `value`. A newer caller must leave fields that this library does not know at zero.
 ///
-/// # Safety
-/// `from` is null, or points to `size` bytes.
+/// # Safety `from` is null, or points to `size` bytes.
 pub(crate) unsafe fn read_struct_over<T: Versioned>(from: *const T, mut value: T) -> Outcome<T> {
-    // SAFETY: that of this function.
+    // SAFETY: required of the caller of this function.
     let size = unsafe { caller_size(from) }?;
     let known = size.min(size_of::<T>());
-    // SAFETY: the caller has `size` bytes there, and `value` has at least `known`; the two do not overlap.
+    // SAFETY: the caller has `size` bytes there, and `value` has at least `known` bytes. The two do not overlap.
     unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), (&raw mut value).cast::<u8>(), known) };
     for at in known..size {
-        // SAFETY: `at` is within the `size` bytes of the caller.
+        // SAFETY: `at` is within the caller's `size` bytes.
         if unsafe { from.cast::<u8>().add(at).read() } != 0 {
             return Err(Failure::with(
                 RAKWIRE_ERROR_SIZE,
@@ -92,43 +88,40 @@ pub(crate) unsafe fn read_struct_over<T: Versioned>(from: *const T, mut value: T
     Ok(value)
 }
 
-/// Returns the pointer to a struct of the caller, which has at least the fields of the first version.
+/// Returns a checked pointer to a caller's struct, which has at least the fields of the first version.
 ///
-/// # Safety
-/// `from` is null, or points to at least a `u32`.
+/// # Safety `from` is null, or points to at least a `u32`.
 pub(crate) unsafe fn checked_struct<T: Versioned>(from: *const T) -> Outcome<*const T> {
-    // SAFETY: that of this function.
+    // SAFETY: required of the caller of this function.
     unsafe { caller_size(from) }.map(|_| from)
 }
 
-/// Writes a struct to the caller, as far as its `size` goes. The `size` of the caller stays.
+/// Writes a struct to the caller up to the caller's `size`. The `size` field itself is not changed.
 ///
-/// # Safety
-/// `to` is null, or points to `size` writable bytes.
+/// # Safety `to` is null, or points to `size` writable bytes.
 pub(crate) unsafe fn write_struct<T: Versioned>(to: *mut T, value: &T) -> Outcome<()> {
-    // SAFETY: that of this function.
+    // SAFETY: required of the caller of this function.
     let size = unsafe { caller_size(to) }?;
     // SAFETY: as above.
     unsafe { write_fields(to, value, size) };
     Ok(())
 }
 
-/// Lends a struct of the caller with zero in all fields but `size`, or returns nothing if the caller knows fewer fields than this
-/// library. No copy of the struct is made, which matters for events.
+/// Borrows a caller's struct with all fields except `size` zeroed. Returns `None` if the caller's version has fewer fields than
+/// this library's. It avoids a copy of the struct, which matters for events.
 ///
-/// # Safety
-/// `to` is null, or points to `size` writable bytes, which nothing else uses for `'a`.
+/// # Safety `to` is null, or points to `size` writable bytes, which nothing else uses for `'a`.
 pub(crate) unsafe fn zeroed_struct<'a, T: Versioned>(to: *mut T) -> Outcome<Option<&'a mut T>> {
-    // SAFETY: that of this function.
+    // SAFETY: required of the caller of this function.
     let size = unsafe { caller_size(to) }?;
     if size < size_of::<T>() {
         return Ok(None);
     }
     let (first, known) = (size_of::<u32>(), size_of::<T>());
-    // SAFETY: the caller has `size` bytes there, at least those of `T`, which is valid for every pattern of bits. The pointer
-    // is not null and aligned.
+    // SAFETY: the caller has `size` bytes there, at least those of `T`, which is valid for every bit pattern. The pointer is
+    // aligned and not null.
     unsafe {
-        // A length that the compiler has needs no call.
+        // A length known at compile time needs no call to memset.
         ptr::write_bytes(to.cast::<u8>().add(first), 0, known - first);
         if size > known {
             ptr::write_bytes(to.cast::<u8>().add(known), 0, size - known);
@@ -137,15 +130,14 @@ pub(crate) unsafe fn zeroed_struct<'a, T: Versioned>(to: *mut T) -> Outcome<Opti
     }
 }
 
-/// Writes a struct to the caller for the first time: `size` is what the caller says.
+/// Initialises a caller's struct, and sets its `size` to `size`.
 ///
-/// # Safety
-/// `to` is null, or points to `size` writable bytes.
+/// # Safety `to` is null, or points to `size` writable bytes.
 pub(crate) unsafe fn init_struct<T: Versioned>(to: *mut T, value: &T, size: usize) -> Outcome<()> {
     check_aligned(to)?;
     let size = u32::try_from(size).map_err(|_| Failure::new(RAKWIRE_ERROR_SIZE))?;
     check_size::<T>(size)?;
-    // SAFETY: the pointer is aligned and the caller has `size` bytes there, of which the first four are the `u32`.
+    // SAFETY: the pointer is aligned, and the caller has `size` bytes there, of which the first four are the `u32`.
     unsafe {
         to.cast::<u32>().write(size);
         write_fields(to, value, size as usize);
@@ -153,25 +145,23 @@ pub(crate) unsafe fn init_struct<T: Versioned>(to: *mut T, value: &T, size: usiz
     Ok(())
 }
 
-/// Writes what follows the `size` of a struct, and zeros after the fields that this library knows.
+/// Writes the fields after `size`, and zeros after the fields that this library knows.
 ///
-/// # Safety
-/// `to` points to `size` writable bytes, at least four.
+/// # Safety `to` points to `size` writable bytes, at least four.
 unsafe fn write_fields<T: Versioned>(to: *mut T, value: &T, size: usize) {
     let first = size_of::<u32>();
     let known = size.min(size_of::<T>());
     let (from, to) = (ptr::from_ref(value).cast::<u8>(), to.cast::<u8>());
-    // SAFETY: both have at least `known` bytes and do not overlap; `first` is not beyond, as every struct has a `u32`.
+    // SAFETY: both have at least `known` bytes and do not overlap. `first` is not greater, as every struct has a `u32`.
     unsafe {
         ptr::copy_nonoverlapping(from.add(first), to.add(first), known - first);
         ptr::write_bytes(to.add(known), 0, size - known);
     }
 }
 
-/// Lends the bytes of a caller. A null pointer is allowed where the length is zero.
+/// Borrows bytes of the caller. A null pointer is allowed if the length is 0.
 ///
-/// # Safety
-/// `data` is null, or points to `length` readable bytes that do not change during the call.
+/// # Safety `data` is null, or points to `length` readable bytes that do not change during the call.
 pub(crate) unsafe fn bytes<'a>(data: *const u8, length: usize) -> Outcome<&'a [u8]> {
     if length == 0 {
         return Ok(&[]);
@@ -189,19 +179,18 @@ pub(crate) unsafe fn bytes<'a>(data: *const u8, length: usize) -> Outcome<&'a [u
     Ok(unsafe { std::slice::from_raw_parts(data, length) })
 }
 
-/// Lends a string of a caller; nothing for a null pointer.
+/// Borrows a caller's string; `None` for a null pointer.
 ///
-/// # Safety
-/// `text` is null, or points to readable bytes up to the first zero byte, or 1,025 of them.
+/// # Safety `text` is null, or points to bytes that are readable up to the first zero byte, or to 1,025 readable bytes.
 pub(crate) unsafe fn text<'a>(text: *const c_char) -> Outcome<Option<&'a str>> {
     if text.is_null() {
         return Ok(None);
     }
     let start = text.cast::<u8>();
-    // SAFETY: bytes are read one after the other, none after the first zero byte.
+    // SAFETY: bytes are read in order, and none after the first zero byte.
     let is_end = |at: &usize| unsafe { start.add(*at).read() } == 0;
     let length = (0..=LONGEST_STRING).find(is_end).ok_or(Failure::new(RAKWIRE_ERROR_STRING))?;
-    // SAFETY: so many bytes were just read.
+    // SAFETY: this many bytes were just read.
     let bytes = unsafe { std::slice::from_raw_parts(start, length) };
     std::str::from_utf8(bytes).map(Some).map_err(|_| Failure::new(RAKWIRE_ERROR_STRING))
 }
@@ -211,19 +200,18 @@ pub(crate) unsafe fn text<'a>(text: *const c_char) -> Outcome<Option<&'a str>> {
 /// # Safety
 /// As [`text`].
 pub(crate) unsafe fn needed_text<'a>(pointer: *const c_char) -> Outcome<&'a str> {
-    // SAFETY: that of this function.
+    // SAFETY: required of the caller of this function.
     unsafe { text(pointer) }?.ok_or(Failure::new(RAKWIRE_ERROR_NULL))
 }
 
-/// Checks a pointer to a result before the work is done, so that no event is lost.
+/// Checks a pointer for a result before the work is done, so that no event is lost.
 pub(crate) fn check_out<T>(to: *mut T) -> Outcome<()> {
     check_aligned(to)
 }
 
-/// Stores a result where the caller wants it; a null pointer does not want it.
+/// Stores a result for the caller. A null pointer means that the caller does not want it.
 ///
-/// # Safety
-/// `to` is null, or points to a writable `T`.
+/// # Safety `to` is null, or points to a writable `T`.
 pub(crate) unsafe fn store<T>(to: *mut T, value: T) -> Outcome<()> {
     if to.is_null() {
         return Ok(());
@@ -234,17 +222,16 @@ pub(crate) unsafe fn store<T>(to: *mut T, value: T) -> Outcome<()> {
     Ok(())
 }
 
-/// Copies bytes to a buffer of the caller and stores their number. A buffer that is too small gets nothing.
+/// Copies bytes to a caller's buffer and stores their number. Writes nothing to a buffer that is too small.
 ///
-/// # Safety
-/// `buffer` is null or has `capacity` writable bytes, and `length` is null or writable.
+/// # Safety `buffer` is null or has `capacity` writable bytes, and `length` is null or writable.
 pub(crate) unsafe fn fill(
     bytes: &[u8],
     buffer: *mut u8,
     capacity: usize,
     length: *mut usize,
 ) -> Outcome<i32> {
-    // SAFETY: that of this function.
+    // SAFETY: required of the caller of this function.
     unsafe { store(length, bytes.len()) }?;
     if bytes.len() > capacity {
         return Err(Failure::new(RAKWIRE_ERROR_BUFFER));
@@ -259,7 +246,7 @@ pub(crate) unsafe fn fill(
     Ok(0)
 }
 
-/// Reads a truth value: 0 or 1.
+/// Converts 0 or 1 to a `bool`; fails for other values.
 pub(crate) fn flag(value: u8, name: &str) -> Outcome<bool> {
     match value {
         0 => Ok(false),
@@ -268,12 +255,12 @@ pub(crate) fn flag(value: u8, name: &str) -> Outcome<bool> {
     }
 }
 
-/// Counts as a non-negative result.
+/// Converts a count to a non-negative result, saturating.
 pub(crate) fn count(value: usize) -> c_int {
     c_int::try_from(value).unwrap_or(c_int::MAX)
 }
 
-/// Asserts at compile time that the first field is the size.
+/// Returns true if the first field of a struct is its size; for assertions at compile time.
 pub(crate) const fn begins_with_size(offset: usize) -> bool {
     offset == 0
 }
@@ -323,7 +310,7 @@ mod tests {
     fn an_older_caller_exchanges_only_its_known_fields() {
         let mut old = [Old { size: 8, first: 3 }, Old { size: 77, first: 78 }];
         let place = old.as_mut_ptr().cast::<New>();
-        // SAFETY: the size says how much is there. The array of eight bytes each is aligned as one u64 or refused.
+        // SAFETY: `size` is the actual size. The array of eight bytes is aligned like a `u64`, or refused.
         let read = unsafe { read_struct(place) };
         if !place.is_aligned() {
             assert_eq!(read.err().map(|failure| failure.code), Some(RAKWIRE_ERROR_MISALIGNED));
@@ -339,7 +326,7 @@ mod tests {
     fn unknown_fields_of_a_newer_caller_must_be_zero() {
         let mut new = New { size: 16, first: 1, second: 0 };
         let place = (&raw mut new).cast::<Old>();
-        // SAFETY: the size says how much is there.
+        // SAFETY: `size` is the actual size of the memory.
         let read = unsafe { read_struct(place) };
         assert_eq!(read.ok(), Some(Old { size: 16, first: 1 }));
         new.second = 1 << 40;
@@ -357,9 +344,9 @@ mod tests {
     }
 
     #[test]
-    fn a_struct_is_borrowed_with_zeros_unless_the_caller_has_fewer_fields() {
+    fn a_borrowed_struct_is_zeroed_unless_the_caller_has_fewer_fields() {
         let mut new = New { size: 16, first: 7, second: 8 };
-        // SAFETY: the size says how much is there.
+        // SAFETY: `size` is the actual size of the memory.
         let lent = unsafe { zeroed_struct(&raw mut new) }.expect("a known size");
         assert_eq!(lent, Some(&mut New { size: 16, first: 0, second: 0 }));
         let mut new = New { size: 8, first: 7, second: 8 };
@@ -369,18 +356,18 @@ mod tests {
     }
 
     #[test]
-    fn a_string_without_end_is_refused() {
+    fn an_unterminated_string_is_refused() {
         let endless = [b'x'; LONGEST_STRING + 1];
-        // SAFETY: exactly as many bytes are there as may be read.
+        // SAFETY: exactly as many bytes exist as may be read.
         let refused = unsafe { text(endless.as_ptr().cast()) };
         assert_eq!(refused.err().map(|failure| failure.code), Some(RAKWIRE_ERROR_STRING));
     }
 
     #[test]
-    fn unknown_sizes_are_refused() {
+    fn structs_of_unknown_size_are_refused() {
         for size in [0, 4, 7, LARGEST_STRUCT + 1, u32::MAX] {
             let new = New { size, first: 0, second: 0 };
-            // SAFETY: the size is refused before anything is read.
+            // SAFETY: the size is refused before any byte beyond it is read.
             let refused = unsafe { read_struct(&raw const new) };
             assert_eq!(refused.err().map(|failure| failure.code), Some(RAKWIRE_ERROR_SIZE), "{size}");
         }

@@ -1,4 +1,4 @@
-//! Sending messages, and giving received ones back.
+//! Sending messages, and releasing received ones.
 
 use crate::codes::{RAKWIRE_OK, guard};
 use crate::convert::{delivery, send_error};
@@ -6,8 +6,8 @@ use crate::memory::{bytes, store};
 use crate::registry;
 use crate::types::{RakwireConnection, RakwireEndpoint, RakwireMessage, RakwireResult};
 
-/// Sends a copy of a message. Its first byte is at least 0x1B; bytes from 0x86 are free for applications.
-/// `receipt` may be null; a message without a receipt stores 0. It leaves with rakwire_flush() or rakwire_update().
+/// Queues a copy of a message. Its first byte must be at least 0x1B; applications should use 0x86 and above. `receipt` may be
+/// null; without a receipt it is set to 0. The message is sent by rakwire_flush() or rakwire_update().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_send(
     endpoint: RakwireEndpoint,
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn rakwire_send(
 ) -> RakwireResult {
     guard(|| {
         let delivery = delivery(reliability, channel, priority)?;
-        // SAFETY: the caller passes null or a writable number. It is stored first, so that a wrong pointer sends nothing.
+        // SAFETY: the caller passes null or a writable number. It is written first, so that a wrong pointer sends nothing.
         unsafe { store(receipt, 0) }?;
         // SAFETY: the caller passes `length` bytes.
         let message = unsafe { bytes(data, length) }?;
@@ -35,8 +35,8 @@ pub unsafe extern "C" fn rakwire_send(
     })
 }
 
-/// Sends a message to all open connections but `except`, which may be 0. Returns how many took it; those without room did
-/// not, and `refused`, which may be null, counts these.
+/// Queues a message for all open connections except `except`, which may be 0. Returns how many accepted it. `refused` may be
+/// null; it is set to the number of connections that could not accept it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_broadcast(
     endpoint: RakwireEndpoint,
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn rakwire_broadcast(
 ) -> RakwireResult {
     guard(|| {
         let delivery = delivery(reliability, channel, priority)?;
-        // SAFETY: the caller passes null or a writable number. It is stored first, so that a wrong pointer sends nothing.
+        // SAFETY: the caller passes null or a writable number. It is written first, so that a wrong pointer sends nothing.
         unsafe { store(refused, 0) }?;
         // SAFETY: the caller passes `length` bytes.
         let message = unsafe { bytes(data, length) }?;
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn rakwire_broadcast(
                 let id = endpoint.connection(except)?;
                 endpoint.polled.broadcast_except(id, message, delivery)
             };
-            // A message that no connection would take is an error of the caller, as in `rakwire_send`.
+            // If no connection could ever accept the message, that is an error, as in `rakwire_send`.
             if let ([(_, error), ..], 0) = (&all.refused[..], all.sent) {
                 return Err(send_error(*error));
             }
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn rakwire_broadcast(
     })
 }
 
-/// Releases the message of an event. Its bytes become invalid. 0 is allowed and ignored.
+/// Releases the message of an event. Its bytes become invalid. 0 is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_message_release(
     endpoint: RakwireEndpoint,

@@ -15,7 +15,7 @@ use crate::types::{
     RAKWIRE_COOKIES_REQUIRED, RAKWIRE_COOKIES_UNDER_LOAD, RakwireOptions, RakwireResult,
 };
 
-/// Sets the options of a client. Pass sizeof(rakwire_options_t) as `size`.
+/// Sets the options of an endpoint to the defaults of a client. Pass sizeof(rakwire_options_t) as `size`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_options_init(options: *mut RakwireOptions, size: usize) -> RakwireResult {
     guard(|| {
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn rakwire_options_init(options: *mut RakwireOptions, size
     })
 }
 
-/// The options of an endpoint, read and checked.
+/// The options of an endpoint after reading and checking.
 pub(crate) struct Prepared<'a> {
     pub(crate) address: &'a str,
     pub(crate) options: Options,
@@ -34,14 +34,14 @@ pub(crate) struct Prepared<'a> {
     pub(crate) defer_incoming: bool,
 }
 
-/// Reads and checks options. Null is the default.
+/// Reads and checks options. Null selects the defaults.
 ///
 /// # Safety
-/// `options` is null, or points to options of the size that they name; what these name is there for `'a`.
+/// `options` is null, or points to options with their actual size in `size`; what these name is there for `'a`.
 pub(crate) unsafe fn read<'a>(options: *const RakwireOptions) -> Outcome<Prepared<'a>> {
     let mut from = defaults()?;
     if !options.is_null() {
-        // SAFETY: that of this function. A program that is older than a field gets the default of the field.
+        // SAFETY: required of the caller of this function. A program that is older than a field gets the default of the field.
         from = unsafe { read_struct_over(options, from) }?;
     }
     let mut options = new_options()?;
@@ -95,7 +95,7 @@ fn refused(text: &'static str) -> Failure {
     Failure::with(RAKWIRE_ERROR_ARGUMENT, text)
 }
 
-/// Applies the options of the protocol.
+/// Applies the protocol options.
 fn apply_config(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
     let config = &mut options.config;
     if !(576..=1_492).contains(&from.mtu) {
@@ -133,7 +133,7 @@ fn apply_config(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
     Ok(())
 }
 
-/// Applies the options that bound clients and memory.
+/// Applies the limits on clients and memory.
 fn apply_limits(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
     let config = &mut options.config;
     config.max_incoming = from.max_incoming;
@@ -166,12 +166,12 @@ fn apply_limits(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
     Ok(())
 }
 
-/// Reads networks with commas between them, such as "10.0.0.7/32,fd00::/64".
+/// Parses a comma-separated list of networks, such as "10.0.0.7/32,fd00::/64".
 ///
 /// # Safety
 /// `networks` is null or a string.
 unsafe fn apply_proxies(networks: *const c_char, options: &mut Options) -> Outcome<()> {
-    // SAFETY: that of this function.
+    // SAFETY: required of the caller of this function.
     let Some(networks) = unsafe { text(networks) }? else { return Ok(()) };
     for network in networks.split(',').map(str::trim) {
         let network = network.parse().map_err(|error| {

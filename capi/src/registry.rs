@@ -1,7 +1,7 @@
-//! The endpoints of a program, by handle.
+//! The endpoints of a process by handle.
 //!
-//! Each lives in the storage of the thread that opened it, so no call needs a lock and two threads never use the same one. A
-//! table of all handles distinguishes a wrong thread from a wrong handle.
+//! Each endpoint is stored in the thread that opened it. Calls therefore need no lock, and no two threads use the same
+//! endpoint. A table of all handles distinguishes a wrong thread from an invalid handle.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::thread::{self, ThreadId};
 use crate::codes::{Failure, Outcome, RAKWIRE_ERROR_BUG, RAKWIRE_ERROR_HANDLE, RAKWIRE_ERROR_THREAD};
 use crate::endpoint::Endpoint;
 
-/// The upper bits of each handle, so that a small number is never one by accident.
+/// The upper bits of each handle, so that a small number is never a valid handle by accident.
 const MARK: u64 = 0x5257_4B00_0000_0000;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -22,7 +22,7 @@ fn owners() -> MutexGuard<'static, Option<HashMap<u64, ThreadId>>> {
     OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The endpoints of this thread, in ascending order of their handles.
+/// The endpoints of the current thread, in ascending order of their handles.
 #[derive(Default)]
 struct Local(Vec<(u64, Endpoint)>);
 
@@ -32,7 +32,7 @@ impl Local {
     }
 }
 
-/// A thread that ends closes its endpoints.
+/// Closes the endpoints of a thread when the thread ends.
 impl Drop for Local {
     fn drop(&mut self) {
         if let Some(owners) = &mut *owners() {
@@ -56,7 +56,7 @@ fn with_local<T>(body: impl FnOnce(&mut Local) -> Outcome<T>) -> Outcome<T> {
     called.unwrap_or(Err(Failure::new(RAKWIRE_ERROR_THREAD)))
 }
 
-/// Keeps an endpoint, which belongs to this thread from now on.
+/// Stores an endpoint, which belongs to the current thread from then on.
 pub(crate) fn insert(endpoint: Endpoint) -> Outcome<u64> {
     with_local(|local| {
         let handle = MARK | NEXT.fetch_add(1, Ordering::Relaxed);
@@ -66,13 +66,13 @@ pub(crate) fn insert(endpoint: Endpoint) -> Outcome<u64> {
     })
 }
 
-/// The failure for a handle that this thread does not have.
+/// Returns the failure for a handle that the current thread does not have.
 fn missing(handle: u64) -> Failure {
     let is_elsewhere = owners().as_ref().is_some_and(|owners| owners.contains_key(&handle));
     Failure::new(if is_elsewhere { RAKWIRE_ERROR_THREAD } else { RAKWIRE_ERROR_HANDLE })
 }
 
-/// Calls `body` with an endpoint.
+/// Calls `body` with the endpoint of a handle.
 pub(crate) fn with<T>(handle: u64, body: impl FnOnce(&mut Endpoint) -> Outcome<T>) -> Outcome<T> {
     with_local(|local| {
         let Some((_, endpoint)) = local.find(handle).and_then(|at| local.0.get_mut(at)) else {
@@ -82,7 +82,7 @@ pub(crate) fn with<T>(handle: u64, body: impl FnOnce(&mut Endpoint) -> Outcome<T
     })
 }
 
-/// Takes an endpoint out.
+/// Removes and returns an endpoint.
 pub(crate) fn remove(handle: u64) -> Outcome<Endpoint> {
     with_local(|local| {
         let at = local.find(handle).ok_or_else(|| missing(handle))?;

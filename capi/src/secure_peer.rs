@@ -5,7 +5,7 @@ use crate::memory::{Versioned, write_struct};
 use crate::registry;
 use crate::types::{RakwireConnection, RakwireEndpoint, RakwireResult, RakwireSecurePeer};
 
-/// Stores the known facts about the peer of a connection: its key, identity and connect token.
+/// Stores the authenticated key, identity and connect token of the peer of a connection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_secure_peer(
     endpoint: RakwireEndpoint,
@@ -14,7 +14,7 @@ pub unsafe extern "C" fn rakwire_secure_peer(
 ) -> RakwireResult {
     guard(|| {
         let found = known_peer(endpoint, connection)?;
-        // SAFETY: the caller passes a struct of the size that it names.
+        // SAFETY: the caller passes a struct with its actual size in `size`.
         unsafe { write_struct(peer, &found) }?;
         Ok(RAKWIRE_OK)
     })
@@ -52,7 +52,7 @@ fn known_peer(endpoint: u64, connection: u64) -> Outcome<RakwireSecurePeer> {
     })
 }
 
-/// Copies as much as fits, and returns the length.
+/// Copies as many bytes as fit, and returns their number.
 #[cfg(feature = "secure")]
 fn copy(from: &[u8], to: &mut [u8]) -> usize {
     let length = from.len().min(to.len());
@@ -60,7 +60,7 @@ fn copy(from: &[u8], to: &mut [u8]) -> usize {
     length
 }
 
-/// Without the feature `secure` every connection is plain.
+/// Without the feature `secure`, no connection is secure.
 #[cfg(not(feature = "secure"))]
 fn known_peer(endpoint: u64, connection: u64) -> Outcome<RakwireSecurePeer> {
     registry::with(endpoint, |endpoint| endpoint.connection(connection))?;

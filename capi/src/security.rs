@@ -1,6 +1,6 @@
 //! Secure connections, keys and connect tokens.
 //!
-//! The functions exist in every build, so that the interface of the library does not depend on its features.
+//! The functions exist in every build, so that the ABI does not depend on features.
 
 use std::ffi::c_char;
 
@@ -8,45 +8,45 @@ use crate::types::{RakwireResult, RakwireTokenClaims};
 
 pub(crate) use self::kind::{Credentials, KeptSecurity, apply};
 
-/// Creates a new private key of 32 bytes and stores its public key, which may be null.
+/// Generates a private key of 32 bytes and stores it with its public key. `public_key` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_key_generate(private_key: *mut u8, public_key: *mut u8) -> RakwireResult {
     // SAFETY: the caller passes room for 32 bytes each, or null.
     crate::codes::guard(|| unsafe { kind::generate(private_key, public_key) })
 }
 
-/// Stores the public key of a private key, both 32 bytes.
+/// Stores the public key of a private key, 32 bytes each.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_public_key(private_key: *const u8, public_key: *mut u8) -> RakwireResult {
     // SAFETY: the caller passes 32 bytes each, or null.
     crate::codes::guard(|| unsafe { kind::public(private_key, public_key) })
 }
 
-/// Creates a key and writes it to a file that does not exist yet, which only its owner may read. Stores the public key, which may
-/// be null.
+/// Generates a private key and writes it to a new file that only its owner may read. Fails if the file exists. Stores the
+/// public key; `public_key` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_key_file_create(path: *const c_char, public_key: *mut u8) -> RakwireResult {
     // SAFETY: the caller passes a string, and room for 32 bytes or null.
     crate::codes::guard(|| unsafe { kind::create_file(path, public_key) })
 }
 
-/// Stores the public key of a file that rakwire_key_file_create() wrote.
+/// Stores the public key of a file written by rakwire_key_file_create().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_key_file_public(path: *const c_char, public_key: *mut u8) -> RakwireResult {
     // SAFETY: the caller passes a string, and room for 32 bytes.
     crate::codes::guard(|| unsafe { kind::file_public(path, public_key) })
 }
 
-/// Creates a token key and writes it to a file that does not exist yet, which only its owner may read. The server and its backend
-/// need the same key.
+/// Generates a token key and writes it to a new file that only its owner may read. Fails if the file exists. Servers and
+/// backend share the key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_token_key_file_create(path: *const c_char) -> RakwireResult {
     // SAFETY: the caller passes a string.
     crate::codes::guard(|| unsafe { kind::create_token_file(path) })
 }
 
-/// Creates a connect token with a token key of 32 bytes, or null and `token_key_file`, as a backend does, and writes it as a string with its end. Stores the
-/// length with the end; 4,096 bytes are always enough.
+/// Creates a connect token as a NUL-terminated string, with a token key of 32 bytes, or with null and the key in
+/// `token_key_file`. Stores the length including the NUL; 4,096 bytes are always enough.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_token_create(
     token_key: *const u8,
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn rakwire_token_create(
     capacity: usize,
     length: *mut usize,
 ) -> RakwireResult {
-    // SAFETY: the caller passes a key, claims of the size that they name, and a buffer with its capacity.
+    // SAFETY: the caller passes a key, claims with their actual size in `size`, and a buffer with its capacity.
     crate::codes::guard(|| unsafe { kind::create_token(token_key, claims, (buffer, capacity), length) })
 }
 
@@ -90,11 +90,11 @@ mod kind {
     /// # Safety
     /// `to` is null or has room for 32 bytes.
     unsafe fn store_key(to: *mut u8, key: [u8; 32]) -> Outcome<()> {
-        // SAFETY: that of this function; bytes need no alignment.
+        // SAFETY: required of the caller of this function; bytes need no alignment.
         unsafe { store(to.cast(), key) }
     }
 
-    /// Lends an array of 32 bytes of a caller; nothing for a null pointer.
+    /// Borrows 32 bytes of the caller; `None` for a null pointer.
     ///
     /// # Safety
     /// `data` is null, or points to 32 readable bytes.
@@ -106,18 +106,18 @@ mod kind {
     /// # Safety
     /// `data` is null or has 32 bytes.
     unsafe fn needed_key<'a>(data: *const u8) -> Outcome<&'a [u8; 32]> {
-        // SAFETY: that of this function.
+        // SAFETY: required of the caller of this function.
         unsafe { key(data) }.ok_or(Failure::new(RAKWIRE_ERROR_NULL))
     }
 
-    /// Applies the security of the options of an endpoint.
+    /// Applies the security options of an endpoint.
     ///
     /// # Safety
     /// The keys of the options are null or have their bytes.
     pub(crate) unsafe fn apply(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
         let requires_security = flag(from.requires_security, "requires_security")?;
         let requires_identity = flag(from.requires_identity, "requires_identity")?;
-        // SAFETY: that of this function.
+        // SAFETY: required of the caller of this function.
         let (server, identity) = unsafe {
             let server = key_or_file(from.server_key, from.server_key_file)?;
             (server, key_or_file(from.identity_key, from.identity_key_file)?)
@@ -166,7 +166,7 @@ mod kind {
         Ok(())
     }
 
-    /// The security of one attempt to connect.
+    /// The security settings of a connection attempt.
     #[derive(Debug)]
     pub(crate) struct Credentials<'a> {
         trust: Option<ServerTrust>,
@@ -191,7 +191,7 @@ mod kind {
                 }
                 _ => return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "a trust is 0 to 3")),
             };
-            // SAFETY: that of this function.
+            // SAFETY: required of the caller of this function.
             let (identity, data, token) = unsafe {
                 let data = bytes(from.identity_data, from.identity_data_length)?;
                 (key(from.identity_key), data, text(from.token)?)
@@ -200,7 +200,7 @@ mod kind {
             Ok(Self { trust, identity, data, token, token_server: from.token_server.into() })
         }
 
-        /// Returns the security of options that [`use_for`](Self::use_for) made, for later attempts.
+        /// Returns the security of the options from [`use_for`](Self::use_for), for later attempts.
         pub(crate) fn keep(&self, options: &ConnectOptions<'_>) -> KeptSecurity {
             KeptSecurity {
                 trust: options.trust,
@@ -209,7 +209,7 @@ mod kind {
             }
         }
 
-        /// Calls `connect` with the options and the server that a token names.
+        /// Calls `connect` with the options and with the server that the token selects.
         pub(crate) fn use_for(
             &self,
             with: ConnectOptions<'_>,
@@ -239,7 +239,7 @@ mod kind {
         }
     }
 
-    /// The security of the further attempts at a server.
+    /// The security settings kept for further attempts at the same server.
     #[derive(Debug, Default)]
     pub(crate) struct KeptSecurity {
         trust: Option<ServerTrust>,
@@ -248,7 +248,7 @@ mod kind {
     }
 
     impl KeptSecurity {
-        /// Adds the security to the options of an attempt.
+        /// Adds the security settings to the options of an attempt.
         pub(crate) fn lend<'a>(&'a self, options: ConnectOptions<'a>) -> ConnectOptions<'a> {
             let identity = self.identity.as_deref();
             ConnectOptions { trust: self.trust, identity, identity_data: &self.data, ..options }
@@ -262,7 +262,7 @@ mod kind {
         let mut bytes = [0; 32];
         let mut random = system_random().map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))?;
         rakwire_native::secure::SecureRandom::fill(&mut random, &mut bytes);
-        // SAFETY: that of this function.
+        // SAFETY: required of the caller of this function.
         unsafe {
             store_key(private, bytes)?;
             store_key(public, StaticKey::from_bytes(bytes).public().0)?;
@@ -274,7 +274,7 @@ mod kind {
     /// Both are null or have 32 bytes.
     pub(super) unsafe fn public(private: *const u8, public: *mut u8) -> Outcome<i32> {
         check_out(public)?;
-        // SAFETY: that of this function.
+        // SAFETY: required of the caller of this function.
         unsafe { store_key(public, StaticKey::from_bytes(*needed_key(private)?).public().0) }?;
         Ok(RAKWIRE_OK)
     }
@@ -282,7 +282,7 @@ mod kind {
     /// # Safety
     /// `path` is null or a string, and `public` is null or has room for 32 bytes.
     pub(super) unsafe fn create_file(path: *const c_char, public: *mut u8) -> Outcome<i32> {
-        // SAFETY: that of this function.
+        // SAFETY: required of the caller of this function.
         let path = unsafe { needed_text(path) }?;
         let key = create_key_file(path).map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))?;
         // SAFETY: as above.
@@ -294,7 +294,7 @@ mod kind {
     /// `path` is null or a string, and `public` is null or has room for 32 bytes.
     pub(super) unsafe fn file_public(path: *const c_char, public: *mut u8) -> Outcome<i32> {
         check_out(public)?;
-        // SAFETY: that of this function.
+        // SAFETY: required of the caller of this function.
         let key = from_file(unsafe { needed_text(path) }?)?;
         // SAFETY: as above.
         unsafe { store_key(public, key.public().0) }?;
@@ -304,7 +304,7 @@ mod kind {
     /// # Safety
     /// `path` is null or a string.
     pub(super) unsafe fn create_token_file(path: *const c_char) -> Outcome<i32> {
-        // SAFETY: that of this function.
+        // SAFETY: required of the caller of this function.
         let path = unsafe { needed_text(path) }?;
         create_token_key_file(path).map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))?;
         Ok(RAKWIRE_OK)
@@ -318,12 +318,12 @@ mod kind {
         read_key_file(path).map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))
     }
 
-    /// Reads a key from the options: its bytes, or the file that has it.
+    /// Reads a key from its bytes or from its file.
     ///
     /// # Safety
     /// `data` is null or has 32 bytes, and `file` is null or a string.
     unsafe fn key_or_file(data: *const u8, file: *const c_char) -> Outcome<Option<StaticKey>> {
-        // SAFETY: that of this function.
+        // SAFETY: required of the caller of this function.
         match unsafe { (key(data), text(file)?) } {
             (Some(_), Some(_)) => Err(refused("give a key or the file of a key, not both")),
             (Some(key), None) => Ok(Some(StaticKey::from_bytes(*key))),
@@ -340,7 +340,7 @@ mod kind {
         (buffer, capacity): (*mut c_char, usize),
         length: *mut usize,
     ) -> Outcome<i32> {
-        // SAFETY: that of this function.
+        // SAFETY: required of the caller of this function.
         let (token_key, from) = unsafe { (key(token_key), read_struct(claims)?) };
         // SAFETY: as above.
         let token_key = match (token_key, unsafe { text(from.token_key_file) }?) {
@@ -413,7 +413,7 @@ mod kind {
         Ok(())
     }
 
-    /// No security.
+    /// No security settings.
     #[derive(Debug)]
     pub(crate) struct Credentials;
 
@@ -436,7 +436,7 @@ mod kind {
         }
     }
 
-    /// No security.
+    /// No security settings.
     #[derive(Debug, Default)]
     pub(crate) struct KeptSecurity;
 

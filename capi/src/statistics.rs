@@ -1,4 +1,4 @@
-//! Counters, measurements, and sentences about reasons.
+//! Counters, measurements, and descriptions of reasons.
 
 use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn rakwire_stats(endpoint: RakwireEndpoint, stats: *mut Ra
                 proxy_headers_refused: all.proxy_headers_refused,
             })
         })?;
-        // SAFETY: the caller passes a struct of the size that it names.
+        // SAFETY: the caller passes a struct with its actual size in `size`.
         unsafe { write_struct(stats, &found) }?;
         Ok(RAKWIRE_OK)
     })
@@ -95,14 +95,14 @@ pub unsafe extern "C" fn rakwire_connection_stats(
             has_clock_difference: all.clock_difference.is_some().into(),
             clock_difference_ms: all.clock_difference.unwrap_or_default(),
         };
-        // SAFETY: the caller passes a struct of the size that it names.
+        // SAFETY: the caller passes a struct with its actual size in `size`.
         unsafe { write_struct(stats, &found) }?;
         Ok(RAKWIRE_OK)
     })
 }
 
-/// Stores how many datagrams were dropped for each reason, in an array with room for `capacity`, which may be null with 0. Returns
-/// the number of reasons; those beyond the array are left out. rakwire_drop_name() has their names.
+/// Stores the number of dropped datagrams per reason in `counts`, which holds `capacity` numbers and may be null if that is 0.
+/// Returns the number of reasons; those beyond `capacity` are not stored. rakwire_drop_name() returns their names.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_drops(
     endpoint: RakwireEndpoint,
@@ -124,19 +124,19 @@ pub unsafe extern "C" fn rakwire_drops(
     })
 }
 
-/// Returns the name of a reason of rakwire_drops(), such as "TooShort", or an empty string. It is valid for ever.
+/// Returns the name of a drop reason, such as "TooShort", or an empty string. The string is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_drop_name(reason: u32) -> *const c_char {
     static NAMES: LazyLock<Vec<CString>> = LazyLock::new(|| {
-        // A name of Rust has no zero byte.
+        // Rust identifiers contain no NUL.
         let names = DropReason::ALL.iter().map(|reason| CString::new(format!("{reason:?}")));
         names.map(Result::unwrap_or_default).collect()
     });
     NAMES.get(reason as usize).map_or(c"", CString::as_c_str).as_ptr()
 }
 
-/// Writes advice for the operator with its end, once the counters show that clients cannot connect. Returns its length without
-/// the end; 0 for no advice. 512 bytes are always enough.
+/// Writes NUL-terminated advice for the operator if the counters show that clients cannot connect. Returns its length without
+/// the NUL; 0 means no advice. 512 bytes are always enough.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_advice(
     endpoint: RakwireEndpoint,
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn rakwire_advice(
     })
 }
 
-/// Returns a sentence about the `reason` of an event of this `kind`. It is valid for ever.
+/// Returns the description of the `reason` of an event of this `kind`. The string is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_reason_text(kind: u32, reason: i32) -> *const c_char {
     let text = match kind {

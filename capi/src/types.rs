@@ -5,203 +5,204 @@ use std::mem::{offset_of, size_of};
 
 use crate::memory::versioned;
 
-/// An endpoint; 0 for none. The number is never used again after the endpoint is closed.
+/// A handle of an endpoint; 0 is none. Handles are not reused after the endpoint is closed.
 pub type RakwireEndpoint = u64;
-/// A connection of an endpoint; 0 for none.
+/// A handle of a connection of an endpoint; 0 is none.
 pub type RakwireConnection = u64;
-/// A borrowed message; 0 for none.
+/// A handle of a borrowed message; 0 is none.
 pub type RakwireMessage = u64;
-/// A client that waits for a decision; 0 for none.
+/// A handle of a client that waits for a decision; 0 is none.
 pub type RakwireRequest = u64;
-/// A result code: RAKWIRE_OK, a positive count where a function says so, or a negative RAKWIRE_ERROR_ value.
+/// The result of a call: RAKWIRE_OK, a positive count where documented, or a negative RAKWIRE_ERROR_ value.
 pub type RakwireResult = i32;
 
-/// Sent once: it may be lost, repeated or overtaken.
+/// Sent once: may be lost or reordered, but never delivered twice.
 pub const RAKWIRE_UNRELIABLE: u8 = 0;
-/// Sent once; a message that was overtaken is dropped.
+/// Sent once; dropped if a newer message on its channel has already arrived.
 pub const RAKWIRE_UNRELIABLE_SEQUENCED: u8 = 1;
-/// Resent until it arrives, in any order.
+/// Resent until acknowledged; delivered exactly once, in any order.
 pub const RAKWIRE_RELIABLE: u8 = 2;
-/// Resent until it arrives, in the order of sending on its channel.
+/// Resent until acknowledged; delivered exactly once, in the sending order of its channel.
 pub const RAKWIRE_RELIABLE_ORDERED: u8 = 3;
-/// Resent until it arrives; a message that was overtaken is dropped.
+/// Resent until acknowledged; dropped on arrival if a newer message on its channel has already arrived.
 pub const RAKWIRE_RELIABLE_SEQUENCED: u8 = 4;
-/// As RAKWIRE_UNRELIABLE, with an event that reports if it arrived.
+/// Like RAKWIRE_UNRELIABLE, with an event that reports whether the message was acknowledged or lost.
 pub const RAKWIRE_UNRELIABLE_WITH_RECEIPT: u8 = 5;
-/// As RAKWIRE_RELIABLE, with an event once it has arrived.
+/// Like RAKWIRE_RELIABLE, with an event when the message was acknowledged.
 pub const RAKWIRE_RELIABLE_WITH_RECEIPT: u8 = 6;
-/// As RAKWIRE_RELIABLE_ORDERED, with an event once it has arrived.
+/// Like RAKWIRE_RELIABLE_ORDERED, with an event when the message was acknowledged.
 pub const RAKWIRE_RELIABLE_ORDERED_WITH_RECEIPT: u8 = 7;
 
-/// Sent before everything else.
+/// Sent before all other priorities.
 pub const RAKWIRE_PRIORITY_IMMEDIATE: u8 = 0;
-/// Sent before medium.
+/// Sent before medium and low priority.
 pub const RAKWIRE_PRIORITY_HIGH: u8 = 1;
-/// The usual priority.
+/// The default for most messages.
 pub const RAKWIRE_PRIORITY_MEDIUM: u8 = 2;
-/// Sent after all others.
+/// Sent after all other priorities.
 pub const RAKWIRE_PRIORITY_LOW: u8 = 3;
 
-/// A connection is open.
+/// A connection opened.
 pub const RAKWIRE_EVENT_CONNECTED: u32 = 1;
-/// An attempt to connect failed; `reason` is a RAKWIRE_FAILURE_ value.
+/// A connection attempt failed; `reason` is a RAKWIRE_FAILURE_ value.
 pub const RAKWIRE_EVENT_CONNECT_FAILED: u32 = 2;
-/// A connection ended; `reason` is a RAKWIRE_DISCONNECT_ value.
+/// A connection closed; `reason` is a RAKWIRE_DISCONNECT_ value.
 pub const RAKWIRE_EVENT_DISCONNECTED: u32 = 3;
 /// A message arrived; `data`, `length` and `message` are set.
 pub const RAKWIRE_EVENT_MESSAGE: u32 = 4;
-/// A message with a receipt arrived or was lost; `receipt` and `outcome` are set.
+/// A message with a receipt was acknowledged or lost; `receipt` and `outcome` are set.
 pub const RAKWIRE_EVENT_RECEIPT: u32 = 5;
-/// Parts of a large message arrived; `progress_done`, `progress_parts`, `progress_message` and `outgoing` are set.
+/// Parts of a split message were sent or received; `progress_done`, `progress_parts`, `progress_message` and `outgoing` are
+/// set.
 pub const RAKWIRE_EVENT_PROGRESS: u32 = 6;
-/// The path carries datagrams of another size; `mtu` is set.
+/// The maximum datagram size of the path changed; `mtu` is set.
 pub const RAKWIRE_EVENT_MTU_CHANGED: u32 = 7;
-/// A server answered a ping; `latency_us` and the data of its advertisement are set.
+/// A server answered a ping; `latency_us`, and `data` with its advertisement, are set.
 pub const RAKWIRE_EVENT_PONG: u32 = 8;
-/// A peer without a connection sent a message.
+/// A peer without a connection sent an out-of-band message; `data` is set.
 pub const RAKWIRE_EVENT_OUT_OF_BAND: u32 = 9;
-/// A peer without a connection advertised itself.
+/// A peer without a connection sent an advertisement; `data` is set.
 pub const RAKWIRE_EVENT_ADVERTISEMENT: u32 = 10;
-/// A client requests a connection from an endpoint with `defer_incoming`; `request` is set.
+/// A client requests a connection to an endpoint with `defer_incoming`; `request` is set.
 pub const RAKWIRE_EVENT_INCOMING: u32 = 11;
 /// A client was refused; `reason` is a RAKWIRE_REFUSED_ value.
 pub const RAKWIRE_EVENT_REFUSED: u32 = 12;
 
-/// The server does not answer.
+/// The server did not answer any request.
 pub const RAKWIRE_FAILURE_NO_ANSWER: i32 = 1;
-/// Nothing listens at the address, or no route leads there.
+/// No socket is bound to the address, or there is no route to it.
 pub const RAKWIRE_FAILURE_UNREACHABLE: i32 = 2;
-/// The server answered, but did not finish the handshake in time.
+/// The server answered, but the handshake did not complete in time.
 pub const RAKWIRE_FAILURE_HANDSHAKE_TIMEOUT: i32 = 3;
-/// The server gave the attempt up.
+/// The server aborted the connection attempt.
 pub const RAKWIRE_FAILURE_ATTEMPT_FAILED: i32 = 4;
-/// The server has a connection of this address or GUID already.
+/// The server already has a connection with this address or GUID.
 pub const RAKWIRE_FAILURE_ALREADY_CONNECTED: i32 = 5;
-/// The server is full, or refused the client.
+/// The server is full, or the application refused the client.
 pub const RAKWIRE_FAILURE_SERVER_FULL: i32 = 6;
 /// The server has banned this address.
 pub const RAKWIRE_FAILURE_BANNED: i32 = 7;
-/// This address connected a moment ago.
+/// The server refuses this address because it connected too recently.
 pub const RAKWIRE_FAILURE_RECENTLY_CONNECTED: i32 = 8;
-/// The server uses another protocol version, which `server_version` names.
+/// The server uses another protocol version; `server_version` is set.
 pub const RAKWIRE_FAILURE_VERSION: i32 = 9;
 /// The server requires an encrypted connection.
 pub const RAKWIRE_FAILURE_SECURITY_REQUIRED: i32 = 10;
-/// The server has no security.
+/// The server does not support secure connections.
 pub const RAKWIRE_FAILURE_NO_SECURITY: i32 = 11;
 /// The server requires an identity.
 pub const RAKWIRE_FAILURE_IDENTITY_REQUIRED: i32 = 12;
-/// The server does not accept the identity.
+/// The server rejected the identity.
 pub const RAKWIRE_FAILURE_INVALID_IDENTITY: i32 = 13;
-/// The server has another public key.
+/// The public key of the server is not the expected one.
 pub const RAKWIRE_FAILURE_PUBLIC_KEY: i32 = 14;
-/// The password or connect token is wrong.
+/// The server rejected the password or connect token.
 pub const RAKWIRE_FAILURE_PASSWORD: i32 = 15;
-/// The server ended the connection before it was open.
+/// The server closed the connection before it was open.
 pub const RAKWIRE_FAILURE_CLOSED: i32 = 16;
 /// This side cancelled the attempt.
 pub const RAKWIRE_FAILURE_CANCELLED: i32 = 17;
 
-/// This side disconnected.
+/// This endpoint disconnected.
 pub const RAKWIRE_DISCONNECT_LOCAL: i32 = 1;
 /// The peer disconnected.
 pub const RAKWIRE_DISCONNECT_REMOTE: i32 = 2;
-/// Nothing was received from the peer for the timeout.
+/// Nothing was received from the peer within the timeout.
 pub const RAKWIRE_DISCONNECT_LOST: i32 = 3;
-/// A message of the peer is larger than a connection may hold.
+/// The peer sent a message larger than a connection may hold.
 pub const RAKWIRE_DISCONNECT_MESSAGE_TOO_LARGE: i32 = 4;
-/// The peer cannot hold a message that was sent.
+/// This endpoint sent a message larger than the peer can hold.
 pub const RAKWIRE_DISCONNECT_SENT_TOO_LARGE: i32 = 5;
-/// The path has become too narrow for a message that was sent in parts.
+/// The path MTU fell below the part size of a split message.
 pub const RAKWIRE_DISCONNECT_PATH_TOO_NARROW: i32 = 6;
-/// The peer left gaps that hold too much memory.
+/// The peer left too many gaps, and the messages behind them exceed the receive memory.
 pub const RAKWIRE_DISCONNECT_RECEIVE_MEMORY: i32 = 7;
 
 /// The password was wrong.
 pub const RAKWIRE_REFUSED_PASSWORD: i32 = 1;
-/// No identity was shown.
+/// The client has no identity.
 pub const RAKWIRE_REFUSED_NO_IDENTITY: i32 = 2;
-/// The identity is not valid.
+/// The identity is invalid.
 pub const RAKWIRE_REFUSED_IDENTITY: i32 = 3;
-/// The client has no connect token of this backend.
+/// The client has no connect token from this backend.
 pub const RAKWIRE_REFUSED_NO_TOKEN: i32 = 4;
 /// The connect token has expired.
 pub const RAKWIRE_REFUSED_TOKEN_EXPIRED: i32 = 5;
-/// The connect token is for another server.
+/// The connect token does not list this server.
 pub const RAKWIRE_REFUSED_TOKEN_SERVER: i32 = 6;
-/// The connect token belongs to another client.
+/// The connect token was issued to another client.
 pub const RAKWIRE_REFUSED_TOKEN_CLIENT: i32 = 7;
 /// The connect token was used before.
 pub const RAKWIRE_REFUSED_TOKEN_USED: i32 = 8;
-/// Too many connect tokens are in use.
+/// The server stores as many used connect tokens as it can.
 pub const RAKWIRE_REFUSED_TOKEN_STORE: i32 = 9;
 
-/// A reason that this version of the library has no number for.
+/// A reason that this version of the library does not know.
 pub const RAKWIRE_REASON_OTHER: i32 = 255;
 
-/// This side opened the connection.
+/// This endpoint opened the connection.
 pub const RAKWIRE_SIDE_CLIENT: u8 = 0;
 /// The peer opened the connection.
 pub const RAKWIRE_SIDE_SERVER: u8 = 1;
 
-/// The connection is being opened.
+/// The connection is opening.
 pub const RAKWIRE_STATE_CONNECTING: u8 = 0;
 /// The connection is open.
 pub const RAKWIRE_STATE_CONNECTED: u8 = 1;
-/// The connection is being closed.
+/// The connection is closing.
 pub const RAKWIRE_STATE_DISCONNECTING: u8 = 2;
-/// The connection has ended.
+/// The connection is closed.
 pub const RAKWIRE_STATE_DISCONNECTED: u8 = 3;
 
 /// The peer acknowledged the message.
 pub const RAKWIRE_OUTCOME_ACKNOWLEDGED: u8 = 0;
-/// The message was lost.
+/// The message was unreliable and not acknowledged.
 pub const RAKWIRE_OUTCOME_LOST: u8 = 1;
 
-/// A plain connection.
+/// An unencrypted connection.
 pub const RAKWIRE_TRUST_NONE: u8 = 0;
-/// A secure connection with any server: it protects only against eavesdroppers.
+/// A secure connection to any server. Protects only against eavesdropping.
 pub const RAKWIRE_TRUST_ANY: u8 = 1;
-/// A secure connection with the server that has `server_key`.
+/// A secure connection to the server with the key `server_key`.
 pub const RAKWIRE_TRUST_KEY: u8 = 2;
-/// A secure connection with the server that has `server_key`, or the key with the hash `next_key_hash`.
+/// A secure connection to the server with the key `server_key`, or with the next key whose hash is `next_key_hash`.
 pub const RAKWIRE_TRUST_KNOWN: u8 = 3;
 
-/// Cookies are required once several clients have connected without one: an eighth of `max_incoming`, 2 to 16.
+/// Cookies are required once a number of clients have connected without one: an eighth of `max_incoming`, 2 to 16.
 pub const RAKWIRE_COOKIES_AUTOMATIC: u8 = 0;
-/// Each client must return a cookie, which some RakNet libraries cannot.
+/// Every client must return a cookie. Some RakNet libraries do not support that.
 pub const RAKWIRE_COOKIES_REQUIRED: u8 = 1;
 /// Cookies are required once `cookies_unvalidated` clients have connected without one.
 pub const RAKWIRE_COOKIES_UNDER_LOAD: u8 = 2;
-/// No cookies: forged addresses can fill the server.
+/// No cookies. Clients with forged addresses can fill the server.
 pub const RAKWIRE_COOKIES_OFF: u8 = 3;
 
-/// Follows the delay of the path: losses without a queue do not slow a connection down.
+/// Delay-based: reacts to queueing delay, so that losses without queueing do not reduce the rate.
 pub const RAKWIRE_CONGESTION_DELAY: u8 = 0;
-/// Treats each loss as congestion (RFC 6582).
+/// Loss-based: treats every loss as congestion (RFC 6582).
 pub const RAKWIRE_CONGESTION_NEW_RENO: u8 = 1;
 
 /// No time limit for rakwire_wait().
 pub const RAKWIRE_FOREVER: u32 = 0xFFFF_FFFF;
 
-/// Bit of rakwire_features(): secure connections and connect tokens.
+/// A bit of rakwire_features(): secure connections and connect tokens.
 pub const RAKWIRE_FEATURE_SECURE: u32 = 1;
-/// Bit of rakwire_features(): the simulated network.
+/// A bit of rakwire_features(): the network simulator.
 pub const RAKWIRE_FEATURE_SIM: u32 = 2;
 
 /// An IP address and port.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RakwireAddress {
-    /// 4 or 6; 0 for no address.
+    /// The address family: 4 or 6; 0 if there is no address.
     pub family: u8,
-    /// 0.
+    /// Must be 0.
     pub reserved: u8,
-    /// The port.
+    /// The UDP port, in host byte order.
     pub port: u16,
-    /// The number of the interface of a link-local IPv6 address, otherwise 0.
+    /// The interface number of a link-local IPv6 address, otherwise 0.
     pub scope: u32,
-    /// The address, its first byte first. IPv4 uses the first four.
+    /// The address in network byte order. IPv4 uses the first four bytes.
     pub ip: [u8; 16],
 }
 
@@ -211,147 +212,149 @@ pub struct RakwireAddress {
 pub struct RakwireOptions {
     /// The size of the struct in bytes.
     pub size: u32,
-    /// The RakNet protocol version of connections that this endpoint opens. Default: 6.
+    /// The RakNet protocol version for outgoing connections. Default: 6.
     pub protocol_version: u8,
-    /// 1: messages and advertisements of peers without a connection become events. Default: 0.
+    /// 1: out-of-band messages and advertisements from peers without a connection become events. Default: 0.
     pub out_of_band: u8,
-    /// 1: each client waits for rakwire_accept(), rakwire_refuse() or rakwire_ignore(). Default: 0.
+    /// 1: each new client waits for rakwire_accept(), rakwire_refuse() or rakwire_ignore(). Default: 0.
     pub defer_incoming: u8,
-    /// 1: an attempt ends immediately when the network reports that nothing listens there. Default: 1.
+    /// 1: a connection attempt fails immediately when ICMP reports the address as unreachable. Default: 1.
     pub hears_unreachable: u8,
     /// The address to bind, such as "0.0.0.0:19132" or "[::]:19132". Default: null, any IPv4 port.
     pub bind_address: *const c_char,
-    /// Connections that others may open. Default: 0, a client.
+    /// The maximum number of incoming connections. Default: 0, a client.
     pub max_incoming: u16,
-    /// The largest MTU, 576 to 1492. Default: 1492.
+    /// The maximum MTU in bytes, 576 to 1492. Default: 1492.
     pub mtu: u16,
-    /// Connections in all. 0: 64, or `max_incoming` if that is more.
+    /// The maximum number of connections in both directions. 0: 64, or `max_incoming` if that is more.
     pub max_connections: u32,
-    /// Blocks of 512 bytes for messages in flight. 0: as many as the connections need.
+    /// The number of 512-byte blocks for messages in transit. 0: enough for the connections.
     pub blocks: u32,
-    /// The longest message in bytes that is received. Default: 4,000,000.
+    /// The maximum length of a received message in bytes. Default: 4,000,000.
     pub max_message_len: u32,
-    /// Silence after which a connection is lost. Default: 10,000.
+    /// The time without an acknowledgement after which a connection is lost. Default: 10,000.
     pub timeout_ms: u32,
-    /// Longest wait for the acknowledgement of messages while a connection closes. Default: 5,000.
+    /// The maximum time for which a closing connection waits for acknowledgements. Default: 5,000.
     pub close_timeout_ms: u32,
-    /// Longest handshake after the first answer. Default: 10,000.
+    /// The maximum duration of the handshake after the first reply. Default: 10,000.
     pub handshake_timeout_ms: u32,
-    /// Time after which an unreliable message that could not be sent is dropped. Default: 1,000.
+    /// The time after which a queued unreliable message is dropped. Default: 1,000.
     pub unreliable_timeout_ms: u32,
-    /// Time between two requests of an attempt. Default: 500.
+    /// The interval between requests of a connection attempt. Default: 500.
     pub connect_interval_ms: u32,
-    /// Requests of an attempt, 1 to 255. Default: 12.
+    /// The number of requests of a connection attempt, 1 to 255. Default: 12.
     pub connect_attempts: u32,
-    /// Parts of a large message between two progress events. Default: 0, for none.
+    /// The number of parts of a split message between progress events. Default: 0, no events.
     pub progress_interval: u32,
-    /// Connections that one address may have. 0: three quarters of `max_incoming`, from 16 slots on. Default: 0.
+    /// The maximum number of incoming connections per address. 0: three quarters of `max_incoming`; unlimited below 16.
+    /// Default: 0.
     pub max_per_address: u16,
-    /// 0.
+    /// Must be 0.
     pub reserved: u16,
-    /// The GUID of this endpoint. Default: 0, a random one.
+    /// The GUID of this endpoint. Default: 0, a random GUID.
     pub guid: u64,
-    /// Protocol versions that a server accepts, up to the first zero. Default: 6, 10, 11.
+    /// The protocol versions that a server accepts, up to the first 0. Default: 6, 10, 11.
     pub accepted_versions: [u8; 8],
-    /// The password that clients need, at most 255 bytes. Default: none.
+    /// The password that clients must send, at most 255 bytes. Default: null, none.
     pub password: *const u8,
-    /// The length of the password.
+    /// The length of the password in bytes.
     pub password_length: usize,
-    /// A bad network between this endpoint and its socket, in both directions, such as "loss=5%,latency=50ms,jitter=10ms,seed=7". Default: null.
+    /// Simulated network conditions in both directions, such as "loss=5%,latency=50ms,jitter=10ms,seed=7". Default: null, none.
     pub simulate: *const c_char,
-    /// The private key of a server, 32 bytes. Default: null, a server without security.
+    /// The private key of a server, 32 bytes. Default: null, a server without secure connections.
     pub server_key: *const u8,
-    /// The private key by which servers know this client, 32 bytes. Default: null.
+    /// The private key that identifies this client to servers, 32 bytes. Default: null.
     pub identity_key: *const u8,
-    /// The file of the private key of a server, instead of `server_key`. Default: null.
+    /// A file with the private key of a server, instead of `server_key`. Default: null.
     pub server_key_file: *const c_char,
-    /// The file of the private key of this client, instead of `identity_key`. Default: null.
+    /// A file with the private key of this client, instead of `identity_key`. Default: null.
     pub identity_key_file: *const c_char,
-    /// The keys of connect tokens that a server accepts, 32 bytes each. Default: null, no token is needed.
+    /// The connect token keys that a server accepts, 32 bytes each. Default: null; clients need no token.
     pub token_keys: *const u8,
     /// The number of keys at `token_keys`.
     pub token_key_count: u32,
-    /// 1: the endpoint can open secure connections. Default: 0. A key implies it.
+    /// 1: the endpoint can open secure connections. A key implies it. Default: 0.
     pub secure: u8,
-    /// 1: a server with a key refuses plain clients. Default: 0.
+    /// 1: a server with a key refuses unencrypted clients. Default: 0.
     pub requires_security: u8,
     /// 1: a server with a key refuses clients without an identity. Default: 0.
     pub requires_identity: u8,
-    /// A RAKWIRE_COOKIES_ value: how clients prove their address. Default: RAKWIRE_COOKIES_AUTOMATIC.
+    /// A RAKWIRE_COOKIES_ value: when clients must return a cookie to prove their address. Default: RAKWIRE_COOKIES_AUTOMATIC.
     pub cookies: u8,
-    /// Clients without a cookie, for RAKWIRE_COOKIES_UNDER_LOAD.
+    /// The number of clients admitted without a cookie, for RAKWIRE_COOKIES_UNDER_LOAD.
     pub cookies_unvalidated: u16,
-    /// Connections that one network may have (24 bits of IPv4, 48 of IPv6). 0: seven eighths of `max_incoming`. Default: 0.
+    /// The maximum number of incoming connections per network (/24 in IPv4, /48 in IPv6). 0: seven eighths of `max_incoming`.
+    /// Default: 0.
     pub max_per_network: u16,
-    /// Half-open connections of one network (24 bits of IPv4, 64 of IPv6) without a cookie. Default: 8.
+    /// The maximum number of half-open connections per network (/24 in IPv4, /64 in IPv6) without a cookie. Default: 8.
     pub max_half_open_per_network: u16,
-    /// Pongs per second in all. 0: no ping is answered. Default: 1,000.
+    /// The maximum number of pongs per second. 0: pings are not answered. Default: 1,000.
     pub pongs_per_second: u16,
-    /// Pongs per second for one network. Default: 20.
+    /// The maximum number of pongs per second and network (/24 in IPv4, /64 in IPv6). Default: 20.
     pub pongs_per_network: u16,
     /// A RAKWIRE_CONGESTION_ value. Default: RAKWIRE_CONGESTION_DELAY.
     pub congestion: u8,
-    /// 0.
+    /// Must be 0.
     pub reserved_byte: u8,
-    /// Least time between two connections of one address. Default: 0, for none.
+    /// The minimum time between connections from the same address. Default: 0, none.
     pub connection_interval_ms: u32,
-    /// Blocks that one connection may hold in each direction. Default: 0, no limit besides the shares.
+    /// The maximum number of blocks per connection and direction. Default: 0, only the limits of the shared memory.
     pub connection_blocks: u32,
-    /// Time between two pings of a connection. 0: no pings. Default: 5,000.
+    /// The interval between pings on a connection. 0: no pings. Default: 5,000.
     pub ping_interval_ms: u32,
-    /// Bits per second that each connection may send. Default: 0, no limit.
+    /// The maximum sending rate per connection in bits per second. Default: 0, unlimited.
     pub outgoing_limit: u64,
-    /// The file of a token key, next to `token_keys`. Default: null.
+    /// A file with a connect token key, in addition to `token_keys`. Default: null.
     pub token_key_file: *const c_char,
-    /// Networks of trusted proxies: their PROXY headers (version 2) name the address of a client. Such as "10.0.0.7/32,fd00::/64".
-    /// Default: null.
+    /// The networks of trusted proxies, such as "10.0.0.7/32,fd00::/64". Their PROXY headers (version 2) contain the client's
+    /// address. Default: null.
     pub trusted_proxies: *const c_char,
-    /// A file to append the keys of secure connections to, by which captures of them can be read. Only for development.
-    /// Default: null.
+    /// A file to which the keys of secure connections are appended, for decrypting captures. Only for development. Default:
+    /// null.
     pub key_log_file: *const c_char,
 }
 
-/// The options of one attempt to connect. Initialise them with rakwire_connect_options_init().
+/// The options of a connection attempt. Initialise them with rakwire_connect_options_init().
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RakwireConnectOptions {
     /// The size of the struct in bytes.
     pub size: u32,
-    /// The time limit of the whole attempt. 0: no limit besides the attempts.
+    /// The maximum duration of the attempt. 0: limited only by `attempts`.
     pub connect_timeout_ms: u32,
-    /// Silence after which this connection is lost. 0: that of the endpoint.
+    /// The time without an acknowledgement after which this connection is lost. 0: the value of the endpoint.
     pub timeout_ms: u32,
-    /// Time between two requests. 0: that of the endpoint.
+    /// The interval between requests. 0: the value of the endpoint.
     pub interval_ms: u32,
-    /// Requests. 0: those of the endpoint.
+    /// The number of requests. 0: the value of the endpoint.
     pub attempts: u8,
-    /// The RakNet protocol version. 0: that of the endpoint, or that of the server.
+    /// The RakNet protocol version. 0: the version of the endpoint, or the server's if that differs.
     pub protocol_version: u8,
-    /// A RAKWIRE_TRUST_ value. Default: RAKWIRE_TRUST_NONE, a plain connection.
+    /// A RAKWIRE_TRUST_ value. Default: RAKWIRE_TRUST_NONE, an unencrypted connection.
     pub trust: u8,
-    /// The server of the token to connect to, from 0.
+    /// The index of the server in the token to connect to, from 0.
     pub token_server: u8,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
     /// The password, at most 255 bytes, or null.
     pub password: *const u8,
-    /// The length of the password.
+    /// The length of the password in bytes.
     pub password_length: usize,
-    /// The private key of this client's identity for this connection, 32 bytes, or null.
+    /// The private key that identifies this client on this connection, 32 bytes, or null.
     pub identity_key: *const u8,
-    /// Data that the server gets with the identity, at most 95 bytes, or null.
+    /// Data sent to the server with the identity, at most 95 bytes, or null.
     pub identity_data: *const u8,
-    /// The length of the data.
+    /// The length of the identity data in bytes.
     pub identity_data_length: usize,
-    /// A connect token as text, with which `trust` and `password` are unused, or null.
+    /// A connect token as text, or null. With a token, `trust` and `password` are ignored.
     pub token: *const c_char,
     /// The public key of the server, for RAKWIRE_TRUST_KEY and RAKWIRE_TRUST_KNOWN.
     pub server_key: [u8; 32],
-    /// The hash of the next key of the server, for RAKWIRE_TRUST_KNOWN.
+    /// The hash of the server's next key, for RAKWIRE_TRUST_KNOWN.
     pub next_key_hash: [u8; 24],
 }
 
-/// An event. Set `size` to sizeof(rakwire_event_t) before the first rakwire_poll(). Fields that an event does not name are 0.
+/// An event. Set `size` to sizeof(rakwire_event_t) before the first rakwire_poll(). Fields that do not apply to an event are 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RakwireEvent {
@@ -359,35 +362,35 @@ pub struct RakwireEvent {
     pub size: u32,
     /// A RAKWIRE_EVENT_ value.
     pub kind: u32,
-    /// The connection.
+    /// The connection of the event, or 0.
     pub connection: RakwireConnection,
-    /// The message to release, or 0. It owns `data`.
+    /// The handle of the message to release, or 0. `data` is valid until its release.
     pub message: RakwireMessage,
-    /// The bytes of a message, pong or advertisement. They are valid until the message is released or the endpoint closed.
+    /// The bytes of a message, pong or advertisement. Valid until the message is released or the endpoint closed.
     pub data: *const u8,
-    /// The number of these bytes.
+    /// The length of `data` in bytes.
     pub length: usize,
     /// The client of RAKWIRE_EVENT_INCOMING.
     pub request: RakwireRequest,
-    /// The GUID of the peer, where the event has one.
+    /// The GUID of the peer, if the event has one.
     pub guid: u64,
-    /// The round trip of a ping in microseconds.
+    /// The round-trip time of a ping in microseconds.
     pub latency_us: u64,
-    /// The address of the peer, except for messages, receipts, progress and MTU, which name the connection.
+    /// The address of the peer. Not set for messages, receipts, progress and MTU changes, which have a connection.
     pub address: RakwireAddress,
-    /// The reason: a value of the group that `kind` names.
+    /// The reason: a value of the group for this `kind`.
     pub reason: i32,
-    /// The number that rakwire_send() returned.
+    /// The receipt number that rakwire_send() stored.
     pub receipt: u32,
-    /// Parts of a large message that arrived.
+    /// The number of parts received or acknowledged so far.
     pub progress_done: u32,
-    /// Parts that the large message has.
+    /// The total number of parts of the message.
     pub progress_parts: u32,
-    /// The number of the large message.
+    /// The number of the split message.
     pub progress_message: u16,
-    /// The new MTU.
+    /// The new MTU in bytes, including IP and UDP headers.
     pub mtu: u16,
-    /// The reliability of a message. Receipts are not visible at the receiver.
+    /// The reliability of a received message, without receipts.
     pub reliability: u8,
     /// The ordering channel, 0 to 31.
     pub channel: u8,
@@ -395,23 +398,23 @@ pub struct RakwireEvent {
     pub side: u8,
     /// A RAKWIRE_OUTCOME_ value.
     pub outcome: u8,
-    /// The protocol version that the server uses, for RAKWIRE_FAILURE_VERSION.
+    /// The protocol version of the server, for RAKWIRE_FAILURE_VERSION.
     pub server_version: u8,
-    /// 1: the progress is of a message that this side sends.
+    /// 1: the progress is that of a sent message. 0: of a received message.
     pub outgoing: u8,
-    /// 1: a refused client has proved its address.
+    /// 1: the refused client has proved that it receives datagrams at its address.
     pub validated: u8,
-    /// 0.
+    /// Reserved.
     pub reserved: [u8; 5],
 }
 
-/// A connection. Set `size` before the call.
+/// The state of a connection. Set `size` before the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RakwireConnectionInfo {
     /// The size of the struct in bytes.
     pub size: u32,
-    /// The largest datagram of the path in bytes, with the headers of IP and UDP.
+    /// The maximum datagram size of the path in bytes, including IP and UDP headers.
     pub mtu: u16,
     /// A RAKWIRE_SIDE_ value.
     pub side: u8,
@@ -419,19 +422,19 @@ pub struct RakwireConnectionInfo {
     pub state: u8,
     /// The address of the peer.
     pub address: RakwireAddress,
-    /// The GUID of the peer, once it is known.
+    /// The GUID of the peer, once known.
     pub guid: u64,
-    /// The longest message in bytes that rakwire_send() accepts.
+    /// The maximum message length in bytes that rakwire_send() accepts.
     pub max_message_len: u64,
 }
 
-/// The counters of a connection, which only grow, and measurements. Set `size` before the call.
+/// Cumulative counters and measurements of a connection. Set `size` before the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RakwireConnectionStats {
     /// The size of the struct in bytes.
     pub size: u32,
-    /// The largest datagram of the path in bytes.
+    /// The maximum datagram size of the path in bytes, including IP and UDP headers.
     pub mtu: u32,
     /// Messages that were sent.
     pub messages_sent: u64,
@@ -441,135 +444,135 @@ pub struct RakwireConnectionStats {
     pub datagrams_sent: u64,
     /// Datagrams that were received.
     pub datagrams_received: u64,
-    /// Datagrams that counted as lost.
+    /// Datagrams that were declared lost.
     pub datagrams_lost: u64,
     /// Datagrams that were acknowledged.
     pub datagrams_acknowledged: u64,
-    /// Bytes of messages that were accepted for sending.
+    /// Message bytes that rakwire_send() accepted.
     pub bytes_pushed: u64,
-    /// Bytes of messages that were sent for the first time.
+    /// Message bytes that were sent for the first time.
     pub bytes_sent: u64,
-    /// Bytes of messages that were sent again.
+    /// Message bytes that were retransmitted.
     pub bytes_resent: u64,
-    /// Bytes of datagrams that were sent.
+    /// Bytes of all sent datagrams.
     pub actual_bytes_sent: u64,
-    /// Bytes of datagrams that were received.
+    /// Bytes of all received datagrams.
     pub actual_bytes_received: u64,
-    /// The smoothed round trip in microseconds.
+    /// The smoothed round-trip time in microseconds.
     pub round_trip_us: u64,
-    /// The last ping in microseconds.
+    /// The round-trip time of the last ping in microseconds.
     pub last_ping_us: u64,
-    /// The mean of the last pings in microseconds.
+    /// The mean round-trip time of the last pings in microseconds.
     pub average_ping_us: u64,
-    /// The lowest ping in microseconds.
+    /// The lowest round-trip time of a ping in microseconds.
     pub lowest_ping_us: u64,
-    /// Bytes that may be in flight.
+    /// The congestion window in bytes.
     pub congestion_window: u32,
-    /// Bytes in flight.
+    /// The number of bytes in flight.
     pub in_flight: u32,
-    /// Messages that wait to be sent, by priority.
+    /// The number of queued messages, by priority.
     pub waiting_messages: [u32; 4],
-    /// Bytes that wait to be sent, by priority.
+    /// The number of queued message bytes, by priority.
     pub waiting_bytes: [u32; 4],
-    /// Share of the bytes that were sent again, 0 to 1.
+    /// The fraction of message bytes that were retransmitted, 0 to 1.
     pub loss: f64,
-    /// The same in the last second.
+    /// The fraction of message bytes that were retransmitted in the last second.
     pub loss_last_second: f64,
-    /// Datagrams that counted as lost and arrived after all.
+    /// Datagrams that were declared lost but acknowledged later.
     pub datagrams_late: u64,
-    /// Bytes of messages that were delivered.
+    /// Message bytes that were delivered.
     pub bytes_processed: u64,
-    /// Bytes of messages that were received in vain: repeated or overtaken.
+    /// Message bytes that were received but not delivered: duplicates, or older than a newer sequenced message.
     pub bytes_ignored: u64,
-    /// `bytes_pushed` of the last full second.
+    /// `bytes_pushed` in the last full second.
     pub bytes_pushed_last_second: u32,
-    /// `bytes_sent` of the last full second.
+    /// `bytes_sent` in the last full second.
     pub bytes_sent_last_second: u32,
-    /// `bytes_resent` of the last full second.
+    /// `bytes_resent` in the last full second.
     pub bytes_resent_last_second: u32,
-    /// `bytes_processed` of the last full second.
+    /// `bytes_processed` in the last full second.
     pub bytes_processed_last_second: u32,
-    /// `bytes_ignored` of the last full second.
+    /// `bytes_ignored` in the last full second.
     pub bytes_ignored_last_second: u32,
-    /// `actual_bytes_sent` of the last full second.
+    /// `actual_bytes_sent` in the last full second.
     pub actual_bytes_sent_last_second: u32,
-    /// `actual_bytes_received` of the last full second.
+    /// `actual_bytes_received` in the last full second.
     pub actual_bytes_received_last_second: u32,
-    /// Lost messages that wait to be sent again.
+    /// The number of lost messages queued for retransmission.
     pub waiting_resend_messages: u32,
-    /// Bytes of these.
+    /// The number of bytes of messages queued for retransmission.
     pub waiting_resend_bytes: u32,
     /// 1: `clock_difference_ms` is known.
     pub has_clock_difference: u32,
-    /// The clock of the peer minus that of this side in milliseconds.
+    /// The clock of the peer minus the local clock in milliseconds.
     pub clock_difference_ms: i64,
 }
 
-/// The counters of an endpoint, which only grow. Set `size` before the call.
+/// Cumulative counters of an endpoint. Set `size` before the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RakwireStats {
     /// The size of the struct in bytes.
     pub size: u32,
-    /// Connections, including those that are being opened or closed.
+    /// The current number of connections, including those that are opening or closing.
     pub connections: u32,
     /// Datagrams that were received.
     pub datagrams_received: u64,
-    /// Bytes of these.
+    /// Bytes of the received datagrams.
     pub bytes_received: u64,
-    /// Datagrams of requests that were refused.
+    /// Datagrams of refused connection requests.
     pub datagrams_refused: u64,
     /// Datagrams that were sent.
     pub datagrams_sent: u64,
-    /// Bytes of these.
+    /// Bytes of the sent datagrams.
     pub bytes_sent: u64,
-    /// Datagrams that the protocol dropped, for all reasons together.
+    /// Datagrams that the protocol dropped, for any reason.
     pub datagrams_dropped: u64,
-    /// Datagrams that were longer than any of RakNet.
+    /// Datagrams longer than the longest RakNet datagram.
     pub too_long: u64,
-    /// Datagrams that the system could not send.
+    /// Datagrams that the operating system failed to send.
     pub send_failures: u64,
-    /// Calls to receive that failed.
+    /// Receive calls to the operating system that failed.
     pub receive_failures: u64,
-    /// Messages that the program has borrowed now.
+    /// The number of messages currently borrowed by the program.
     pub borrowed_messages: u64,
-    /// Clients that were dropped because too many waited for a decision.
+    /// Clients that were dropped because too many were waiting for a decision.
     pub incoming_overflows: u64,
-    /// Datagrams of trusted proxies with a header that is wrong, or without room for their client.
+    /// Datagrams from trusted proxies that were dropped because of an invalid header or a full client table.
     pub proxy_headers_refused: u64,
 }
 
-/// The peer of a secure connection. Set `size` before the call.
+/// The authenticated peer of a secure connection. Set `size` before the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RakwireSecurePeer {
     /// The size of the struct in bytes.
     pub size: u32,
-    /// 1: the connection is secure. Otherwise all other fields are 0.
+    /// 1: the connection is secure. 0: all other fields are 0.
     pub is_secure: u8,
-    /// 1: `key` is set. A client may be anonymous.
+    /// 1: `key` is set. 0: the client is anonymous.
     pub has_key: u8,
     /// 1: `next_key_hash` is set.
     pub has_next_key: u8,
-    /// The number of bytes at `identity_data`.
+    /// The length of `identity_data` in bytes.
     pub identity_data_length: u8,
-    /// The public key of the server, or of the identity of the client.
+    /// The public key of the server or, on a server, of the client's identity.
     pub key: [u8; 32],
-    /// The hash of the key that the server will have next.
+    /// The hash of the server's next key.
     pub next_key_hash: [u8; 24],
     /// The data that the client sent with its identity.
     pub identity_data: [u8; 95],
-    /// 1: the client showed a connect token, to which the following fields belong.
+    /// 1: the client presented a connect token, which the following fields describe.
     pub has_token: u8,
-    /// The user that the backend named.
+    /// The user id in the token.
     pub token_user_id: u64,
     /// The expiry of the token, in seconds since 1970.
     pub token_expires: u64,
-    /// The data of the backend.
+    /// The user data in the token.
     pub token_data: [u8; 128],
-    /// The number of bytes at `token_data`.
+    /// The length of `token_data` in bytes.
     pub token_data_length: u32,
-    /// 0.
+    /// Reserved.
     pub reserved: u32,
 }
 
@@ -581,7 +584,7 @@ pub struct RakwireTokenClaims {
     pub size: u32,
     /// The number of servers, 1 to 4.
     pub server_count: u32,
-    /// The user, for the backend.
+    /// The user id, which the backend chooses.
     pub user_id: u64,
     /// The expiry of the token, in seconds since 1970.
     pub expires: u64,
@@ -589,17 +592,17 @@ pub struct RakwireTokenClaims {
     pub client_key: *const u8,
     /// The public keys of the servers, 32 bytes each.
     pub server_keys: *const u8,
-    /// The addresses of the servers, such as "game.example.org:19132".
+    /// The addresses of the servers, such as "game.example.org:19132", each for the key at the same index.
     pub server_names: *const *const c_char,
-    /// Data for the server, at most 128 bytes, or null.
+    /// User data for the server, at most 128 bytes, or null.
     pub user_data: *const u8,
-    /// The length of the data.
+    /// The length of the user data in bytes.
     pub user_data_length: usize,
-    /// The file of the token key instead of its bytes, or null.
+    /// A file with the token key, instead of its bytes, or null.
     pub token_key_file: *const c_char,
 }
 
-// Each struct with the size of its first version. Fields after that were added later, and an older program does not have them.
+// Each struct with the size of its first version. Later fields were added afterwards; older programs do not have them.
 versioned! {
     RakwireOptions, offset_of!(RakwireOptions, cookies_unvalidated);
     RakwireConnectOptions, size_of::<RakwireConnectOptions>();

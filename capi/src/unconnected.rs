@@ -17,7 +17,7 @@ use crate::memory::{bytes, check_out, flag, needed_text};
 use crate::registry;
 use crate::types::{RakwireAddress, RakwireEndpoint, RakwireResult};
 
-/// Reads the address of a datagram, and checks that the socket can send it.
+/// Reads a destination address, and checks that the socket can send to it.
 ///
 /// # Safety
 /// `address` is null or points to an address.
@@ -28,16 +28,16 @@ unsafe fn destination(endpoint: &Endpoint, address: *const RakwireAddress) -> Ou
     if to.is_ipv6() && endpoint.polled.local_addr().is_ipv4() {
         return Err(Failure::new(RAKWIRE_ERROR_ADDRESS_FAMILY));
     }
-    // An IPv4 address inside IPv6 counts as IPv4, as for connections.
+    // An IPv4-mapped IPv6 address counts as IPv4, as for connections.
     match to.ip().to_canonical() {
         ip @ IpAddr::V4(_) => Ok(SocketAddr::new(ip, to.port())),
         IpAddr::V6(_) => Ok(to),
     }
 }
 
-/// Pings a server without a connection. RAKWIRE_EVENT_PONG follows if it answers. `is_broadcast` 1: the address is a broadcast
-/// or multicast address, and each server that answers within five seconds is an event. `only_open` 1, with `is_broadcast`:
-/// servers that are full do not answer.
+/// Pings a server without a connection. RAKWIRE_EVENT_PONG follows if it answers. `is_broadcast` 1: a broadcast or multicast
+/// address; every server that answers within five seconds causes an event. `only_open` 1, with `is_broadcast`: full servers do
+/// not answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_ping(
     endpoint: RakwireEndpoint,
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn rakwire_ping(
     })
 }
 
-/// Sets the data with which the endpoint answers pings, at most 399 bytes.
+/// Sets the data in pongs of this endpoint, at most 399 bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_set_advertisement(
     endpoint: RakwireEndpoint,
@@ -96,10 +96,10 @@ unsafe fn send_unconnected(
     (data, length): (*const u8, usize),
     send: SendUnconnected,
 ) -> Outcome<i32> {
-    // SAFETY: that of this function.
+    // SAFETY: required of the caller of this function.
     let data = unsafe { bytes(data, length) }?;
     registry::with(endpoint, |endpoint| {
-        // SAFETY: that of this function.
+        // SAFETY: required of the caller of this function.
         let to = unsafe { destination(endpoint, address) }?;
         let now = endpoint.polled.now();
         send(endpoint.polled.peer_mut(), now, to, data).map_err(|error| {
@@ -113,7 +113,7 @@ unsafe fn send_unconnected(
     })
 }
 
-/// Sends 1 to 399 bytes once to a peer without a connection, which must have `out_of_band` on.
+/// Sends one out-of-band message of 1 to 399 bytes to a peer without a connection, which must have `out_of_band` set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_send_out_of_band(
     endpoint: RakwireEndpoint,
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn rakwire_send_out_of_band(
     })
 }
 
-/// Advertises the endpoint once to a peer without a connection, with 0 to 398 bytes. It must have `out_of_band` on.
+/// Sends one advertisement of 0 to 398 bytes to a peer without a connection, which must have `out_of_band` set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_advertise(
     endpoint: RakwireEndpoint,
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn rakwire_advertise(
     })
 }
 
-/// Sets the password that new clients need, at most 255 bytes. Length 0: none. It is not encrypted on the network.
+/// Sets the password that new clients must send, at most 255 bytes. Length 0: none. Clients send it unencrypted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_set_password(
     endpoint: RakwireEndpoint,
@@ -169,13 +169,13 @@ pub unsafe extern "C" fn rakwire_set_password(
 /// # Safety
 /// `pattern` is null or a string.
 unsafe fn pattern(pattern: *const c_char) -> Outcome<AddressPattern> {
-    // SAFETY: that of this function.
+    // SAFETY: required of the caller of this function.
     let text = unsafe { needed_text(pattern) }?;
     text.parse().map_err(|error| Failure::with(RAKWIRE_ERROR_ADDRESS, error))
 }
 
-/// Bans an address, a wildcard such as "192.0.2.*" or a prefix such as "2001:db8::/32" for a time, 0 for ever. Connections
-/// that exist stay. There are at most 64 bans.
+/// Bans an address, a wildcard such as "192.0.2.*", or a prefix such as "2001:db8::/32". `duration_ms` 0: permanently. Existing
+/// connections stay open. There can be 64 bans.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_ban(
     endpoint: RakwireEndpoint,
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn rakwire_ban(
     })
 }
 
-/// Ends a ban. Returns 1 if there was one, otherwise 0.
+/// Removes a ban. Returns 1 if it existed, otherwise 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_unban(endpoint: RakwireEndpoint, addresses: *const c_char) -> c_int {
     guard(|| {
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn rakwire_unban(endpoint: RakwireEndpoint, addresses: *co
     })
 }
 
-/// Returns 1 if the address is banned now, otherwise 0.
+/// Returns 1 if the address is currently banned, otherwise 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_is_banned(
     endpoint: RakwireEndpoint,

@@ -1,4 +1,4 @@
-//! Waiting for datagrams: in the library, or by the means of the system.
+//! Waiting for datagrams, in the library or with the means of the operating system.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::memory::{check_out, store};
 use crate::registry;
 use crate::types::{RAKWIRE_FOREVER, RakwireEndpoint, RakwireResult};
 
-/// Waits until a datagram has arrived or a timer is due, at most `timeout_ms`, or RAKWIRE_FOREVER. Returns 1 if there is
-/// something to do for rakwire_update(), and 0 after the time limit or a signal. Poll all events first.
+/// Waits until a datagram arrives or a timer expires, for at most `timeout_ms` (RAKWIRE_FOREVER: no limit). Returns 1 if
+/// rakwire_update() has work, or 0 after the time limit or a signal. Poll all events first.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_wait(endpoint: RakwireEndpoint, timeout_ms: u32) -> RakwireResult {
     guard(|| {
@@ -27,9 +27,9 @@ pub extern "C" fn rakwire_wait(endpoint: RakwireEndpoint, timeout_ms: u32) -> Ra
     })
 }
 
-/// Waits for a datagram. Returns whether there is one, or `None` after a signal.
+/// Waits for a datagram. Returns whether one arrived, or `None` after a signal.
 fn wait_for(socket: &std::net::UdpSocket, limit: Option<Duration>) -> Result<Option<bool>, Failure> {
-    // A time that the system cannot express means no limit.
+    // A duration that the operating system cannot represent means no limit.
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     let mut sockets = [PollFd::new(socket, PollFlags::IN)];
     match poll(&mut sockets, limit.as_ref()) {
@@ -39,7 +39,7 @@ fn wait_for(socket: &std::net::UdpSocket, limit: Option<Duration>) -> Result<Opt
     }
 }
 
-/// Stores in how many microseconds the endpoint must be updated if no datagram arrives. Returns 1, or 0 without a timer.
+/// Stores the time in microseconds until the next rakwire_update() if no datagram arrives. Returns 1, or 0 if no timer is set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_timeout(endpoint: RakwireEndpoint, microseconds: *mut u64) -> RakwireResult {
     guard(|| {
@@ -51,8 +51,8 @@ pub unsafe extern "C" fn rakwire_timeout(endpoint: RakwireEndpoint, microseconds
     })
 }
 
-/// Stores the socket of the endpoint, to wait for it by poll(), select() or the like: a file descriptor, or a SOCKET in
-/// Windows. Only the library may read from it, write to it or close it.
+/// Stores the socket of the endpoint for poll(), select() or similar: a file descriptor, or a SOCKET on Windows. Only the
+/// library may read from, write to or close it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_socket(endpoint: RakwireEndpoint, socket: *mut u64) -> RakwireResult {
     guard(|| {
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn rakwire_socket(endpoint: RakwireEndpoint, socket: *mut 
 #[cfg(unix)]
 fn handle(socket: &std::net::UdpSocket) -> u64 {
     use std::os::fd::AsRawFd;
-    // A descriptor is not negative.
+    // File descriptors are not negative.
     socket.as_raw_fd().unsigned_abs().into()
 }
 

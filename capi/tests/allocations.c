@@ -1,4 +1,4 @@
-/* Messages of all reliabilities in both directions: after the first ones nothing is allocated any more. */
+/* Exchanges messages of all reliabilities in both directions. After the first messages, nothing is allocated. */
 #define _POSIX_C_SOURCE 199309L
 
 #include <rakwire.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* The library allocates by these, which count. */
+/* Replace the allocation functions of the library with counting ones. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *place, size_t size);
@@ -82,7 +82,7 @@ static void exchange(unsigned long count)
         if (sent < count && sent < received + 32) {
             check(rakwire_send(client, here, message, 1 + sent * 7 % sizeof message, RAKWIRE_RELIABLE_ORDERED,
                                (uint8_t)(sent % 32), (uint8_t)(sent % 4), NULL));
-            /* One that may be lost, and an error, which has a text. */
+            /* An unreliable message, and an error with its description. */
             check(rakwire_send(client, here, message, 9, RAKWIRE_UNRELIABLE_WITH_RECEIPT, 0, 2, NULL));
             rakwire_send(client, here, message, 0, RAKWIRE_RELIABLE, 0, 2, NULL);
             sent++;

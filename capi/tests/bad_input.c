@@ -1,5 +1,5 @@
-/* Calls with null, freed and foreign handles, wrong sizes, wrong pointers, strings without an end, wrong numbers, and from another
- * thread: each gives an error code with a text, under the sanitizers. */
+/* Calls with null, freed and foreign handles, wrong sizes, wrong pointers, unterminated strings, wrong numbers, and from another
+ * thread. Each must return an error code with a description, under the sanitizers. */
 #define _POSIX_C_SOURCE 200112L
 
 #include <rakwire.h>
@@ -27,7 +27,7 @@ static void expect(int line, int result, int expected)
 
 static const uint8_t data[] = "\x86 data";
 
-/* All functions that take an endpoint give the same code for a wrong one. */
+/* Every function that takes an endpoint must return `code` for an invalid one. */
 static void wrong_endpoint(rakwire_endpoint_t endpoint, int code)
 {
     rakwire_event_t event;
@@ -118,7 +118,7 @@ static void wrong_sizes(rakwire_endpoint_t endpoint)
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll(endpoint, &event));
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll_next(endpoint, &event));
 
-    /* Room for a later version: this library sets its fields to zero, and accepts only zero. */
+    /* A struct of a later version: this library zeroes the additional fields, and accepts only zero. */
     struct { rakwire_options_t known; uint8_t unknown[64]; } newer;
     memset(&newer, 0xFF, sizeof newer);
     EXPECT(RAKWIRE_OK, rakwire_options_init(&newer.known, sizeof newer));
@@ -127,7 +127,7 @@ static void wrong_sizes(rakwire_endpoint_t endpoint)
     newer.unknown[63] = 1;
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_endpoint_open(&newer.known, &other));
 
-    /* The options of the first version, in memory that ends there: later options have their defaults. */
+    /* Options of the first version, in memory of exactly that size: later options must have their defaults. */
     const size_t first = offsetof(rakwire_options_t, cookies_unvalidated);
     rakwire_options_t *older = malloc(first);
     EXPECT(RAKWIRE_OK, rakwire_options_init(older, first));
@@ -157,7 +157,7 @@ static void opens(int line, const rakwire_options_t *options, int expected)
         opens(__LINE__, &options, (expected));   \
     } while (0)
 
-/* Each option outside its range. */
+/* Sets each option to a value outside its range. */
 static void wrong_options(void)
 {
     static char endless[1100];
@@ -266,7 +266,7 @@ static void wrong_numbers(rakwire_endpoint_t endpoint)
     EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_message_release(endpoint, 1));
     EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_message_release(endpoint, UINT64_MAX));
     EXPECT(RAKWIRE_OK, rakwire_message_release(endpoint, 0));
-    /* An invented message takes no event, and the struct stays. */
+    /* With an invalid message handle, no event is taken and the struct is unchanged. */
     rakwire_event_t event;
     memset(&event, 0, sizeof event);
     event.size = sizeof event;
@@ -296,7 +296,7 @@ static void on_alarm(int signal)
     result_of_the_handler = rakwire_update(interrupted);
 }
 
-/* A handler of a signal calls the library while it waits. */
+/* Calls the library from a signal handler while it waits. */
 static void call_from_a_handler(rakwire_endpoint_t endpoint)
 {
     interrupted = endpoint;
@@ -335,7 +335,7 @@ int main(void)
     wrong_strings(endpoint);
     wrong_numbers(endpoint);
 
-    /* A connection of one endpoint is none of another. */
+    /* A connection handle of one endpoint must not be valid in another. */
     rakwire_connection_t connection;
     EXPECT(RAKWIRE_OK, rakwire_connect(endpoint, "127.0.0.1:9", NULL, &connection));
     EXPECT(RAKWIRE_ERROR_ALREADY_CONNECTED, rakwire_connect(endpoint, "127.0.0.1:9", NULL, &connection));

@@ -1,4 +1,4 @@
-// The C++ header: what it owns is released once, moved objects are empty, and errors are exceptions with their code and text.
+// Tests the C++ header: owned resources are released once, moved-from objects are empty, and errors are exceptions with code and text.
 #include <rakwire.hpp>
 
 #include <array>
@@ -29,7 +29,7 @@ static int code_of(Call call)
     return 0;
 }
 
-// Keys, identities and connect tokens by the classes of the header.
+// Uses keys, identities and connect tokens through the classes of the header.
 static void secure_connection()
 {
     if ((rakwire_features() & RAKWIRE_FEATURE_SECURE) == 0)

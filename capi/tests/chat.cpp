@@ -1,8 +1,8 @@
-// A small chat, as a program for SLikeNet is written. It compiles with SLikeNet's headers (-DSLIKENET), with those of RakNet 4
-// (-DORIGINAL, under the other name of the namespace) and with those of rakwire.
+// A small chat, written for SLikeNet. It compiles with SLikeNet's headers (-DSLIKENET), with those of RakNet 4
+// (-DORIGINAL, with the other namespace) and with those of rakwire.
 //
 //     chat server PORT          prints `ready PORT`, and ends after two clients have left
-//     chat client PORT NAME     waits for the other client, greets it, and prints what it hears
+//     chat client PORT NAME     waits for the other client, greets it, and prints the received messages
 #if defined(SLIKENET)
 #include "slikenet/BitStream.h"
 #include "slikenet/MessageIdentifiers.h"
@@ -135,7 +135,7 @@ static int client(unsigned short port, const char *name)
         }
         RakSleep(5);
     }
-    // Sent messages still leave before the connection ends.
+    // Gives the sent messages time to leave before the connection closes.
     RakSleep(50);
     peer->CloseConnection(server, true);
     peer->Shutdown(300);

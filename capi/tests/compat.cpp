@@ -2,9 +2,9 @@
 // passwords, pings, ordered messages, receipts and bit streams.
 //
 //     compat server PORT        prints `ready PORT` and echoes until one client has left
-//     compat client PORT        sends messages, checks the echoes, and prints what it has seen
+//     compat client PORT        sends messages, checks the echoes, and prints the events
 //     compat bits               prints the bytes of bit streams
-//     compat silent             closes a connection without a notification between messages, and prints what follows
+//     compat silent             closes a connection without a notification between messages, and prints the packets that follow
 #ifdef ORIGINAL
 #include <BitStream.h>
 #include <MessageIdentifiers.h>
@@ -141,7 +141,7 @@ static int client(unsigned short port)
                 return 1;
             }
         }
-        // RakNet keeps the refused attempt for a moment.
+        // RakNet keeps a refused attempt for a moment, during which it refuses another one.
         if (is_waiting && peer->Connect("127.0.0.1", port, password, (int)strlen(password)) == RakNet::CONNECTION_ATTEMPT_STARTED)
             is_waiting = false;
         RakSleep(5);
@@ -205,7 +205,7 @@ static int bits()
     return 0;
 }
 
-// Returns a peer with a free port of the loopback interface, or null.
+// Returns a peer that listens on a free port of the loopback interface, or null.
 static RakNet::RakPeerInterface *started()
 {
     RakNet::RakPeerInterface *peer = RakNet::RakPeerInterface::GetInstance();
@@ -224,7 +224,7 @@ static void send_three(RakNet::RakPeerInterface *peer, char first)
     }
 }
 
-// Receives everything of a peer for some milliseconds.
+// Receives the packets of a peer for some milliseconds.
 static void receive_all(RakNet::RakPeerInterface *peer, int milliseconds)
 {
     for (; milliseconds > 0; milliseconds -= 5, RakSleep(5))
@@ -232,7 +232,7 @@ static void receive_all(RakNet::RakPeerInterface *peer, int milliseconds)
             peer->DeallocatePacket(packet);
 }
 
-// Prints the message or the end of a packet, and closes the connection when the first message has come.
+// Prints a message or disconnect packet, and closes the connection after the first message.
 static void take(RakNet::RakPeerInterface *peer, RakNet::Packet *packet, int &taken)
 {
     if (packet->data[0] == ID_CONNECTION_LOST || packet->data[0] == ID_DISCONNECTION_NOTIFICATION)
@@ -258,7 +258,7 @@ static int silent()
     send_three(two, 1);
     receive_all(two, 300);
     printf("closed:");
-    // The first call of Receive() takes all three messages from the network, and more come after the close.
+    // The first Receive() call reads all three messages from the network, so two arrive after the close.
     int taken = 0;
     for (int frame = 0; frame < 40; frame++) {
         while (RakNet::Packet *packet = one->Receive())

@@ -1,4 +1,4 @@
-/* Every function at work: a server and a client in one thread, under the sanitizers. */
+/* Uses every function, with a server and a client in one thread, under the sanitizers. */
 #define _POSIX_C_SOURCE 200112L
 
 #include <rakwire.h>
@@ -25,11 +25,11 @@ static rakwire_address_t server_address, client_address;
 /* The address of the server as text. */
 static char target[64];
 
-/* The last event of `endpoint` that `wait_for` returned. Its data are copied. */
+/* The last event of `endpoint` that `wait_for` returned. Its data were copied. */
 static rakwire_event_t event;
 static uint8_t data[400000];
 
-/* Runs both endpoints until `at` has an event of this kind. Other events are dropped, but an event of the kind `never` fails. */
+/* Updates both endpoints until `at` has an event of this kind. Other events are dropped, but an event of the kind `never` fails. */
 static void wait_for(rakwire_endpoint_t at, uint32_t kind)
 {
     for (int frame = 0; frame < 10000; frame++) {
@@ -103,7 +103,7 @@ static void messages_and_receipts(rakwire_connection_t here, rakwire_connection_
     EXPECT(rakwire_send(client, here, large, 0, RAKWIRE_RELIABLE, 0, 2, NULL) == RAKWIRE_ERROR_EMPTY);
 }
 
-/* Takes the next message of the server by rakwire_poll_next(), which releases the message of `next`. */
+/* Takes the next message of the server with rakwire_poll_next(), which releases the message of `next`. */
 static void take_message(rakwire_event_t *next)
 {
     for (int frame = 0; frame < 10000; frame++) {
@@ -138,7 +138,7 @@ static void messages_in_one_call(rakwire_connection_t here)
     take_message(&next);
     EXPECT(memcmp(next.data, texts[1], 2) == 0 && borrowed() == 1);
     EXPECT(rakwire_message_release(server, released) == RAKWIRE_ERROR_HANDLE);
-    /* A message that is kept, and one that was released before. */
+    /* Keeps this message; the previous one has been released. */
     const rakwire_event_t kept = next;
     next.message = 0;
     take_message(&next);
@@ -176,7 +176,7 @@ static void statistics(rakwire_connection_t here)
     OK(rakwire_set_timeout(client, here, 5000));
 }
 
-/* Waiting: a datagram ends it, a timer ends it, and the time ends it. */
+/* Waiting must end when a datagram arrives, when a timer expires, and at the time limit. */
 static void waiting(void)
 {
     rakwire_options_t options;
@@ -189,16 +189,16 @@ static void waiting(void)
     OK(rakwire_connect(client, target, NULL, &here));
     EXPECT(rakwire_timeout(client, &microseconds) == 1 && microseconds <= 500000);
     OK(rakwire_flush(client));
-    /* The request of the client is there for poll() and for the library. */
+    /* Both poll() and the library must see that the client's request is readable. */
     OK(rakwire_socket(server, &handle));
     struct pollfd socket = {(int)handle, POLLIN, 0};
     EXPECT(poll(&socket, 1, 5000) == 1);
     EXPECT(rakwire_wait(server, RAKWIRE_FOREVER) == 1);
-    /* A client that waits for nothing but its own timer. */
+    /* The client waits only for its own timer. */
     OK(rakwire_update(client));
     EXPECT(rakwire_wait(client, 60000) == 1);
     EXPECT(rakwire_wait(client, RAKWIRE_FOREVER) == 1);
-    /* A game loop without its own pauses. */
+    /* A game loop that does not sleep itself. */
     int is_open = 0;
     for (int frame = 0; frame < 1000 && !is_open; frame++) {
         OK(rakwire_wait(frame % 2 ? server : client, 5));
@@ -441,7 +441,7 @@ static long length_of(const char *path)
     return length;
 }
 
-/* A token key and a log of keys in files. */
+/* Uses a token key file and a key log file. */
 static void token_key_files(const char *path)
 {
     char log[600];

@@ -1,4 +1,4 @@
-// Part of raknet_compat.h: the bit streams and strings of RakNet 4.
+// Part of raknet_compat.h: RakNet 4's bit streams and strings.
 #ifndef RAKWIRE_RAKNET_BITSTREAM_H
 #define RAKWIRE_RAKNET_BITSTREAM_H
 
@@ -11,13 +11,13 @@
 
 namespace RakNet {
 
-// A string of bytes without zero.
+// A byte string without zero bytes.
 class RakString {
 public:
     RakString() {}
     RakString(char letter) : text_(1, letter) {}
     RakString(const unsigned char *text) : text_(reinterpret_cast<const char *>(text)) {}
-    // Formats as printf(). A string that is not a format is given as "%s", text.
+    // Formats like printf(). Pass text that is not a format string as ("%s", text).
     RakString(const char *format, ...)
     {
         va_list values;
@@ -79,7 +79,7 @@ private:
     std::string text_;
 };
 
-// A stream of bits. Numbers of several bytes are written in network order, as RakNet does.
+// A bit stream. Multi-byte numbers are written in network byte order, as in RakNet.
 class BitStream {
 public:
     BitStream() {}
@@ -118,7 +118,8 @@ public:
         return bit;
     }
 
-    // Writes bits from the highest of each byte on. `right_aligned`: those of the last byte are its lowest.
+    // Writes bits, most significant bit of each byte first. `right_aligned`: the bits of an incomplete last byte are its low
+    // bits.
     void WriteBits(const unsigned char *data, BitSize_t bits, bool right_aligned = true)
     {
         for (; bits >= 8; bits -= 8, data++)
@@ -153,7 +154,7 @@ public:
     }
     void Write(const bool &value) { write_bit(value); }
     void Write(const RakNetGUID &value) { Write(value.g); }
-    // An IPv4 address with its bits inverted, as RakNet hides addresses from routers.
+    // Writes an IPv4 address with inverted bits, as RakNet does to hide addresses from routers.
     void Write(const SystemAddress &value)
     {
         Write(static_cast<unsigned char>(4));
@@ -165,7 +166,7 @@ public:
     {
         WriteBits(reinterpret_cast<const unsigned char *>(bytes), BYTES_TO_BITS(length), true);
     }
-    // A string: its length in two bytes, and its bytes from the next byte boundary on.
+    // Writes the length as two bytes, and the characters from the next byte boundary.
     void Write(const char *text)
     {
         const std::size_t length = std::strlen(text);
@@ -224,7 +225,7 @@ public:
     {
         return length == 0 || ReadBits(reinterpret_cast<unsigned char *>(bytes), BYTES_TO_BITS(length), true);
     }
-    // A string of Write(const char *). `text` needs room for it and its end.
+    // Reads a string written by Write(const char *). `text` must have room for it and the terminator.
     bool Read(char *text)
     {
         std::uint16_t length = 0;

@@ -1,14 +1,14 @@
-// Names of RakNet 4 and SLikeNet over rakwire: a program for RakPeerInterface compiles with
-// `#include <rakwire/raknet_compat.h>` instead of the headers of either library, and connects to peers of any of them. The names
-// are in the namespace RakNet, for which SLNet is another name.
+// The API names of RakNet 4 and SLikeNet, implemented by rakwire. A program that uses RakPeerInterface compiles with
+// `#include <rakwire/raknet_compat.h>` instead of the headers of either library, and connects to peers of all three libraries.
+// The names are in the namespace RakNet; SLNet is an alias of it.
 //
 // Differences from RakNet 4:
-// - There is no network thread: the peer works while Receive() is called, so call it each frame until it returns null.
+// - There is no network thread. The peer works only while Receive() is called, so call it each frame until it returns null.
 // - A peer belongs to the thread that calls Startup(). It has one socket.
-// - Messages begin with ids from ID_TIMESTAMP (27) on; RakNet lets programs send its own ids as well.
-// - CloseConnection() and Shutdown() always notify the remote. CloseConnection() also ends an attempt.
-// - Send() returns 0 if there is no connection that could take the message; RakNet returns a number and drops the message.
-// - Plugins, security, compressed and delta writes, and indices of systems are not part of this header.
+// - The first byte of a message must be ID_TIMESTAMP (27) or above. RakNet also lets programs send its internal ids.
+// - CloseConnection() and Shutdown() always notify the remote. CloseConnection() also cancels connection attempts.
+// - Send() returns 0 if no connection can accept the message. RakNet returns a number and drops the message.
+// - Plugins, security, compressed and delta writes, and system indices are not supported.
 #ifndef RAKWIRE_RAKNET_COMPAT_H
 #define RAKWIRE_RAKNET_COMPAT_H
 
@@ -20,7 +20,7 @@
 
 namespace RakNet {
 
-// A peer. As in RakNet, make it with GetInstance() and destroy it with DestroyInstance().
+// A peer. As in RakNet, create it with GetInstance() and destroy it with DestroyInstance().
 class RakPeerInterface {
 public:
     static RakPeerInterface *GetInstance() { return new RakPeerInterface(); }
@@ -47,7 +47,7 @@ public:
         options.bind_address = address.c_str();
         options.max_connections = max_connections;
         options.max_incoming = static_cast<std::uint16_t>(max_connections);
-        // The number of incoming connections may change later, so each client is decided about here.
+        // Clients are accepted here, because SetMaximumIncomingConnections() may change the limit later.
         options.defer_incoming = 1;
         options.out_of_band = 1;
         options.password = password_.data();
@@ -65,7 +65,7 @@ public:
              : result == RAKWIRE_ERROR_BIND ? SOCKET_PORT_ALREADY_IN_USE
              : result == RAKWIRE_ERROR_ADDRESS ? SOCKET_FAILED_TO_BIND : STARTUP_OTHER_FAILURE;
     }
-    // Ends all connections, and waits for at most `block_ms` until their peers know of it.
+    // Closes all connections. Waits at most `block_ms` until their peers have acknowledged that.
     void Shutdown(unsigned int block_ms, unsigned char = 0, PacketPriority = LOW_PRIORITY)
     {
         if (endpoint_ == 0)
@@ -85,11 +85,11 @@ public:
                 rakwire_message_release(endpoint_, event.message);
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
-        // Connections whose messages did not fit into the time.
+        // These connections could not send their messages in time.
         for (const Remote &remote : remotes_)
             rakwire_disconnect(endpoint_, remote.connection);
         rakwire_flush(endpoint_);
-        // Packets that the program still has keep their bytes.
+        // The bytes of packets that the program still holds must stay valid.
         for (OwnedPacket *packet : packets_)
             packet->own_bytes();
         rakwire_endpoint_close(endpoint_);
@@ -102,7 +102,7 @@ public:
         }
     }
     bool IsActive() const { return endpoint_ != 0; }
-    // Sets the one protocol version that the peer speaks, before Startup(), as in copies of RakNet for Bedrock.
+    // Sets the only protocol version of the peer. Call it before Startup(), as in forks of RakNet for Minecraft Bedrock.
     void SetProtocolVersion(int version) { protocol_ = static_cast<std::uint8_t>(version); }
 
     void SetMaximumIncomingConnections(unsigned short connections) { max_incoming_ = connections; }
@@ -115,7 +115,7 @@ public:
             open = static_cast<unsigned short>(open + remote.is_open);
         return open;
     }
-    // Stores as many addresses as fit into `systems`, and their number.
+    // Stores as many addresses as fit into `systems`, and their number in `count`.
     bool GetConnectionList(SystemAddress *systems, unsigned short *count) const
     {
         unsigned short found = 0;
@@ -137,7 +137,7 @@ public:
             rakwire_set_password(endpoint_, password_.data(), password_.size());
     }
 
-    // Stores as much of the password as fits into `length` bytes, and its length.
+    // Stores as much of the password as fits into `length` bytes, and its full length.
     void GetIncomingPassword(char *password, int *length) const
     {
         const int stored = static_cast<int>(password_.size());
@@ -145,7 +145,7 @@ public:
         if (password != nullptr && *length > 0)
             std::memcpy(password, password_.data(), static_cast<std::size_t>(*length));
     }
-    // Does nothing: connections are always pinged every five seconds.
+    // Has no effect: connections are always pinged every five seconds.
     void SetOccasionalPing(bool) {}
 
     ConnectionAttemptResult Connect(const char *host, unsigned short port, const char *password, int password_length,
@@ -164,7 +164,7 @@ public:
         options.attempts = static_cast<std::uint8_t>(attempts < 255 ? attempts : 255);
         options.interval_ms = interval_ms;
         options.timeout_ms = timeout_ms != 0 ? timeout_ms : timeout_ms_;
-        // A named version is not replaced by that of the server.
+        // A version that the program has set must not be replaced by the server's version.
         options.protocol_version = protocol_ != 0 ? protocol_ : DEFAULT_PROTOCOL;
         rakwire_connection_t connection;
         const int result = rakwire_connect(endpoint_, detail::host_and_port(host, port).c_str(), &options, &connection);
@@ -173,7 +173,7 @@ public:
         if (result == RAKWIRE_ERROR_ADDRESS)
             return CANNOT_RESOLVE_DOMAIN_NAME;
         if (result == RAKWIRE_ERROR_FULL) {
-            // As in RakNet, which finds out later that there is no room.
+            // As in RakNet, where this failure is reported later by a packet.
             report_local(ID_CONNECTION_ATTEMPT_FAILED, SystemAddress(host, port), UNASSIGNED_RAKNET_GUID);
             return CONNECTION_ATTEMPT_STARTED;
         }
@@ -183,14 +183,14 @@ public:
         remember(connection);
         return CONNECTION_ATTEMPT_STARTED;
     }
-    // An open connection stays open.
+    // An open connection is not closed.
     void CancelConnectionAttempt(const SystemAddress target)
     {
         if (GetConnectionState(target) == IS_PENDING)
             CloseConnection(target, true);
     }
-    // The connection closes after the messages that were sent before. The program gets ID_DISCONNECTION_NOTIFICATION when it has
-    // ended. Without a notification it closes at once, and the program gets ID_CONNECTION_LOST; the remote is notified nevertheless.
+    // Closes the connection after its earlier messages are delivered; ID_DISCONNECTION_NOTIFICATION follows. Without a
+    // notification, it closes immediately and ID_CONNECTION_LOST follows. Unlike RakNet, the remote is notified in both cases.
     void CloseConnection(const AddressOrGUID target, bool notify, unsigned char = 0, PacketPriority = LOW_PRIORITY)
     {
         Remote *remote = find(target);
@@ -199,7 +199,7 @@ public:
         if (!notify && remote->is_open && !remote->is_reported) {
             const rakwire_connection_t connection = remote->connection;
             take_events();
-            // Its end may have been among the events.
+            // The connection may have closed while the events were handled.
             remote = remote_of(connection);
             if (remote == nullptr)
                 return;
@@ -227,7 +227,7 @@ public:
              : info.state == RAKWIRE_STATE_DISCONNECTING ? IS_DISCONNECTING : IS_DISCONNECTED;
     }
 
-    // Returns the number of the message, which a receipt repeats, or 0 if it cannot be sent.
+    // Returns the number of the message, which its receipt repeats, or 0 if it cannot be sent.
     std::uint32_t Send(const char *data, const int length, PacketPriority priority, PacketReliability reliability,
                        char channel, const AddressOrGUID target, bool broadcast, std::uint32_t receipt = 0)
     {
@@ -245,7 +245,7 @@ public:
         if (!broadcast && !is_own && (one == nullptr || one->is_closing))
             return 0;
         const std::uint32_t number = receipt != 0 ? receipt : next_number();
-        // RakNet replaces what is out of range.
+        // As in RakNet, values out of range are replaced.
         const detail::Delivery message{
             static_cast<std::uint8_t>(reliability < NUMBER_OF_RELIABILITIES ? reliability : RELIABLE),
             static_cast<std::uint8_t>(static_cast<std::uint8_t>(channel) < 32 ? channel : 0),
@@ -268,7 +268,7 @@ public:
                     priority, reliability, channel, target, broadcast, receipt);
     }
 
-    // Returns the next packet, or null. It works as long as it is called.
+    // Returns the next packet, or null. The peer works only while this is called.
     Packet *Receive()
     {
         if (endpoint_ == 0)
@@ -334,8 +334,8 @@ public:
     {
         return ping_of(target, &rakwire_connection_stats_t::lowest_ping_us);
     }
-    // Returns the statistics of a connection, in `statistics` or in memory that the next call of this thread reuses, or
-    // null. BPSLimit members are 0: the congestion control has no fixed rate.
+    // Returns the statistics of a connection, or null. They are in `statistics`, or in memory that the next call on this thread
+    // reuses. BPSLimit members are 0, because the congestion control has no fixed rate.
     RakNetStatistics *GetStatistics(const SystemAddress target, RakNetStatistics *statistics = nullptr) const
     {
         static thread_local RakNetStatistics own;
@@ -426,12 +426,12 @@ public:
     }
 
 private:
-    // The version of RakNet 4.
+    // The protocol version of RakNet 4.
     static constexpr std::uint8_t DEFAULT_PROTOCOL = 6;
-    // The time of an endpoint's clock when the endpoint opens.
+    // The reading of an endpoint's clock at the moment when the endpoint opens.
     static constexpr std::int64_t CLOCK_START_MS = 1000;
 
-    // A packet with the memory of its bytes: those of rakwire, or its own.
+    // A packet that owns its bytes, either a message of rakwire or a buffer.
     struct OwnedPacket : Packet {
         rakwire_message_t message = 0;
         std::vector<unsigned char> own;
@@ -450,9 +450,9 @@ private:
         SystemAddress address;
         RakNetGUID guid;
         bool is_open = false;
-        // The program has been informed of the end, and gets no more packets of the connection.
+        // True once the program has received the packet about the disconnect. No packets of the connection follow it.
         bool is_reported = false;
-        // The connection is to be closed.
+        // True once the program has asked to close the connection.
         bool is_closing = false;
     };
     RakPeerInterface() {}
@@ -504,7 +504,7 @@ private:
                 return;
             }
     }
-    // Closes the connections that are to be closed and for which no message waits for room.
+    // Closes the connections that the program wants closed, unless messages are still queued for them.
     void close_without_waiting()
     {
         for (const Remote &remote : remotes_)
@@ -516,7 +516,7 @@ private:
         outbox_.send_waiting(endpoint_);
         close_without_waiting();
     }
-    // Returns the packet of the next event that the program sees, or null.
+    // Returns the packet for the next event that the program should see, or null.
     Packet *next_event()
     {
         rakwire_event_t event;
@@ -526,7 +526,7 @@ private:
                 return packet;
         return nullptr;
     }
-    // Puts the packets of the events so far into the queue.
+    // Converts all current events to queued packets.
     void take_events()
     {
         while (Packet *packet = next_event())
@@ -550,7 +550,7 @@ private:
         const SystemAddress own = GetMyBoundAddress();
         return target.systemAddress == own || (target.systemAddress.IsLoopback() && target.systemAddress.GetPort() == own.GetPort());
     }
-    // Receives a message that the program sends to itself.
+    // Delivers a message that the program sends to itself.
     void receive_own(const std::uint8_t *bytes, std::size_t length, const detail::Delivery &how)
     {
         OwnedPacket *made = packet(SystemAddress("127.0.0.1", GetMyBoundAddress().GetPort()), GetMyGUID());
@@ -567,7 +567,7 @@ private:
     {
         return length > sizeof(Time) && bytes[0] == ID_TIMESTAMP;
     }
-    // Adds to the time of a message: the endpoint has a clock of its own, GetTime() another.
+    // Shifts the timestamp of a message, because GetTime() and the endpoint have different clocks.
     static void shift_timestamp(std::uint8_t *bytes, std::int64_t by)
     {
         std::uint64_t time = 0;
@@ -608,7 +608,7 @@ private:
         packet->bitSize = BYTES_TO_BITS(packet->length);
         return packet;
     }
-    // A packet that consists of an id and the data of the event behind `header`.
+    // Creates a packet of an id and the data of the event after `header` bytes.
     OwnedPacket *generated(unsigned char id, const rakwire_event_t &event, const SystemAddress &address,
                            const RakNetGUID &guid, const std::vector<unsigned char> &header = {})
     {
@@ -622,7 +622,7 @@ private:
         return finish(made);
     }
 
-    // Puts a packet into the queue that is not the consequence of an event.
+    // Queues a packet that is not caused by an event.
     void report_local(unsigned char id, const SystemAddress &address, const RakNetGUID &guid)
     {
         OwnedPacket *made = packet(address, guid);
@@ -710,7 +710,7 @@ private:
                              number);
         }
         case RAKWIRE_EVENT_PONG: {
-            // The time of the ping, from which programs compute the round trip.
+            // The sending time of the ping, from which programs compute the round-trip time.
             BitStream time;
             time.Write(static_cast<TimeMS>(GetTimeMS() - static_cast<TimeMS>(event.latency_us / 1000)));
             return generated(ID_UNCONNECTED_PONG, event, from, RakNetGUID(event.guid),
@@ -719,7 +719,7 @@ private:
         case RAKWIRE_EVENT_ADVERTISEMENT:
             return generated(ID_ADVERTISE_SYSTEM, event, from, RakNetGUID(event.guid));
         case RAKWIRE_EVENT_OUT_OF_BAND: {
-            // RakNet leaves its own id before the message.
+            // As in RakNet, the internal id precedes the message.
             OwnedPacket *made = generated(ID_OUT_OF_BAND_INTERNAL, event, from, RakNetGUID(event.guid));
             made->wasGeneratedLocally = false;
             return made;
@@ -736,7 +736,7 @@ private:
     unsigned max_connections_ = 0;
     unsigned max_incoming_ = 0;
     std::uint8_t protocol_ = 0;
-    // The timeout of all connections. 0: the default.
+    // The timeout for all connections; 0 is the default.
     TimeMS timeout_ms_ = 0;
     std::uint32_t last_number_ = 0;
     // GetTime() minus the clock of the endpoint, in milliseconds.
@@ -745,13 +745,13 @@ private:
     std::vector<Remote> remotes_;
     std::vector<OwnedPacket *> packets_;
     detail::Outbox outbox_;
-    // Packets that no event of the endpoint has caused.
+    // Packets that are not caused by an event of the endpoint.
     std::deque<Packet *> local_;
 };
 
 }  // namespace RakNet
 
-// SLikeNet has the same names in this namespace.
+// SLikeNet uses this namespace for the same names.
 namespace SLNet = RakNet;
 
 inline void RakSleep(unsigned int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }

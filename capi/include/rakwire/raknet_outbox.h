@@ -1,4 +1,4 @@
-// Part of raknet_compat.h: messages that wait for room, and the numbers of receipts.
+// Part of raknet_compat.h: the send queue, and receipt numbers.
 #ifndef RAKWIRE_RAKNET_OUTBOX_H
 #define RAKWIRE_RAKNET_OUTBOX_H
 
@@ -13,28 +13,28 @@
 namespace RakNet {
 namespace detail {
 
-// The delivery of a message, and the number that the program knows it by.
+// How to send a message, and the number by which the program knows it.
 struct Delivery {
     std::uint8_t reliability, channel, priority;
     std::uint32_t number;
 };
 
-// Sends messages, queues those that do not fit, and translates the numbers of receipts.
+// Sends messages, queues those that the endpoint cannot accept yet, and translates receipt numbers.
 //
-// RakNet's memory has no limit, and its receipt numbers are unique per peer. Those of rakwire are unique per connection.
+// RakNet has unlimited send memory, and receipt numbers that are unique per peer. In rakwire, they are unique per connection.
 class Outbox {
 public:
-    // Sends a message, or queues it until there is room. Returns false if the connection refuses it.
+    // Sends a message, or queues it until the connection accepts it. Returns false if the connection refuses it permanently.
     bool send(rakwire_endpoint_t endpoint, rakwire_connection_t to, const std::uint8_t *bytes, std::size_t length,
               const Delivery &how)
     {
-        // A message must not overtake those that wait.
+        // A message must not overtake queued ones.
         const int result = is_waiting(to) ? RAKWIRE_ERROR_NO_ROOM : send_now(endpoint, to, bytes, length, how);
         if (result == RAKWIRE_ERROR_NO_ROOM)
             waiting_[to].push_back({{bytes, bytes + length}, how});
         return result >= 0 || result == RAKWIRE_ERROR_NO_ROOM;
     }
-    // Sends the messages that waited for room, each connection in its order.
+    // Sends the queued messages, in order for each connection.
     void send_waiting(rakwire_endpoint_t endpoint)
     {
         for (auto at = waiting_.begin(); at != waiting_.end();) {
@@ -49,9 +49,9 @@ public:
             at = messages.empty() ? waiting_.erase(at) : std::next(at);
         }
     }
-    // Returns true if messages to a connection wait for room.
+    // Returns true if messages to a connection are queued.
     bool is_waiting(rakwire_connection_t connection) const { return waiting_.count(connection) != 0; }
-    // Returns the number of the message of a receipt for the program.
+    // Returns the program's number of the message that a receipt belongs to.
     std::uint32_t take_receipt(rakwire_connection_t connection, std::uint32_t own)
     {
         for (std::size_t at = 0; at < receipts_.size(); at++)
@@ -78,12 +78,12 @@ public:
     }
 
 private:
-    // A message that waits for room.
+    // A queued message.
     struct Waiting {
         std::vector<std::uint8_t> bytes;
         Delivery how;
     };
-    // The number of a message that the program knows, and its number within its connection.
+    // The program's number of a message, and its receipt number in its connection.
     struct Receipt {
         rakwire_connection_t connection;
         std::uint32_t own, number;
@@ -99,7 +99,7 @@ private:
             receipts_.push_back({to, receipt, how.number});
         return result;
     }
-    // Each connection in it has at least one message.
+    // Queued messages by connection. No queue is empty.
     std::map<rakwire_connection_t, std::deque<Waiting>> waiting_;
     std::deque<Receipt> receipts_;
 };

@@ -1,4 +1,4 @@
-// Part of raknet_compat.h: the numbers, addresses, identities and packets of RakNet 4.
+// Part of raknet_compat.h: RakNet 4's enumerations, addresses, GUIDs and packets.
 #ifndef RAKWIRE_RAKNET_TYPES_H
 #define RAKWIRE_RAKNET_TYPES_H
 
@@ -249,7 +249,7 @@ inline std::string host_and_port(const char *host, unsigned short port)
     return text + ":" + std::to_string(port);
 }
 
-// Buffers for ToString(), used in turn, as in RakNet.
+// Returns one of several buffers for ToString(), which are reused in rotation, as in RakNet.
 inline char *text_buffer()
 {
     static thread_local char buffers[8][64];
@@ -313,7 +313,7 @@ struct SystemAddress {
             host += delimiter + std::to_string(raw.port);
         std::snprintf(text, 64, "%s", host.c_str());
     }
-    // The form of SLikeNet.
+    // The overload of SLikeNet.
     void ToString(bool write_port, char *text, std::size_t length, char delimiter = '|') const
     {
         char full[64];
@@ -343,7 +343,7 @@ struct RakNetGUID {
         return text;
     }
     void ToString(char *text) const { ToString(text, 64); }
-    // The form of SLikeNet.
+    // The overload of SLikeNet.
     void ToString(char *text, std::size_t length) const
     {
         std::snprintf(text, length, "%llu", static_cast<unsigned long long>(g));

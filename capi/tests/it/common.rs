@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The folder of this package.
+/// Returns the folder of this package.
 pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The folder in which cargo has put the libraries, next to this test.
+/// Returns the folder next to this test in which cargo has put the libraries.
 fn libraries() -> PathBuf {
     let test = std::env::current_exe().expect("the path of the test");
     test.parent().expect("a folder").to_owned()
 }
 
-/// The newest file of the libraries with this beginning and end.
+/// Returns the newest library file with this prefix and suffix.
 fn newest(start: &str, end: &str) -> PathBuf {
     let files = fs::read_dir(libraries()).expect("the folder of the test").flatten();
     let fits = |name: &str| name.starts_with(start) && name.ends_with(end);
@@ -26,27 +26,27 @@ fn newest(start: &str, end: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("no {start}*{end} beside the test: cargo build")).path()
 }
 
-/// The shared library.
+/// Returns the shared library.
 pub(crate) fn shared_library() -> PathBuf {
     newest("librakwire_c", ".so")
 }
 
-/// The static library.
+/// Returns the static library.
 pub(crate) fn static_library() -> PathBuf {
     newest("librakwire_c", ".a")
 }
 
-/// The libraries that a program needs besides the static one.
+/// The system libraries that a program with the static library needs.
 pub(crate) const SYSTEM_LIBRARIES: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
 
-/// A folder for the programs of one test.
+/// Creates a folder for the programs of one test.
 pub(crate) fn scratch(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&folder).expect("a folder for programs");
     folder
 }
 
-/// Runs a command to its end, which must succeed, and returns its output.
+/// Runs a command, which must succeed, and returns its output.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
     let text =
@@ -55,18 +55,18 @@ pub(crate) fn run(command: &mut Command) -> String {
     text
 }
 
-/// A way to compile a program.
+/// How to compile a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// As most programs, with the shared library.
+    /// With the shared library, like most programs.
     Shared,
-    /// With the static library and the sanitizers of addresses and undefined behaviour.
+    /// With the static library, the address sanitizer and the undefined behaviour sanitizer.
     Sanitized,
     /// With the static library, for valgrind.
     Static,
 }
 
-/// Compiles a program of this package with all warnings as errors.
+/// Compiles a program of this package, with all warnings as errors.
 pub(crate) fn compile(compiler: &str, standard: &str, source: &str, build: Build, to: &Path) -> PathBuf {
     let program = to.join(format!("{}-{standard}-{build:?}", source.replace(['/', '.'], "-")));
     let mut command = Command::new(compiler);
@@ -91,11 +91,11 @@ pub(crate) fn compile(compiler: &str, standard: &str, source: &str, build: Build
     program
 }
 
-/// A program in the background, which ends with the test.
+/// A program in the background, which is killed at the end of the test.
 pub(crate) struct Background(Child);
 
 impl Background {
-    /// Starts a server that prints `ready PORT`, and returns it with its port.
+    /// Starts a server that prints `ready PORT`. Returns it with its port.
     pub(crate) fn server(command: &mut Command) -> (Self, u16) {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
@@ -111,7 +111,7 @@ impl Background {
         (Self(child), port)
     }
 
-    /// Closes the input of a program, by which it ends, and returns the rest of its output.
+    /// Closes the input of a program, which ends it, and returns the rest of its output.
     pub(crate) fn finish(mut self) -> String {
         drop(self.0.stdin.take());
         let start = Instant::now();
@@ -131,7 +131,7 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // It has ended already after `finish`.
+        // After `finish`, the program has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

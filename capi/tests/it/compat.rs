@@ -1,8 +1,8 @@
-//! Programs for RakNet 4 and SLikeNet, each compiled against RakNet's own headers and against `rakwire/raknet_compat.h`: they connect
+//! Programs for RakNet 4 and SLikeNet, each compiled with RakNet's own headers and with `rakwire/raknet_compat.h`. They connect
 //! to each other and to themselves, and their bit streams have the same bytes.
 //!
-//! SLikeNet is in no registry. Its headers differ from those of RakNet in their paths, the name of the namespace and overloads, so
-//! that its program is compiled against RakNet's headers under the other name.
+//! SLikeNet is in no registry. Its headers differ from RakNet's in their paths, the namespace and some overloads, so its
+//! program is compiled with RakNet's headers under the other namespace.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::common::{Background, Build, compile, run};
 
-/// The folder `target/interop/cpp`, in which `interop/setup.sh` has fetched and built RakNet.
+/// Returns the folder `target/interop/cpp`, into which `interop/setup.sh` has downloaded and built RakNet.
 fn raknet() -> PathBuf {
     let programs = std::env::var_os("INTEROP_BIN_DIR").map(PathBuf::from);
     let programs = programs.unwrap_or_else(|| crate::common::folder().join("../target/interop/bin"));
@@ -23,7 +23,7 @@ fn raknet() -> PathBuf {
     folder
 }
 
-/// Compiles a program with RakNet's headers, and links it with the objects of RakNet.
+/// Compiles a program with RakNet's headers and links it with RakNet.
 fn original(source: &str, test: &str) -> PathBuf {
     let folder = raknet();
     let program = crate::common::scratch(test).join("compat-original");
@@ -56,7 +56,7 @@ const COMPAT: &str = "tests/compat.cpp";
 const CHAT: &str = "tests/chat.cpp";
 
 #[test]
-fn programs_of_both_libraries_exchange_messages() {
+fn programs_built_with_raknet_and_rakwire_exchange_messages() {
     let programs = [original(COMPAT, "compat"), with_rakwire(COMPAT, "compat")];
     for server in &programs {
         for client in &programs {
@@ -71,7 +71,7 @@ fn programs_of_both_libraries_exchange_messages() {
     }
 }
 
-/// The lines of the program: RakNet prints some of its own.
+/// Returns the lines that the program prints itself, without those of RakNet.
 fn without_noise(output: &str) -> String {
     const OURS: [&str; 12] = [
         "pong",
@@ -91,7 +91,7 @@ fn without_noise(output: &str) -> String {
     ours.map(|line| format!("{line}\n")).collect()
 }
 
-/// Two clients of different libraries at one server.
+/// One client of each library connects to a server.
 #[test]
 fn a_chat_for_slikenet_connects_clients_of_both_libraries() {
     let programs = [original(CHAT, "chat"), with_rakwire(CHAT, "chat")];
@@ -113,17 +113,17 @@ fn a_chat_for_slikenet_connects_clients_of_both_libraries() {
 }
 
 #[test]
-fn no_message_follows_the_end_of_a_connection_that_is_closed_without_a_notification() {
+fn no_message_is_delivered_after_a_close_without_notification() {
     let [original, ours] = [original(COMPAT, "silent"), with_rakwire(COMPAT, "silent")]
         .map(|program| without_noise(&run(Command::new(program).arg("silent"))));
     let expected = "closed: 1 2 3 lost\n";
     assert_eq!(ours, expected);
-    // RakNet reports the end only if its thread has not yet closed the connection.
+    // RakNet reports the disconnect only if its thread has not yet closed the connection.
     assert!(expected.starts_with(original.trim_end()), "{original}");
 }
 
 #[test]
-fn bit_streams_have_the_bytes_of_raknet() {
+fn bit_streams_encode_the_same_bytes_as_raknet() {
     let [original, ours] = [original(COMPAT, "bits"), with_rakwire(COMPAT, "bits")]
         .map(|program| run(Command::new(program).arg("bits")));
     assert_eq!(ours, original);

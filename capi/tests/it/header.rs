@@ -1,4 +1,4 @@
-//! The header and the list of symbols are those of the sources.
+//! The header and the exported symbols match the sources.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ const SOURCES: [&str; 11] = [
     "secure_peer",
 ];
 
-/// Makes the header from the sources.
+/// Generates the header from the sources.
 fn generate() -> String {
     let folder = crate::common::folder();
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).expect("cbindgen.toml");
@@ -31,9 +31,9 @@ fn generate() -> String {
     String::from_utf8(header).expect("text")
 }
 
-/// `RAKWIRE_WRITE_HEADER=1 cargo test header` writes it.
+/// `RAKWIRE_WRITE_HEADER=1 cargo test header` updates the header.
 #[test]
-fn the_header_is_that_of_the_sources() {
+fn the_committed_header_matches_the_sources() {
     let path = crate::common::folder().join("include/rakwire.h");
     let header = generate();
     if std::env::var_os("RAKWIRE_WRITE_HEADER").is_some() {
@@ -46,7 +46,7 @@ fn the_header_is_that_of_the_sources() {
     );
 }
 
-/// The functions that the header declares.
+/// Returns the names of the functions that the header declares.
 pub(crate) fn declared() -> BTreeSet<String> {
     let header = fs::read_to_string(crate::common::folder().join("include/rakwire.h")).expect("a header");
     let code =
@@ -59,7 +59,7 @@ pub(crate) fn declared() -> BTreeSet<String> {
 }
 
 #[test]
-fn the_shared_library_exports_only_the_header() {
+fn the_shared_library_exports_exactly_the_functions_of_the_header() {
     let declared = declared();
     assert!(declared.len() > 40, "{declared:?}");
     let library = crate::common::shared_library();

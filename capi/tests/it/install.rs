@@ -1,5 +1,5 @@
-//! The commands of the README, in its words: `cmake --install` into an empty folder, and the examples compiled there by pkg-config and
-//! by CMake.
+//! Runs the commands of the README literally: `cmake --install` into an empty folder, and compiling the installed examples with
+//! pkg-config and with CMake.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::common::{Background, run};
 
-/// Returns the block of code behind a comment of the README.
+/// Returns the code block of the README that follows a comment with this name.
 fn block(name: &str) -> String {
     let readme = fs::read_to_string(crate::common::folder().join("README.md")).expect("a README");
     let marked =
@@ -23,7 +23,7 @@ fn shell(script: &str, folder: &Path, prefix: &Path) -> String {
     run(&mut command)
 }
 
-/// Runs the server and the client with each other.
+/// Runs the echo server and the client against each other.
 fn echo(server: &Path, client: &Path, prefix: &Path) {
     let libraries = prefix.join("lib");
     let mut command = Command::new(server);
@@ -38,12 +38,12 @@ fn echo(server: &Path, client: &Path, prefix: &Path) {
 fn the_commands_of_the_readme_install_the_library_and_compile_the_examples() {
     let to = crate::common::scratch("install");
     let (build, prefix, user) = (to.join("build"), to.join("prefix"), to.join("user"));
-    // The build folder is used again; an earlier installation is removed.
+    // The build folder is reused, but an earlier installation is removed.
     let _ = fs::remove_dir_all(&prefix);
     let _ = fs::remove_dir_all(&user);
     fs::create_dir_all(&user).expect("a folder");
 
-    // In the folder of the repository, and with other folders than those of the README.
+    // Runs in the folder of the repository, and with other target folders than in the README.
     let install = block("install")
         .replace("-B build", &format!("-DCMAKE_INSTALL_LIBDIR=lib -B {}", build.display()))
         .replace("--build build", &format!("--build {}", build.display()))

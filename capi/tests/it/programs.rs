@@ -1,5 +1,5 @@
-//! Programs in C and C++: compiled with all warnings as errors, run under the sanitizers and valgrind, with each other and with
-//! the original C++ peer.
+//! C and C++ programs, compiled with all warnings as errors. They run under the sanitizers and valgrind, and with each other
+//! and the original C++ peer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn address(port: u16) -> String {
     format!("127.0.0.1:{port}")
 }
 
-/// A server of `examples/server.c` with a client of `examples/echo.c`.
+/// Runs a server of `examples/server.c` and a client of `examples/echo.c`.
 fn echo(server: &mut Command, client: &mut Command, arguments: &[&str]) {
     let (server, port) = Background::server(server.args(["127.0.0.1:0", "1"]));
     let output = run(client.arg(address(port)).args(arguments));
@@ -55,7 +55,7 @@ fn examples_run_under_valgrind() {
 }
 
 #[test]
-fn a_wrong_password_is_an_error_of_the_client() {
+fn a_wrong_password_is_reported_to_the_client() {
     let to = crate::common::scratch("password");
     let [server, client] = examples("gcc", "c11", Build::Sanitized, &to);
     let (_server, port) = Background::server(Command::new(server).args(["127.0.0.1:0", "1", "friends"]));
@@ -67,9 +67,9 @@ fn a_wrong_password_is_an_error_of_the_client() {
     run(Command::new(&client).args([&address(port), "1", "10", "friends"]));
 }
 
-/// Calls every function with bad input.
+/// The programs call every function with invalid arguments.
 #[test]
-fn bad_input_gives_error_codes_in_c_and_in_cpp() {
+fn bad_input_returns_error_codes_in_c_and_cpp() {
     let to = crate::common::scratch("bad");
     for (compiler, standard, source) in
         [("gcc", "c11", "tests/bad_input.c"), ("g++", "c++17", "tests/bad_input_cpp.cpp")]
@@ -78,7 +78,7 @@ fn bad_input_gives_error_codes_in_c_and_in_cpp() {
     }
 }
 
-/// The lines of code in the README.
+/// Compiles the code blocks of the README.
 #[test]
 fn examples_of_the_readme_compile() {
     let readme = fs::read_to_string(crate::common::folder().join("README.md")).expect("a README");
@@ -99,7 +99,7 @@ fn examples_of_the_readme_compile() {
     }
 }
 
-/// Messages use memory that is there already. The reliable exchange sends the unreliable messages back as well.
+/// The first exchange allocates the buffers. The reliable exchange includes echoes of unreliable messages.
 #[test]
 fn messages_allocate_nothing() {
     let to = crate::common::scratch("allocations");
@@ -107,14 +107,14 @@ fn messages_allocate_nothing() {
     assert_eq!(output, "allocations 0\n");
 }
 
-/// Accepts and refuses clients, pings, bans, tokens, receipts and statistics.
+/// The program accepts and refuses clients, pings, bans, and uses tokens, receipts and statistics.
 #[test]
 fn every_function_works_from_c() {
     let to = crate::common::scratch("functions");
     run(&mut Command::new(compile("gcc", "c11", "tests/functions.c", Build::Sanitized, &to)));
 }
 
-/// The folder of the programs that `interop/setup.sh` builds.
+/// Returns the folder of the programs that `interop/setup.sh` builds.
 fn interop() -> PathBuf {
     let folder = std::env::var_os("INTEROP_BIN_DIR").map(PathBuf::from);
     folder.unwrap_or_else(|| crate::common::folder().join("../target/interop/bin"))
@@ -131,7 +131,7 @@ fn original() -> PathBuf {
 }
 
 #[test]
-fn a_client_in_c_receives_the_echo_of_the_original() {
+fn a_client_in_c_receives_echoes_from_raknet() {
     let to = crate::common::scratch("original-server");
     let [_, client] = examples("gcc", "c11", Build::Sanitized, &to);
     let (server, port) = Background::server(Command::new(original()).args(["server", "--port", "0"]));
@@ -143,7 +143,7 @@ fn a_client_in_c_receives_the_echo_of_the_original() {
 }
 
 #[test]
-fn the_original_receives_the_echo_of_a_server_in_c() {
+fn raknet_receives_echoes_from_a_server_in_c() {
     let to = crate::common::scratch("original-client");
     let [server, _] = examples("gcc", "c11", Build::Sanitized, &to);
     let (server, port) = Background::server(Command::new(server).args(["127.0.0.1:0", "1"]));

@@ -1,5 +1,5 @@
-//! Random calls of all functions with random handles, sizes, lengths, numbers and bytes, also under valgrind. Every pointer is null,
-//! misaligned or names what the header asks for, since nothing else can be recognised; no call may be a bug of the library.
+//! Calls all functions at random with random handles, sizes, lengths, numbers and bytes, also under valgrind. Every pointer is
+//! null, misaligned or valid, since the library cannot detect others. No call may return RAKWIRE_ERROR_BUG.
 
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ use rakwire_c::types::{
 };
 use rakwire_c::*;
 
-/// A generator of numbers (xorshift), the same in each run.
+/// A random number generator (xorshift) with a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -29,7 +29,7 @@ impl Random {
         self.next() % limit
     }
 
-    /// One of these, or anything.
+    /// Returns one of these values, or any number.
     fn one_of(&mut self, known: &[u64]) -> u64 {
         match self.below(8) {
             0 => self.next(),
@@ -40,8 +40,8 @@ impl Random {
     }
 }
 
-/// A struct of a caller in memory of its own, which ends where its size says, so that valgrind finds a write beyond it. The size
-/// is mostly that of this version, and otherwise of an older one, too small, or larger than any.
+/// A caller's struct in its own allocation of exactly `size` bytes, so that valgrind detects writes beyond it. The size is
+/// usually that of the current version, and otherwise that of an older one, too small, or too large.
 struct Sized<T> {
     memory: Vec<u64>,
     kind: PhantomData<T>,
@@ -57,10 +57,10 @@ impl<T> Sized<T> {
             3 => whole.saturating_sub(8 * random.below(4)),
             _ => whole,
         };
-        // A size beyond that of any struct is refused before more than the size is read.
+        // The library refuses a size larger than any struct before it reads more than the size.
         let length = if size > 4_096 { whole } else { size.max(4) };
         let mut memory = vec![0_u64; length.div_ceil(8) as usize];
-        // SAFETY: the memory has at least eight bytes.
+        // SAFETY: the allocation has at least eight bytes.
         unsafe { memory.as_mut_ptr().cast::<u32>().write(size as u32) };
         Self { memory, kind: PhantomData }
     }
@@ -69,15 +69,15 @@ impl<T> Sized<T> {
         self.memory.as_mut_ptr().cast()
     }
 
-    /// Returns the struct if the memory has all of it.
+    /// Returns the struct if the allocation holds all of it.
     fn whole(&mut self) -> Option<&mut T> {
         let is_whole = size_of_val(&self.memory[..]) >= size_of::<T>();
-        // SAFETY: the memory has the size and alignment of the struct, which is valid for every pattern of bits.
+        // SAFETY: the allocation has the size and alignment of the struct, which is valid for every bit pattern.
         is_whole.then(|| unsafe { &mut *self.memory.as_mut_ptr().cast::<T>() })
     }
 }
 
-/// A pointer to a result: mostly there, otherwise null or misaligned.
+/// Returns a pointer for a result, which is usually valid and otherwise null or misaligned.
 fn out<T>(random: &mut Random, place: &mut [T; 2]) -> *mut T {
     match random.below(12) {
         0 => null_mut(),
@@ -86,7 +86,7 @@ fn out<T>(random: &mut Random, place: &mut [T; 2]) -> *mut T {
     }
 }
 
-/// A length: mostly that of the buffer, otherwise less, or one that no object has.
+/// Returns a length, which is usually that of the buffer and otherwise smaller, or larger than any object.
 fn length(random: &mut Random, there: usize) -> usize {
     match random.below(10) {
         0 => 0,
@@ -96,7 +96,7 @@ fn length(random: &mut Random, there: usize) -> usize {
     }
 }
 
-/// The handles and addresses of a run.
+/// The handles and addresses that a run has obtained.
 #[derive(Default)]
 struct Known {
     endpoints: Vec<u64>,
@@ -127,7 +127,7 @@ impl Known {
         }
         let mut ip = [0; 16];
         ip.iter_mut().for_each(|byte| *byte = random.next() as u8);
-        // Only loopback, so that no datagram leaves the machine.
+        // Only loopback addresses, so that no datagram leaves the machine.
         ip[0] = 127;
         RakwireAddress {
             family: random.below(8) as u8,
@@ -138,11 +138,11 @@ impl Known {
         }
     }
 
-    /// Opens an endpoint, mostly with usable options.
+    /// Opens an endpoint, usually with valid options.
     fn open(&mut self, random: &mut Random) -> i32 {
         let mut options = Sized::<RakwireOptions>::new(random);
         let texts = [(); 3].map(|()| text(random));
-        // SAFETY: the options have the size that they name, and what they name lives as long as the call.
+        // SAFETY: the options have their actual size in `size`, and their pointers are valid during the call.
         unsafe {
             if let Some(options) = options.whole().filter(|_| random.below(4) > 0) {
                 rakwire_options_init(options, size_of::<RakwireOptions>());
@@ -185,7 +185,7 @@ impl Known {
         if let Some(event) = event.whole() {
             event.message = random.one_of(&self.messages);
         }
-        // SAFETY: the event has the size that it names, or one that is refused.
+        // SAFETY: the event has its actual size in `size`, or a size that is refused.
         let result = unsafe {
             match random.below(2) {
                 0 => rakwire_poll(endpoint, event.as_mut_ptr()),
@@ -214,7 +214,7 @@ impl Known {
         let mut target = [0; 64];
         let address = self.address(random);
         let mut connection = [0; 2];
-        // SAFETY: the buffer is as long as it says, and ends with a zero byte.
+        // SAFETY: the buffer has the given length, and ends with a zero byte.
         let result = unsafe {
             rakwire_address_format(&raw const address, target.as_mut_ptr(), target.len());
             let to = if random.below(4) > 0 && target[0] != 0 { target.as_ptr() } else { text };
@@ -255,7 +255,7 @@ impl Known {
         let mut address = [self.address(random); 2];
         let mut text = [0; 9];
         let mut counts = vec![0; random.below(40) as usize];
-        // SAFETY: each pointer is null or misaligned, or names a value of its type; arrays are as long as they say.
+        // SAFETY: each pointer is null, misaligned, or points to a value of its type; arrays have the given length.
         unsafe {
             match random.below(16) {
                 0..=4 => rakwire_update(endpoint),
@@ -308,7 +308,7 @@ impl Known {
         let data = if random.below(16) == 0 { null() } else { bytes.as_ptr() };
         let (how, channel, priority) = (random.below(9) as u8, random.below(33) as u8, random.below(5) as u8);
         let mut number = [0; 2];
-        // SAFETY: the bytes are as many as their length, or the length is refused.
+        // SAFETY: there are `length` bytes, or the length is refused.
         unsafe {
             match random.below(6) {
                 0 => rakwire_disconnect_with(endpoint, connection, data, length, how, channel, priority),
@@ -330,7 +330,7 @@ impl Known {
         let bytes = bytes(random, 500);
         let length = length(random, bytes.len());
         let data = bytes.as_ptr();
-        // SAFETY: the bytes are as many as their length, or the length is refused.
+        // SAFETY: there are `length` bytes, or the length is refused.
         unsafe {
             match random.below(8) {
                 0 => rakwire_ping(endpoint, address, random.below(3) as u8, random.below(3) as u8),
@@ -353,7 +353,7 @@ fn text(random: &mut Random) -> *const c_char {
     STRINGS[random.below(STRINGS.len() as u64) as usize].as_ptr().cast()
 }
 
-/// At most so many random bytes, the first one mostly an id that is free for applications.
+/// Returns up to `most` random bytes, usually with a first byte that is free for applications.
 fn bytes(random: &mut Random, most: u64) -> Box<[u8]> {
     let mut bytes: Box<[u8]> = (0..=random.below(most)).map(|_| random.next() as u8).collect();
     if random.below(9) > 0 {
@@ -368,8 +368,8 @@ fn call_without_endpoint(random: &mut Random) -> i32 {
     let (mut key, mut public) = ([7; 32], [0; 32]);
     let mut buffer = vec![0; random.below(80) as usize];
     let size = length(random, size_of::<RakwireOptions>());
-    // SAFETY: each pointer is null or misaligned, or names a value of its type; arrays are as long as they say. Structs are
-    // initialised with a size that is at most theirs, or refused.
+    // SAFETY: each pointer is null, misaligned, or points to a value of its type; arrays have the given length. Structs are
+    // initialised with a size that is at most their own, or refused.
     unsafe {
         match random.below(14) {
             0 => rakwire_options_init(Box::new(zeroed::<RakwireOptions>()).as_mut(), size),
@@ -414,18 +414,18 @@ fn call_without_endpoint(random: &mut Random) -> i32 {
     }
 }
 
-/// Reads a string of the library to its end.
+/// Reads a string of the library to its terminator.
 fn is_text(text: *const c_char) -> i32 {
     assert!(!text.is_null());
-    // SAFETY: the library returns a string with an end.
+    // SAFETY: the library returns a NUL-terminated string.
     unsafe { CStr::from_ptr(text) }.to_bytes().len() as i32
 }
 
-/// The number of seeds and the calls of each, which the test under valgrind lowers.
+/// The number of seeds and of calls per seed. The test under valgrind lowers both.
 const BOUNDS: &str = "RAKWIRE_RANDOM_CALLS";
 
 #[test]
-fn random_calls_find_no_bug() {
+fn random_calls_return_no_bug_code() {
     let bounds = std::env::var(BOUNDS).unwrap_or_else(|_| "10 2000".to_owned());
     let bounds =
         bounds.split_once(' ').and_then(|(seeds, calls)| Some((seeds.parse().ok()?, calls.parse().ok()?)));
@@ -436,7 +436,7 @@ fn random_calls_find_no_bug() {
         for step in 0..calls {
             let result = known.call(&mut random);
             if result == RAKWIRE_ERROR_BUG {
-                // SAFETY: the library returns a string with an end.
+                // SAFETY: the library returns a NUL-terminated string.
                 let text = unsafe { CStr::from_ptr(rakwire_last_error()) };
                 panic!("seed {seed}, step {step}: {}", text.to_string_lossy());
             }
@@ -445,18 +445,18 @@ fn random_calls_find_no_bug() {
     }
 }
 
-/// The same calls, with each access to memory checked.
+/// Repeats a part of the random calls with every memory access checked.
 #[test]
-fn random_calls_access_only_their_memory() {
+fn random_calls_access_only_valid_memory_under_valgrind() {
     let this = std::env::current_exe().expect("the path of the test");
     let mut command = Command::new("valgrind");
     command.args(["--quiet", "--error-exitcode=9"]).arg(this);
-    command.args(["--exact", "random_calls::random_calls_find_no_bug"]).env(BOUNDS, "1 1000");
+    command.args(["--exact", "random_calls::random_calls_return_no_bug_code"]).env(BOUNDS, "1 1000");
     let output = crate::common::run(&mut command);
     assert!(output.contains("1 passed"), "{output}");
 }
 
-/// A function that the random calls leave out would be one without this test.
+/// Fails if the random calls omit a function.
 #[test]
 fn random_calls_reach_every_function() {
     let here = include_str!("random_calls.rs");
