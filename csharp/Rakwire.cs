@@ -1,5 +1,5 @@
-// rakwire for C#: RakNet over UDP, by the C library of rakwire (capi/ of its repository). One file for .NET Standard 2.1, with
-// unsafe code allowed.
+// rakwire for C#: RakNet over UDP, based on the C library of rakwire (capi/ in its repository). A single file for .NET
+// Standard 2.1, compiled with unsafe code allowed.
 //
 //     var server = new Endpoint(new EndpointOptions { BindAddress = "0.0.0.0:19132", MaxIncoming = 64 });
 //     for (;;) { // each frame
@@ -10,9 +10,9 @@
 //         server.Flush();
 //     }
 //
-// An endpoint does something only while one of its methods runs, and belongs to the thread that opened it. Errors are exceptions
-// of the type RakwireException with the sentence of the library, except where a method returns an ErrorCode. No method allocates
-// for a message: its bytes are borrowed until the next Poll, or until they are released after Keep.
+// An endpoint works only while one of its methods runs, and belongs to the thread that opened it. Errors are thrown as
+// RakwireException with the library's description, except where a method returns an ErrorCode. No method allocates for
+// a message: its bytes are borrowed until the next Poll or, after Keep, until they are released.
 
 using System;
 using System.Collections.Generic;
@@ -32,17 +32,17 @@ namespace Rakwire
         ReservedId = -16, TooLong = -17, NoRoom = -18, Unsupported = -19, System = -20, Buffer = -21, Security = -22, Bug = -23,
     }
 
-    /// <summary>The way in which a message is delivered. The values with a receipt have an event that reports the outcome.</summary>
+    /// <summary>The delivery guarantee of a message. Values with a receipt cause an event with the outcome.</summary>
     public enum Reliability : byte
     {
         Unreliable = 0, UnreliableSequenced = 1, Reliable = 2, ReliableOrdered = 3, ReliableSequenced = 4,
         UnreliableWithReceipt = 5, ReliableWithReceipt = 6, ReliableOrderedWithReceipt = 7,
     }
 
-    /// <summary>The order in which waiting messages are sent.</summary>
+    /// <summary>The order in which queued messages are sent.</summary>
     public enum Priority : byte { Immediate = 0, High = 1, Medium = 2, Low = 3 }
 
-    /// <summary>The kind of an event. A kind that this file does not list is one of a newer library.</summary>
+    /// <summary>The kind of an event. A newer library may report kinds that this file does not list.</summary>
     public enum EventKind : uint
     {
         None = 0, Connected = 1, ConnectFailed = 2, Disconnected = 3, Message = 4, Receipt = 5, Progress = 6, MtuChanged = 7,
@@ -79,42 +79,42 @@ namespace Rakwire
     /// <summary>The outcome of a message with a receipt.</summary>
     public enum Outcome : byte { Acknowledged = 0, Lost = 1 }
 
-    /// <summary>The server that a client accepts. <c>None</c> is a plain connection, and <c>Any</c> protects only against eavesdroppers.</summary>
+    /// <summary>The server that a client accepts. <c>None</c>: not encrypted. <c>Any</c>: protects only against eavesdropping.</summary>
     public enum Trust : byte { None = 0, Any = 1, Key = 2, Known = 3 }
 
-    /// <summary>How clients prove their address to a server.</summary>
+    /// <summary>When clients must return a cookie to prove their address to a server.</summary>
     public enum Cookies : byte
     {
-        /// <summary>A cookie is required once several clients have connected without one: an eighth of the slots, 2 to 16.</summary>
+        /// <summary>Cookies are required once an eighth of the slots, 2 to 16, are taken by clients without one.</summary>
         Automatic = 0,
-        /// <summary>Each client must return a cookie, which some RakNet libraries cannot.</summary>
+        /// <summary>Every client must return a cookie. Some RakNet libraries do not support that.</summary>
         Required = 1,
-        /// <summary>A cookie is required once <see cref="EndpointOptions.CookiesUnvalidated"/> clients have connected without one.</summary>
+        /// <summary>Cookies are required once <see cref="EndpointOptions.CookiesUnvalidated"/> clients have connected without one.</summary>
         UnderLoad = 2,
-        /// <summary>No cookies: forged addresses can fill the server.</summary>
+        /// <summary>No cookies. Clients with forged addresses can fill the server.</summary>
         Off = 3,
     }
 
-    /// <summary>The rule for the rate of a connection: by the delay of its path, or by losses (RFC 6582).</summary>
+    /// <summary>The congestion control: based on queueing delay, or on losses (RFC 6582).</summary>
     public enum Congestion : byte { Delay = 0, NewReno = 1 }
 
-    /// <summary>The features that a build of the C library has.</summary>
+    /// <summary>The features of a build of the C library.</summary>
     [Flags]
     public enum Features : uint { None = 0, Secure = 1, Sim = 2 }
 
-    /// <summary>A call that failed. The message is the sentence of the library.</summary>
+    /// <summary>Thrown when a call fails. The message is the library's description.</summary>
     public sealed class RakwireException : Exception
     {
-        /// <summary>The code of the library.</summary>
+        /// <summary>The error code of the library.</summary>
         public ErrorCode Code { get; }
 
         internal RakwireException(ErrorCode code, string text) : base(text) { Code = code; }
     }
 
-    /// <summary>The number of a connection. The default is none. A number is never used again.</summary>
+    /// <summary>A connection handle. The default is no connection. Handles are never reused.</summary>
     public readonly struct Connection : IEquatable<Connection>
     {
-        /// <summary>The number, for tables of the application.</summary>
+        /// <summary>The numeric handle, for tables of the application.</summary>
         public readonly ulong Id;
 
         public Connection(ulong id) { Id = id; }
@@ -130,28 +130,28 @@ namespace Rakwire
     /// <summary>A client that waits for <see cref="Endpoint.Accept"/>, <see cref="Endpoint.Refuse"/> or <see cref="Endpoint.Ignore"/>.</summary>
     public readonly struct Request
     {
-        /// <summary>The number.</summary>
+        /// <summary>The numeric handle.</summary>
         public readonly ulong Id;
 
         internal Request(ulong id) { Id = id; }
     }
 
-    /// <summary>An IP address and port.</summary>
+    /// <summary>An IP address and UDP port.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public unsafe struct Address : IEquatable<Address>
     {
         internal byte Family;
         internal byte Reserved;
-        /// <summary>The port.</summary>
+        /// <summary>The UDP port.</summary>
         public ushort Port;
-        /// <summary>The number of the interface of a link-local IPv6 address, otherwise 0.</summary>
+        /// <summary>The interface number of a link-local IPv6 address, otherwise 0.</summary>
         public uint Scope;
         internal fixed byte Ip[16];
 
-        /// <summary>True for the default, which is not an address.</summary>
+        /// <summary>True for the default value, which is not an address.</summary>
         public bool IsNone => Family == 0;
 
-        /// <summary>Parses "host:port", such as "[2001:db8::1]:19132". A name blocks the thread until it is resolved.</summary>
+        /// <summary>Parses "host:port", such as "[2001:db8::1]:19132". Resolving a name blocks the thread.</summary>
         public static Address Parse(string text)
         {
             Address address;
@@ -160,7 +160,7 @@ namespace Rakwire
             return address;
         }
 
-        /// <summary>Converts an address of .NET.</summary>
+        /// <summary>Converts a .NET endpoint to an address.</summary>
         public static Address From(IPEndPoint from)
         {
             var address = new Address { Port = (ushort)from.Port };
@@ -173,7 +173,7 @@ namespace Rakwire
             return address;
         }
 
-        /// <summary>Converts to an address of .NET. The default becomes null.</summary>
+        /// <summary>Converts the address to a .NET endpoint; null for the default value.</summary>
         public IPEndPoint ToIPEndPoint()
         {
             if (IsNone)
@@ -185,7 +185,7 @@ namespace Rakwire
             return new IPEndPoint(Family == 4 ? new IPAddress(bytes) : new IPAddress(bytes, Scope), Port);
         }
 
-        /// <summary>Writes "host:port". The default becomes an empty string.</summary>
+        /// <summary>Formats the address as "host:port"; empty for the default value.</summary>
         public override string ToString()
         {
             if (IsNone)
@@ -216,12 +216,12 @@ namespace Rakwire
         }
     }
 
-    /// <summary>A connection, as <see cref="Endpoint.Info"/> returns it.</summary>
+    /// <summary>The state of a connection, as returned by <see cref="Endpoint.Info"/>.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct ConnectionInfo
     {
         internal uint Size;
-        /// <summary>The largest datagram of the path in bytes, with the headers of IP and UDP.</summary>
+        /// <summary>The maximum datagram size of the path in bytes, including IP and UDP headers.</summary>
         public ushort Mtu;
         /// <summary>The side that opened the connection.</summary>
         public Side Side;
@@ -229,77 +229,77 @@ namespace Rakwire
         public ConnectionState State;
         /// <summary>The address of the peer.</summary>
         public Address Address;
-        /// <summary>The GUID of the peer, once it is known.</summary>
+        /// <summary>The GUID of the peer, once known.</summary>
         public ulong Guid;
-        /// <summary>The longest message in bytes that the connection accepts.</summary>
+        /// <summary>The maximum message length in bytes that the connection accepts.</summary>
         public ulong MaxMessageLen;
     }
 
-    /// <summary>The counters of an endpoint, which only grow.</summary>
+    /// <summary>Cumulative counters of an endpoint.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct EndpointStats
     {
         internal uint Size;
-        /// <summary>Connections, including those that are being opened or closed.</summary>
+        /// <summary>The current number of connections, including those that are opening or closing.</summary>
         public uint Connections;
         public ulong DatagramsReceived, BytesReceived, DatagramsRefused, DatagramsSent, BytesSent;
-        /// <summary>Datagrams that the protocol dropped, for all reasons together.</summary>
+        /// <summary>Datagrams that the protocol dropped, for any reason.</summary>
         public ulong DatagramsDropped;
-        /// <summary>Datagrams that were longer than any of RakNet.</summary>
+        /// <summary>Datagrams longer than the longest RakNet datagram.</summary>
         public ulong TooLong;
-        /// <summary>Calls of the system that failed.</summary>
+        /// <summary>Send and receive calls to the operating system that failed.</summary>
         public ulong SendFailures, ReceiveFailures;
-        /// <summary>Messages that the program has borrowed now.</summary>
+        /// <summary>The number of messages currently borrowed by the program.</summary>
         public ulong BorrowedMessages;
-        /// <summary>Clients that were dropped because too many waited for a decision.</summary>
+        /// <summary>Clients that were dropped because too many were waiting for a decision.</summary>
         public ulong IncomingOverflows;
-        /// <summary>Datagrams of trusted proxies with a header that is wrong, or without room for their client.</summary>
+        /// <summary>Datagrams from trusted proxies dropped because of an invalid header or a full client table.</summary>
         public ulong ProxyHeadersRefused;
     }
 
-    /// <summary>The counters of a connection, which only grow, and measurements. Times are in microseconds.</summary>
+    /// <summary>Cumulative counters and measurements of a connection. Times are in microseconds.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public unsafe struct ConnectionStats
     {
         internal uint Size;
-        /// <summary>The largest datagram of the path in bytes.</summary>
+        /// <summary>The maximum datagram size of the path in bytes, including IP and UDP headers.</summary>
         public uint Mtu;
         public ulong MessagesSent, MessagesReceived, DatagramsSent, DatagramsReceived, DatagramsLost, DatagramsAcknowledged;
-        /// <summary>Bytes of messages that were accepted for sending, sent for the first time, and sent again.</summary>
+        /// <summary>Message bytes that were accepted for sending, sent for the first time, and retransmitted.</summary>
         public ulong BytesPushed, BytesSent, BytesResent;
-        /// <summary>Bytes of datagrams.</summary>
+        /// <summary>Bytes of all sent and received datagrams.</summary>
         public ulong ActualBytesSent, ActualBytesReceived;
-        /// <summary>The smoothed round trip, then the last, the mean and the lowest ping.</summary>
+        /// <summary>Round-trip times: smoothed, of the last ping, the mean of the last pings, and the lowest.</summary>
         public ulong RoundTripUs, LastPingUs, AveragePingUs, LowestPingUs;
-        /// <summary>Bytes that may be in flight, and that are.</summary>
+        /// <summary>The congestion window and the data in flight, in bytes.</summary>
         public uint CongestionWindow, InFlight;
         internal fixed uint waitingMessages[4];
         internal fixed uint waitingBytes[4];
-        /// <summary>Share of the bytes that were sent again, 0 to 1, in all and in the last second.</summary>
+        /// <summary>The fraction of message bytes that were retransmitted, 0 to 1, in total and in the last second.</summary>
         public double Loss, LossLastSecond;
-        /// <summary>Datagrams that counted as lost and arrived after all.</summary>
+        /// <summary>Datagrams that were declared lost but acknowledged later.</summary>
         public ulong DatagramsLate;
-        /// <summary>Bytes of messages that were delivered, and that were received in vain: repeated or overtaken.</summary>
+        /// <summary>Message bytes that were delivered, and that were received as duplicates or older than a newer message.</summary>
         public ulong BytesProcessed, BytesIgnored;
-        /// <summary>The counters of the same names in the last full second.</summary>
+        /// <summary>The counters of the same name in the last full second.</summary>
         public uint BytesPushedLastSecond, BytesSentLastSecond, BytesResentLastSecond, BytesProcessedLastSecond, BytesIgnoredLastSecond;
         public uint ActualBytesSentLastSecond, ActualBytesReceivedLastSecond;
-        /// <summary>Lost messages that wait to be sent again, and their bytes.</summary>
+        /// <summary>Lost messages queued for retransmission, and their bytes.</summary>
         public uint WaitingResendMessages, WaitingResendBytes;
         internal uint hasClockDifference;
         internal long clockDifferenceMs;
 
-        /// <summary>The clock of the peer minus that of this side in milliseconds, once it is known.</summary>
+        /// <summary>The clock of the peer minus the local clock in milliseconds, once known.</summary>
         public long? ClockDifferenceMs => hasClockDifference != 0 ? clockDifferenceMs : (long?)null;
 
-        /// <summary>Returns the number of messages of a priority that wait to be sent.</summary>
+        /// <summary>Returns the number of queued messages of a priority.</summary>
         public uint WaitingMessages(Priority priority)
         {
             fixed (uint* waiting = waitingMessages)
                 return waiting[(byte)priority & 3];
         }
 
-        /// <summary>Returns the number of bytes of a priority that wait to be sent.</summary>
+        /// <summary>Returns the number of queued bytes of a priority.</summary>
         public uint WaitingBytes(Priority priority)
         {
             fixed (uint* waiting = waitingBytes)
@@ -307,7 +307,7 @@ namespace Rakwire
         }
     }
 
-    /// <summary>The options of an endpoint. The defaults are those of the library: a client on any IPv4 port.</summary>
+    /// <summary>The options of an endpoint. Times in milliseconds. The defaults are those of a client on any IPv4 port.</summary>
     public sealed unsafe class EndpointOptions
     {
         NativeOptions raw;
@@ -320,92 +320,92 @@ namespace Rakwire
 
         /// <summary>The address to bind, such as "0.0.0.0:19132" or "[::]:19132". Null: any IPv4 port.</summary>
         public string BindAddress { get; set; }
-        /// <summary>Connections that others may open. Default: 0, a client.</summary>
+        /// <summary>The maximum number of incoming connections. Default: 0, a client.</summary>
         public ushort MaxIncoming { get => raw.MaxIncoming; set => raw.MaxIncoming = value; }
-        /// <summary>Connections in all, up to 65,534. 0: 64, or <see cref="MaxIncoming"/> if that is more.</summary>
+        /// <summary>The maximum number of connections, up to 65,534. 0: 64, or <see cref="MaxIncoming"/> if that is more.</summary>
         public uint MaxConnections { get => raw.MaxConnections; set => raw.MaxConnections = value; }
-        /// <summary>Connections that one address may have. 0: three quarters of <see cref="MaxIncoming"/>, from 16 slots on.</summary>
+        /// <summary>Incoming connections per address. 0: three quarters of <see cref="MaxIncoming"/>, no limit below 16.</summary>
         public ushort MaxPerAddress { get => raw.MaxPerAddress; set => raw.MaxPerAddress = value; }
-        /// <summary>Connections that one network may have (24 bits of IPv4, 48 of IPv6). 0: seven eighths of <see cref="MaxIncoming"/>.</summary>
+        /// <summary>Incoming connections per network (/24, or /48 in IPv6). 0: seven eighths of <see cref="MaxIncoming"/>.</summary>
         public ushort MaxPerNetwork { get => raw.MaxPerNetwork; set => raw.MaxPerNetwork = value; }
-        /// <summary>Half-open connections of one network (24 bits of IPv4, 64 of IPv6) without a cookie. Default: 8.</summary>
+        /// <summary>Half-open connections per network (/24, or /64 in IPv6) without a cookie. Default: 8.</summary>
         public ushort MaxHalfOpenPerNetwork { get => raw.MaxHalfOpenPerNetwork; set => raw.MaxHalfOpenPerNetwork = value; }
-        /// <summary>How clients prove their address. Default: <see cref="Rakwire.Cookies.Automatic"/>.</summary>
+        /// <summary>When clients must return a cookie. Default: <see cref="Rakwire.Cookies.Automatic"/>.</summary>
         public Cookies Cookies { get => raw.Cookies; set => raw.Cookies = value; }
-        /// <summary>Clients without a cookie, for <see cref="Rakwire.Cookies.UnderLoad"/>.</summary>
+        /// <summary>The number of clients admitted without a cookie, for <see cref="Rakwire.Cookies.UnderLoad"/>.</summary>
         public ushort CookiesUnvalidated { get => raw.CookiesUnvalidated; set => raw.CookiesUnvalidated = value; }
-        /// <summary>Pongs per second in all. 0: no ping is answered. Default: 1,000.</summary>
+        /// <summary>The maximum number of pongs per second. 0: pings are not answered. Default: 1,000.</summary>
         public ushort PongsPerSecond { get => raw.PongsPerSecond; set => raw.PongsPerSecond = value; }
-        /// <summary>Pongs per second for one network. Default: 20.</summary>
+        /// <summary>The maximum number of pongs per second and network (/24, or /64 in IPv6). Default: 20.</summary>
         public ushort PongsPerNetwork { get => raw.PongsPerNetwork; set => raw.PongsPerNetwork = value; }
-        /// <summary>Least time between two connections of one address. Default: 0, for none.</summary>
+        /// <summary>The minimum time between connections from the same address. Default: 0, none.</summary>
         public uint ConnectionIntervalMs { get => raw.ConnectionIntervalMs; set => raw.ConnectionIntervalMs = value; }
-        /// <summary>Networks of trusted proxies: their PROXY headers (version 2) name the address of a client. Such as "10.0.0.7/32,fd00::/64".</summary>
+        /// <summary>Trusted proxies, such as "10.0.0.7/32,fd00::/64", whose PROXY headers (version 2) name the client.</summary>
         public string TrustedProxies { get; set; }
-        /// <summary>Blocks of 512 bytes for messages in flight. 0: as many as the connections need.</summary>
+        /// <summary>The number of 512-byte blocks for messages in transit. 0: enough for the connections.</summary>
         public uint Blocks { get => raw.Blocks; set => raw.Blocks = value; }
-        /// <summary>Blocks that one connection may hold in each direction. Default: 0, no limit besides the shares.</summary>
+        /// <summary>The maximum number of blocks per connection and direction. Default: 0, only the shared memory's limits.</summary>
         public uint ConnectionBlocks { get => raw.ConnectionBlocks; set => raw.ConnectionBlocks = value; }
-        /// <summary>The rule for the rate of connections. Default: <see cref="Rakwire.Congestion.Delay"/>.</summary>
+        /// <summary>The congestion control of connections. Default: <see cref="Rakwire.Congestion.Delay"/>.</summary>
         public Congestion Congestion { get => raw.Congestion; set => raw.Congestion = value; }
-        /// <summary>Bits per second that each connection may send. Default: 0, no limit.</summary>
+        /// <summary>The maximum sending rate per connection in bits per second. Default: 0, unlimited.</summary>
         public ulong OutgoingLimit { get => raw.OutgoingLimit; set => raw.OutgoingLimit = value; }
-        /// <summary>The longest message in bytes that is received. Default: 4,000,000.</summary>
+        /// <summary>The maximum length of a received message in bytes. Default: 4,000,000.</summary>
         public uint MaxMessageLen { get => raw.MaxMessageLen; set => raw.MaxMessageLen = value; }
-        /// <summary>The largest MTU, 576 to 1,492. Default: 1,492.</summary>
+        /// <summary>The maximum MTU in bytes, 576 to 1,492. Default: 1,492.</summary>
         public ushort Mtu { get => raw.Mtu; set => raw.Mtu = value; }
-        /// <summary>The RakNet protocol version of connections that this endpoint opens. Default: 6.</summary>
+        /// <summary>The RakNet protocol version for outgoing connections. Default: 6.</summary>
         public byte ProtocolVersion { get => raw.ProtocolVersion; set => raw.ProtocolVersion = value; }
-        /// <summary>The GUID of the endpoint. 0: a random one.</summary>
+        /// <summary>The GUID of the endpoint. 0: a random GUID.</summary>
         public ulong Guid { get => raw.Guid; set => raw.Guid = value; }
-        /// <summary>Messages and advertisements of peers without a connection become events. Default: false.</summary>
+        /// <summary>Whether out-of-band messages and advertisements become events. Default: false.</summary>
         public bool OutOfBand { get => raw.OutOfBand != 0; set => raw.OutOfBand = Library.Flag(value); }
-        /// <summary>Each client waits for a decision of the application. Default: false.</summary>
+        /// <summary>Whether each new client waits for a decision of the application. Default: false.</summary>
         public bool DeferIncoming { get => raw.DeferIncoming != 0; set => raw.DeferIncoming = Library.Flag(value); }
-        /// <summary>An attempt ends immediately when the network reports that nothing listens there. Default: true.</summary>
+        /// <summary>Whether an attempt fails immediately when ICMP reports the address as unreachable. Default: true.</summary>
         public bool HearsUnreachable { get => raw.HearsUnreachable != 0; set => raw.HearsUnreachable = Library.Flag(value); }
-        /// <summary>Silence in milliseconds after which a connection is lost. Default: 10,000.</summary>
+        /// <summary>The time without an acknowledgement after which a connection is lost. Default: 10,000.</summary>
         public uint TimeoutMs { get => raw.TimeoutMs; set => raw.TimeoutMs = value; }
-        /// <summary>Time between two pings of a connection. 0: no pings. Default: 5,000.</summary>
+        /// <summary>The interval between pings on a connection. 0: no pings. Default: 5,000.</summary>
         public uint PingIntervalMs { get => raw.PingIntervalMs; set => raw.PingIntervalMs = value; }
-        /// <summary>Longest wait for acknowledgements while a connection closes. Default: 5,000.</summary>
+        /// <summary>The maximum time for which a closing connection waits for acknowledgements. Default: 5,000.</summary>
         public uint CloseTimeoutMs { get => raw.CloseTimeoutMs; set => raw.CloseTimeoutMs = value; }
-        /// <summary>Longest handshake after the first answer. Default: 10,000.</summary>
+        /// <summary>The maximum duration of the handshake after the first reply. Default: 10,000.</summary>
         public uint HandshakeTimeoutMs { get => raw.HandshakeTimeoutMs; set => raw.HandshakeTimeoutMs = value; }
-        /// <summary>Time after which an unreliable message that could not be sent is dropped. Default: 1,000.</summary>
+        /// <summary>The time after which a queued unreliable message is dropped. Default: 1,000.</summary>
         public uint UnreliableTimeoutMs { get => raw.UnreliableTimeoutMs; set => raw.UnreliableTimeoutMs = value; }
-        /// <summary>Time between two requests of an attempt. Default: 500.</summary>
+        /// <summary>The interval between requests of a connection attempt. Default: 500.</summary>
         public uint ConnectIntervalMs { get => raw.ConnectIntervalMs; set => raw.ConnectIntervalMs = value; }
-        /// <summary>Requests of an attempt, 1 to 255. Default: 12.</summary>
+        /// <summary>The number of requests of a connection attempt, 1 to 255. Default: 12.</summary>
         public uint ConnectAttempts { get => raw.ConnectAttempts; set => raw.ConnectAttempts = value; }
-        /// <summary>Parts of a large message between two progress events. Default: 0, for none.</summary>
+        /// <summary>The number of parts of a split message between progress events. Default: 0, no events.</summary>
         public uint ProgressInterval { get => raw.ProgressInterval; set => raw.ProgressInterval = value; }
-        /// <summary>The password that clients need, at most 255 bytes. It is not encrypted on the network.</summary>
+        /// <summary>The password that clients must send, at most 255 bytes. They send it unencrypted. Null: none.</summary>
         public byte[] Password { get; set; }
-        /// <summary>A bad network in both directions, such as "loss=5%,latency=50ms,jitter=10ms,seed=7". Null: none.</summary>
+        /// <summary>Simulated network conditions, such as "loss=5%,latency=50ms,jitter=10ms,seed=7". Null: none.</summary>
         public string Simulate { get; set; }
-        /// <summary>The endpoint can open secure connections. A key implies it.</summary>
+        /// <summary>Whether the endpoint can open secure connections. A key implies it.</summary>
         public bool Secure { get => raw.Secure != 0; set => raw.Secure = Library.Flag(value); }
-        /// <summary>The private key of a server, 32 bytes. Null: a server without security.</summary>
+        /// <summary>The private key of a server, 32 bytes. Null: a server without secure connections.</summary>
         public byte[] ServerKey { get; set; }
-        /// <summary>The private key by which servers know this client, 32 bytes.</summary>
+        /// <summary>The private key that identifies this client to servers, 32 bytes.</summary>
         public byte[] IdentityKey { get; set; }
-        /// <summary>The file of the private key of a server, instead of <see cref="ServerKey"/>.</summary>
+        /// <summary>A file with the private key of a server, instead of <see cref="ServerKey"/>.</summary>
         public string ServerKeyFile { get; set; }
-        /// <summary>The file of the private key of this client, instead of <see cref="IdentityKey"/>.</summary>
+        /// <summary>A file with the private key of this client, instead of <see cref="IdentityKey"/>.</summary>
         public string IdentityKeyFile { get; set; }
-        /// <summary>The keys of connect tokens that a server accepts, 32 bytes each. Null: no token is needed.</summary>
+        /// <summary>The connect token keys that a server accepts, 32 bytes each. Null: clients need no token.</summary>
         public byte[][] TokenKeys { get; set; }
-        /// <summary>The file of a token key, next to <see cref="TokenKeys"/>.</summary>
+        /// <summary>A file with a connect token key, in addition to <see cref="TokenKeys"/>.</summary>
         public string TokenKeyFile { get; set; }
-        /// <summary>A file to append the keys of secure connections to, by which captures of them can be read. Only for development.</summary>
+        /// <summary>A file to append session keys to, for decrypting captures. Only for development.</summary>
         public string KeyLogFile { get; set; }
-        /// <summary>A server with a key refuses plain clients. Default: false.</summary>
+        /// <summary>Whether a server with a key refuses unencrypted clients. Default: false.</summary>
         public bool RequiresSecurity { get => raw.RequiresSecurity != 0; set => raw.RequiresSecurity = Library.Flag(value); }
-        /// <summary>A server with a key refuses clients without an identity. Default: false.</summary>
+        /// <summary>Whether a server with a key refuses clients without an identity. Default: false.</summary>
         public bool RequiresIdentity { get => raw.RequiresIdentity != 0; set => raw.RequiresIdentity = Library.Flag(value); }
 
-        /// <summary>Protocol versions that a server accepts, at most eight and none of them 0. Default: 6, 10, 11.</summary>
+        /// <summary>The protocol versions that a server accepts, at most eight, none of them 0. Default: 6, 10, 11.</summary>
         public byte[] AcceptedVersions
         {
             get
@@ -454,7 +454,7 @@ namespace Rakwire
         }
     }
 
-    /// <summary>The options of one attempt to connect. 0 and null select those of the endpoint.</summary>
+    /// <summary>The options of a connection attempt. 0 and null select the values of the endpoint. Times in milliseconds.</summary>
     public sealed unsafe class ConnectOptions
     {
         NativeConnectOptions raw;
@@ -465,11 +465,11 @@ namespace Rakwire
                 Library.Check(Native.rakwire_connect_options_init(options, (UIntPtr)sizeof(NativeConnectOptions)));
         }
 
-        /// <summary>The longest time of the whole attempt. 0: no limit besides the attempts.</summary>
+        /// <summary>The maximum duration of the attempt. 0: limited only by <see cref="Attempts"/>.</summary>
         public uint ConnectTimeoutMs { get => raw.ConnectTimeoutMs; set => raw.ConnectTimeoutMs = value; }
-        /// <summary>Silence after which this connection is lost.</summary>
+        /// <summary>The time without an acknowledgement after which this connection is lost.</summary>
         public uint TimeoutMs { get => raw.TimeoutMs; set => raw.TimeoutMs = value; }
-        /// <summary>Time between two requests.</summary>
+        /// <summary>The interval between requests.</summary>
         public uint IntervalMs { get => raw.IntervalMs; set => raw.IntervalMs = value; }
         /// <summary>The number of requests.</summary>
         public byte Attempts { get => raw.Attempts; set => raw.Attempts = value; }
@@ -477,19 +477,19 @@ namespace Rakwire
         public byte ProtocolVersion { get => raw.ProtocolVersion; set => raw.ProtocolVersion = value; }
         /// <summary>The password, at most 255 bytes.</summary>
         public byte[] Password { get; set; }
-        /// <summary>The server that is accepted. Default: <see cref="Rakwire.Trust.None"/>, a plain connection.</summary>
+        /// <summary>The accepted server. Default: <see cref="Rakwire.Trust.None"/>, an unencrypted connection.</summary>
         public Trust Trust { get => raw.Trust; set => raw.Trust = value; }
         /// <summary>The public key of the server, 32 bytes, for <see cref="Rakwire.Trust.Key"/> and <see cref="Rakwire.Trust.Known"/>.</summary>
         public byte[] ServerKey { get; set; }
-        /// <summary>The hash of the next key of the server, 24 bytes, for <see cref="Rakwire.Trust.Known"/>.</summary>
+        /// <summary>The hash of the server's next key, 24 bytes, for <see cref="Rakwire.Trust.Known"/>.</summary>
         public byte[] NextKeyHash { get; set; }
-        /// <summary>The private key of this client for this connection, 32 bytes.</summary>
+        /// <summary>The private key that identifies this client on this connection, 32 bytes.</summary>
         public byte[] IdentityKey { get; set; }
-        /// <summary>Data that the server gets with the identity, at most 95 bytes.</summary>
+        /// <summary>Data sent to the server with the identity, at most 95 bytes.</summary>
         public byte[] IdentityData { get; set; }
-        /// <summary>A connect token, instead of a password and of <see cref="Trust"/>.</summary>
+        /// <summary>A connect token, instead of a password and <see cref="Trust"/>.</summary>
         public string Token { get; set; }
-        /// <summary>The server of the token to connect to, from 0.</summary>
+        /// <summary>The index of the server in the token to connect to, from 0.</summary>
         public byte TokenServer { get => raw.TokenServer; set => raw.TokenServer = value; }
 
         internal ulong Connect(ulong endpoint, byte* address)
@@ -512,7 +512,7 @@ namespace Rakwire
         }
     }
 
-    /// <summary>An event, which is valid until the next <see cref="Endpoint.Poll"/>. Fields that its kind does not name are 0.</summary>
+    /// <summary>An event, valid until the next <see cref="Endpoint.Poll"/>. Fields that do not apply to its kind are 0.</summary>
     public readonly unsafe ref struct EndpointEvent
     {
         readonly Endpoint endpoint;
@@ -524,7 +524,7 @@ namespace Rakwire
             this.number = number;
         }
 
-        /// <summary>The fields, which lie in the endpoint, so that an event is not copied.</summary>
+        /// <summary>The fields, which are stored in the endpoint so that an event need not be copied.</summary>
         internal ref NativeEvent Raw
         {
             get
@@ -536,41 +536,41 @@ namespace Rakwire
         }
 
         public EventKind Kind => Raw.Kind;
-        /// <summary>The connection, where the event has one.</summary>
+        /// <summary>The connection, if the event has one.</summary>
         public Connection Connection => new Connection(Raw.Connection);
         /// <summary>The client of <see cref="EventKind.Incoming"/>.</summary>
         public Request Request => new Request(Raw.Request);
-        /// <summary>The address of the peer, except for messages, receipts, progress and MTU, which name the connection.</summary>
+        /// <summary>The address of the peer. Not set for messages, receipts, progress and MTU changes, which have a connection.</summary>
         public Address Address => Raw.Address;
-        /// <summary>The GUID of the peer, where the event has one.</summary>
+        /// <summary>The GUID of the peer, if the event has one.</summary>
         public ulong Guid => Raw.Guid;
-        /// <summary>The reliability of a message. Receipts are not visible at the receiver.</summary>
+        /// <summary>The reliability of a received message, without receipts.</summary>
         public Reliability Reliability => Raw.Reliability;
         /// <summary>The ordering channel of a message, 0 to 31.</summary>
         public byte Channel => Raw.Channel;
         public Failure Failure => (Failure)Raw.Reason;
         public DisconnectReason DisconnectReason => (DisconnectReason)Raw.Reason;
         public Refusal Refusal => (Refusal)Raw.Reason;
-        /// <summary>A sentence about the reason.</summary>
+        /// <summary>The description of the reason.</summary>
         public string ReasonText => Library.Text(Native.rakwire_reason_text((uint)Raw.Kind, Raw.Reason));
-        /// <summary>The number that <see cref="Endpoint.Send"/> returned.</summary>
+        /// <summary>The receipt number that <see cref="Endpoint.Send"/> returned.</summary>
         public uint Receipt => Raw.Receipt;
         public Outcome Outcome => Raw.Outcome;
         public Side Side => Raw.Side;
-        /// <summary>The round trip of a ping in microseconds.</summary>
+        /// <summary>The round-trip time of a ping in microseconds.</summary>
         public ulong LatencyUs => Raw.LatencyUs;
-        /// <summary>Parts of a large message that arrived, of <see cref="ProgressParts"/>.</summary>
+        /// <summary>The number of parts received or acknowledged, of <see cref="ProgressParts"/>.</summary>
         public uint ProgressDone => Raw.ProgressDone;
         public uint ProgressParts => Raw.ProgressParts;
-        /// <summary>The number of the large message.</summary>
+        /// <summary>The number of the split message.</summary>
         public ushort ProgressMessage => Raw.ProgressMessage;
-        /// <summary>True if this side sends the large message.</summary>
+        /// <summary>True if the progress is that of a sent message.</summary>
         public bool IsOutgoing => Raw.Outgoing != 0;
-        /// <summary>The new MTU.</summary>
+        /// <summary>The new MTU in bytes, including IP and UDP headers.</summary>
         public ushort Mtu => Raw.Mtu;
         /// <summary>The protocol version of the server, for <see cref="Rakwire.Failure.Version"/>.</summary>
         public byte ServerVersion => Raw.ServerVersion;
-        /// <summary>True if a refused client has proved its address.</summary>
+        /// <summary>True if the refused client has proved that it receives datagrams at its address.</summary>
         public bool IsValidated => Raw.Validated != 0;
 
         /// <summary>The bytes of a message, pong or advertisement. Throws after the next Poll, Keep or Dispose.</summary>
@@ -587,7 +587,7 @@ namespace Rakwire
             }
         }
 
-        /// <summary>Copies the bytes into an array that grows if it is too small, for APIs that need a segment.</summary>
+        /// <summary>Copies the bytes into an array, which grows if necessary, for APIs that need an array segment.</summary>
         public ArraySegment<byte> CopyTo(ref byte[] array)
         {
             ReadOnlySpan<byte> data = Data;
@@ -597,7 +597,7 @@ namespace Rakwire
             return new ArraySegment<byte>(array, 0, data.Length);
         }
 
-        /// <summary>Keeps the bytes beyond the next Poll. They are borrowed until the result is disposed.</summary>
+        /// <summary>Keeps the bytes beyond the next Poll, until the result is disposed.</summary>
         public KeptMessage Keep()
         {
             ReadOnlySpan<byte> data = Data;
@@ -607,7 +607,7 @@ namespace Rakwire
         }
     }
 
-    /// <summary>The bytes of a message that outlast the next Poll. Dispose releases them; a second Dispose does nothing.</summary>
+    /// <summary>Message bytes that stay valid beyond the next Poll, until Dispose. A second Dispose has no effect.</summary>
     public readonly unsafe struct KeptMessage : IDisposable
     {
         internal sealed class Slot
@@ -627,7 +627,7 @@ namespace Rakwire
             message = slot.Message;
         }
 
-        /// <summary>The bytes. Throws once they are released, or the endpoint is closed.</summary>
+        /// <summary>The bytes. Throws after they were released or the endpoint was closed.</summary>
         public ReadOnlySpan<byte> Data
         {
             get
@@ -645,7 +645,7 @@ namespace Rakwire
         }
     }
 
-    /// <summary>The endpoints of a thread that were collected without Dispose. The library accepts their end only from that thread.</summary>
+    /// <summary>The endpoints of a thread that were collected without Dispose. Only that thread can close them.</summary>
     sealed class OwnerThread
     {
         [ThreadStatic]
@@ -679,11 +679,10 @@ namespace Rakwire
         }
     }
 
-    /// <summary>An endpoint: a socket with its connections. It belongs to the thread that opened it; another thread gets an exception.</summary>
-    /// <remarks>
-    /// Dispose closes it immediately, and its peers notice by their timeout; <see cref="Close"/> disconnects and waits. An
-    /// endpoint that is collected is closed when its thread next opens or updates one. A call after Dispose throws <see cref="ErrorCode.Handle"/>.
-    /// </remarks>
+    /// <summary>An endpoint: a socket with its connections. Calls from other threads than the one that opened it throw.</summary>
+    /// <remarks> Dispose closes it without notifying its peers; <see cref="Close"/> disconnects first and waits. If it
+    /// is collected by the garbage collector, it is closed when its thread next opens or updates an endpoint. Calls
+    /// after Dispose throw <see cref="ErrorCode.Handle"/>. </remarks>
     public sealed unsafe class Endpoint : IDisposable
     {
         readonly OwnerThread owner = OwnerThread.Current;
@@ -691,15 +690,15 @@ namespace Rakwire
         readonly Stack<KeptMessage.Slot> free = new Stack<KeptMessage.Slot>();
         byte[] joined = new byte[2048];
         ulong handle;
-        /// <summary>The last event, its number, and whether its bytes were kept or ended with the endpoint.</summary>
+        /// <summary>The last event, its number, and whether its bytes were kept or released with the endpoint.</summary>
         internal NativeEvent current;
         internal ulong polls;
         internal bool isTaken;
 
-        /// <summary>No limit of <see cref="Wait"/>.</summary>
+        /// <summary>The value for <see cref="Wait"/> without a time limit.</summary>
         public const uint Forever = 4294967295;
 
-        /// <summary>Opens an endpoint for this thread. Null: a client on any IPv4 port.</summary>
+        /// <summary>Opens an endpoint on the current thread. Null options: a client on any IPv4 port.</summary>
         public Endpoint(EndpointOptions options = null)
         {
             owner.CloseAbandoned();
@@ -713,7 +712,7 @@ namespace Rakwire
                 owner.Abandon(handle);
         }
 
-        /// <summary>Closes the endpoint. Bytes that are still borrowed become invalid.</summary>
+        /// <summary>Closes the endpoint without notifying its peers. Borrowed bytes become invalid.</summary>
         public void Dispose()
         {
             if (handle == 0)
@@ -726,7 +725,7 @@ namespace Rakwire
             GC.SuppressFinalize(this);
         }
 
-        /// <summary>Disconnects all connections, waits for their end, and disposes. Events are dropped. It blocks for at most a time.</summary>
+        /// <summary>Disconnects all connections, waits at most this time until they are closed, and disposes. Drops events.</summary>
         public void Close(int longestMs)
         {
             var connections = new Connection[ConnectionCount];
@@ -742,21 +741,21 @@ namespace Rakwire
             Dispose();
         }
 
-        /// <summary>Handles received datagrams and due timers, and sends. Call it once a frame, then <see cref="Poll"/>.</summary>
+        /// <summary>Handles received datagrams and expired timers, and sends datagrams. Call it each frame before <see cref="Poll"/>.</summary>
         public void Update()
         {
             owner.CloseAbandoned();
             Library.Check(Native.rakwire_update(handle));
         }
 
-        /// <summary>Sends queued datagrams as far as congestion control allows. Call it at the end of a frame.</summary>
+        /// <summary>Sends queued datagrams as far as congestion control allows. Call it at the end of each frame.</summary>
         public void Flush() => Library.Check(Native.rakwire_flush(handle));
 
-        /// <summary>Waits until a datagram has arrived or a timer is due, and returns true then. Poll all events first.</summary>
-        /// <remarks>It returns false once the time is over, or a signal came.</remarks>
+        /// <summary>Waits until a datagram arrives or a timer expires, and then returns true. Poll all events first.</summary>
+        /// <remarks>Returns false after the time limit or a signal.</remarks>
         public bool Wait(uint timeoutMs) => Library.Check(Native.rakwire_wait(handle, timeoutMs)) > 0;
 
-        /// <summary>The microseconds until the endpoint must be updated if no datagram arrives. Null without a timer.</summary>
+        /// <summary>The time in microseconds until the next Update if no datagram arrives. Null if no timer is set.</summary>
         public ulong? TimeoutUs
         {
             get
@@ -766,7 +765,7 @@ namespace Rakwire
             }
         }
 
-        /// <summary>The socket, to wait for it: a file descriptor, or a SOCKET in Windows. Only the library may use or close it.</summary>
+        /// <summary>The socket, only for waiting: a file descriptor, or a SOCKET on Windows. Do not read, write or close it.</summary>
         public IntPtr Socket
         {
             get
@@ -777,7 +776,7 @@ namespace Rakwire
             }
         }
 
-        /// <summary>Takes the next event. Releases the bytes of the last one.</summary>
+        /// <summary>Takes the next event and releases the bytes of the previous one. Returns false if there is none.</summary>
         public bool Poll(out EndpointEvent next)
         {
             int found;
@@ -788,7 +787,7 @@ namespace Rakwire
             return found > 0;
         }
 
-        /// <summary>Takes the bytes from the last event, which has none for the next Poll to release.</summary>
+        /// <summary>Takes the bytes away from the last event, so that the next Poll does not release them.</summary>
         void TakeBytes()
         {
             isTaken |= current.Message != 0;
@@ -817,7 +816,7 @@ namespace Rakwire
             free.Push(slot);
         }
 
-        /// <summary>The address of the socket with its actual port.</summary>
+        /// <summary>The local address of the socket, with the actual port.</summary>
         public Address LocalAddress
         {
             get
@@ -839,8 +838,9 @@ namespace Rakwire
             }
         }
 
-        /// <summary>Starts to open a connection to "host:port". An event reports when it is open, or why it failed.</summary>
-        /// <remarks>A name blocks the thread until it is resolved. Null with a token: the server that the token names.</remarks>
+        /// <summary>Starts connecting to "host:port". An event reports success or failure.</summary>
+        /// <remarks>Resolving a name blocks the thread. A null address with a token: the server that the token
+        /// selects.</remarks>
         public Connection Connect(string address, ConnectOptions options = null)
         {
             ulong connection;
@@ -852,17 +852,18 @@ namespace Rakwire
             return new Connection(connection);
         }
 
-        /// <summary>Accepts a client. <see cref="EventKind.Connected"/> follows when its handshake is finished.</summary>
+        /// <summary>Accepts a client. <see cref="EventKind.Connected"/> follows when its handshake completes.</summary>
         public void Accept(Request request) => Library.Check(Native.rakwire_accept(handle, request.Id));
 
-        /// <summary>Refuses a client: the server is full. It may retry.</summary>
+        /// <summary>Refuses a client with the reply "server full". The client may retry.</summary>
         public void Refuse(Request request) => Library.Check(Native.rakwire_refuse(handle, request.Id));
 
-        /// <summary>Does not answer a client. If it retries, that is a new request.</summary>
+        /// <summary>Ignores a client without a reply. If it retries, that is a new request.</summary>
         public void Ignore(Request request) => Library.Check(Native.rakwire_ignore(handle, request.Id));
 
-        /// <summary>Sends a copy of a message, and returns the number of its receipt or 0. Its first byte is at least 0x1B; use 0x86 and above.</summary>
-        /// <remarks>It leaves with <see cref="Flush"/> or <see cref="Update"/>.</remarks>
+        /// <summary>Queues a copy of a message. Returns its receipt number, or 0 without a receipt.</summary>
+        /// <remarks>The first byte must be at least 0x1B; use 0x86 and above. <see cref="Flush"/> and <see
+        /// cref="Update"/> send.</remarks>
         public uint Send(Connection to, ReadOnlySpan<byte> message, Reliability reliability = Reliability.ReliableOrdered,
             byte channel = 0, Priority priority = Priority.Medium)
         {
@@ -871,7 +872,7 @@ namespace Rakwire
             return receipt;
         }
 
-        /// <summary>As <see cref="Send"/>, and returns an error instead of throwing: <see cref="ErrorCode.NoRoom"/> is usual for a busy connection.</summary>
+        /// <summary>Like <see cref="Send"/>, but returns errors. A busy connection often returns <see cref="ErrorCode.NoRoom"/>.</summary>
         public ErrorCode TrySend(Connection to, ReadOnlySpan<byte> message, Reliability reliability = Reliability.ReliableOrdered,
             byte channel = 0, Priority priority = Priority.Medium)
         {
@@ -879,7 +880,7 @@ namespace Rakwire
             return TrySend(to, message, out receipt, reliability, channel, priority);
         }
 
-        /// <summary>As the other TrySend, with the number of the receipt.</summary>
+        /// <summary>Like the other TrySend, with the receipt number.</summary>
         public ErrorCode TrySend(Connection to, ReadOnlySpan<byte> message, out uint receipt, Reliability reliability,
             byte channel = 0, Priority priority = Priority.Medium)
         {
@@ -891,7 +892,7 @@ namespace Rakwire
             return (ErrorCode)result;
         }
 
-        /// <summary>As the other TrySend, for a message in two pieces, its first byte and the body.</summary>
+        /// <summary>Like the other TrySend, for a message in two pieces: its first byte and the body.</summary>
         public ErrorCode TrySend(Connection to, byte id, ReadOnlySpan<byte> body, Reliability reliability, byte channel = 0,
             Priority priority = Priority.Medium)
         {
@@ -902,7 +903,7 @@ namespace Rakwire
             return TrySend(to, new ReadOnlySpan<byte>(joined, 0, body.Length + 1), reliability, channel, priority);
         }
 
-        /// <summary>Sends a message to all open connections but one, and returns how many took it. Those without room did not.</summary>
+        /// <summary>Queues a message for all open connections except one. Returns how many accepted it.</summary>
         public int Broadcast(ReadOnlySpan<byte> message, Reliability reliability = Reliability.ReliableOrdered, byte channel = 0,
             Priority priority = Priority.Medium, Connection except = default(Connection))
         {
@@ -910,7 +911,7 @@ namespace Rakwire
             return Broadcast(message, out refused, reliability, channel, priority, except);
         }
 
-        /// <summary>As the other Broadcast, with the number of connections without room.</summary>
+        /// <summary>Like the other Broadcast, with the number of connections that could not accept the message.</summary>
         public int Broadcast(ReadOnlySpan<byte> message, out uint refused, Reliability reliability, byte channel = 0,
             Priority priority = Priority.Medium, Connection except = default(Connection))
         {
@@ -922,16 +923,16 @@ namespace Rakwire
             return Library.Check(result);
         }
 
-        /// <summary>Begins to close a connection or an attempt. Reliable messages that were sent before arrive first.</summary>
+        /// <summary>Starts closing a connection or attempt. Earlier reliable messages are delivered first.</summary>
         public void Disconnect(Connection connection) => Library.Check(Native.rakwire_disconnect(handle, connection.Id));
 
-        /// <summary>As <see cref="Disconnect(Connection)"/>, and returns false if the endpoint has no such connection.</summary>
+        /// <summary>Like <see cref="Disconnect(Connection)"/>, but returns false if there is no such connection.</summary>
         public bool TryDisconnect(Connection connection) => Exists(Native.rakwire_disconnect(handle, connection.Id));
 
-        /// <summary>Checks a result, and throws unless it is the end of a connection.</summary>
+        /// <summary>Returns false if a result means that the connection is closed. Throws on other errors.</summary>
         static bool Exists(int result) => result != (int)ErrorCode.NoConnection && Library.Check(result) >= 0;
 
-        /// <summary>Sends a last message and starts to end the connection. It ends also if the message is refused.</summary>
+        /// <summary>Sends a last message and starts closing the connection, even if sending the message fails.</summary>
         public void Disconnect(Connection connection, ReadOnlySpan<byte> lastMessage, Reliability reliability = Reliability.ReliableOrdered,
             byte channel = 0, Priority priority = Priority.Medium)
         {
@@ -940,14 +941,14 @@ namespace Rakwire
                     (byte)reliability, channel, (byte)priority));
         }
 
-        /// <summary>Changes the silence after which a connection is lost.</summary>
+        /// <summary>Sets the time without an acknowledgement after which a connection is lost.</summary>
         public void SetTimeout(Connection connection, uint timeoutMs) =>
             Library.Check(Native.rakwire_set_timeout(handle, connection.Id, timeoutMs));
 
-        /// <summary>The number of connections, including those that are being opened or closed.</summary>
+        /// <summary>The number of connections, including those that are opening or closing.</summary>
         public int ConnectionCount => Library.Check(Native.rakwire_connections(handle, null, UIntPtr.Zero));
 
-        /// <summary>Stores all connections, and returns their number. Throws <see cref="ErrorCode.Buffer"/> if the array is too short.</summary>
+        /// <summary>Stores all connections and returns their number. Throws <see cref="ErrorCode.Buffer"/> if they do not fit.</summary>
         public int Connections(Span<Connection> into)
         {
             if (into.IsEmpty && ConnectionCount > 0)
@@ -956,14 +957,14 @@ namespace Rakwire
                 return Library.Check(Native.rakwire_connections(handle, (ulong*)first, (UIntPtr)into.Length));
         }
 
-        /// <summary>Returns the address, GUID and state of a connection, the MTU of its path and the longest message that it accepts.</summary>
+        /// <summary>Returns the address, GUID, state, MTU and maximum message length of a connection.</summary>
         public ConnectionInfo Info(Connection connection)
         {
             ConnectionInfo info;
             return TryInfo(connection, out info) ? info : throw Library.Error((int)ErrorCode.NoConnection, Library.LastError);
         }
 
-        /// <summary>As <see cref="Info"/>, and returns false if the connection has ended.</summary>
+        /// <summary>Like <see cref="Info"/>, but returns false if the connection is closed.</summary>
         public bool TryInfo(Connection connection, out ConnectionInfo info)
         {
             var found = new ConnectionInfo { Size = (uint)sizeof(ConnectionInfo) };
@@ -980,7 +981,7 @@ namespace Rakwire
             return stats;
         }
 
-        /// <summary>Returns how many datagrams were dropped for each reason that has any, such as "TooShort".</summary>
+        /// <summary>Returns the number of dropped datagrams by reason, such as "TooShort". Reasons that did not occur are absent.</summary>
         public Dictionary<string, ulong> Drops()
         {
             var counts = new ulong[Library.Check(Native.rakwire_drops(handle, null, UIntPtr.Zero))];
@@ -993,7 +994,7 @@ namespace Rakwire
             return drops;
         }
 
-        /// <summary>Advice for the operator once the counters show that clients cannot connect, otherwise an empty string.</summary>
+        /// <summary>Advice for the operator if the counters show that clients cannot connect, otherwise empty.</summary>
         public string Advice
         {
             get
@@ -1010,7 +1011,7 @@ namespace Rakwire
             return TryStats(connection, out stats) ? stats : throw Library.Error((int)ErrorCode.NoConnection, Library.LastError);
         }
 
-        /// <summary>As <see cref="Stats(Connection)"/>, and returns false if the connection has ended.</summary>
+        /// <summary>Like <see cref="Stats(Connection)"/>, but returns false if the connection is closed.</summary>
         public bool TryStats(Connection connection, out ConnectionStats stats)
         {
             var found = new ConnectionStats { Size = (uint)sizeof(ConnectionStats) };
@@ -1019,7 +1020,7 @@ namespace Rakwire
             return exists;
         }
 
-        /// <summary>Returns the key, identity and connect token of the peer of a connection.</summary>
+        /// <summary>Returns the authenticated key, identity and connect token of the peer of a connection.</summary>
         public SecurePeer SecurePeer(Connection connection)
         {
             var peer = new NativeSecurePeer { Size = (uint)sizeof(NativeSecurePeer) };
@@ -1030,71 +1031,71 @@ namespace Rakwire
         /// <summary>Pings a server without a connection. <see cref="EventKind.Pong"/> follows if it answers.</summary>
         public void Ping(Address server) => Library.Check(Native.rakwire_ping(handle, &server, 0, 0));
 
-        /// <summary>Pings all servers at a broadcast address. Each that answers within five seconds is an event.</summary>
+        /// <summary>Pings all servers at a broadcast address. Each server that answers within five seconds causes an event.</summary>
         public void Discover(Address broadcast, bool onlyOpen = false) =>
             Library.Check(Native.rakwire_ping(handle, &broadcast, 1, Library.Flag(onlyOpen)));
 
-        /// <summary>Sets the data with which the endpoint answers pings, at most 399 bytes.</summary>
+        /// <summary>Sets the data in pongs of this endpoint, at most 399 bytes.</summary>
         public void SetAdvertisement(ReadOnlySpan<byte> advertisement)
         {
             fixed (byte* data = &MemoryMarshal.GetReference(advertisement))
                 Library.Check(Native.rakwire_set_advertisement(handle, data, (UIntPtr)advertisement.Length));
         }
 
-        /// <summary>Advertises the endpoint once to a peer without a connection, with at most 398 bytes.</summary>
+        /// <summary>Sends one advertisement of at most 398 bytes to a peer without a connection.</summary>
         public void Advertise(Address to, ReadOnlySpan<byte> advertisement)
         {
             fixed (byte* data = &MemoryMarshal.GetReference(advertisement))
                 Library.Check(Native.rakwire_advertise(handle, &to, data, (UIntPtr)advertisement.Length));
         }
 
-        /// <summary>Sends 1 to 399 bytes once to a peer without a connection, which must have <see cref="EndpointOptions.OutOfBand"/> on.</summary>
+        /// <summary>Sends one message of 1 to 399 bytes to a peer that has <see cref="EndpointOptions.OutOfBand"/> set.</summary>
         public void SendOutOfBand(Address to, ReadOnlySpan<byte> message)
         {
             fixed (byte* data = &MemoryMarshal.GetReference(message))
                 Library.Check(Native.rakwire_send_out_of_band(handle, &to, data, (UIntPtr)message.Length));
         }
 
-        /// <summary>Sets the password that new clients need, at most 255 bytes. Empty: none.</summary>
+        /// <summary>Sets the password that new clients must send, at most 255 bytes. Empty: none.</summary>
         public void SetPassword(ReadOnlySpan<byte> password)
         {
             fixed (byte* data = &MemoryMarshal.GetReference(password))
                 Library.Check(Native.rakwire_set_password(handle, data, (UIntPtr)password.Length));
         }
 
-        /// <summary>Bans an address, a wildcard such as "192.0.2.*" or a prefix such as "2001:db8::/32" for a time, 0 for ever.</summary>
+        /// <summary>Bans an address, a wildcard such as "192.0.2.*", or a prefix such as "2001:db8::/32". 0 ms: permanently.</summary>
         public void Ban(string addresses, uint durationMs = 0)
         {
             fixed (byte* text = Library.Utf8(addresses))
                 Library.Check(Native.rakwire_ban(handle, text, durationMs));
         }
 
-        /// <summary>Ends a ban. Returns false if there was none.</summary>
+        /// <summary>Removes a ban. Returns false if there was none.</summary>
         public bool Unban(string addresses)
         {
             fixed (byte* text = Library.Utf8(addresses))
                 return Library.Check(Native.rakwire_unban(handle, text)) > 0;
         }
 
-        /// <summary>Returns true if the address is banned now.</summary>
+        /// <summary>Returns true if the address is currently banned.</summary>
         public bool IsBanned(Address address) => Library.Check(Native.rakwire_is_banned(handle, &address)) > 0;
     }
 
-    /// <summary>The peer of a secure connection.</summary>
+    /// <summary>The authenticated peer of a secure connection.</summary>
     public sealed unsafe class SecurePeer
     {
-        /// <summary>False for a plain connection, which has no other values.</summary>
+        /// <summary>False for an unencrypted connection, for which all other values are empty.</summary>
         public readonly bool IsSecure;
-        /// <summary>The public key of the server, or of the identity of the client. Null for an anonymous client.</summary>
+        /// <summary>The public key of the server or, on a server, of the client's identity. Null: an anonymous client.</summary>
         public readonly byte[] Key;
-        /// <summary>The hash of the key that the server will have next, or null.</summary>
+        /// <summary>The hash of the server's next key, or null.</summary>
         public readonly byte[] NextKeyHash;
         /// <summary>The data that the client sent with its identity.</summary>
         public readonly byte[] IdentityData;
-        /// <summary>True if the client showed a connect token, to which the following values belong.</summary>
+        /// <summary>True if the client presented a connect token, which the following values describe.</summary>
         public readonly bool HasToken;
         public readonly ulong TokenUserId;
-        /// <summary>The expiry of the token, in seconds since 1970.</summary>
+        /// <summary>The expiry of the token, in seconds since the Unix epoch.</summary>
         public readonly ulong TokenExpires;
         public readonly byte[] TokenData;
 
@@ -1111,10 +1112,10 @@ namespace Rakwire
         }
     }
 
-    /// <summary>Keys of secure connections, 32 bytes each.</summary>
+    /// <summary>Generates and reads keys of secure connections, 32 bytes each.</summary>
     public static unsafe class Keys
     {
-        /// <summary>Creates a new private key, and its public key.</summary>
+        /// <summary>Generates a private key, and its public key.</summary>
         public static byte[] Generate(out byte[] publicKey)
         {
             var secret = new byte[32];
@@ -1133,7 +1134,7 @@ namespace Rakwire
             return key;
         }
 
-        /// <summary>Creates a key in a file that does not exist yet, which only its owner may read, and returns its public key.</summary>
+        /// <summary>Generates a key in a new file that only its owner may read. Returns the public key.</summary>
         public static byte[] CreateFile(string path)
         {
             var key = new byte[32];
@@ -1142,7 +1143,7 @@ namespace Rakwire
             return key;
         }
 
-        /// <summary>Returns the public key of a file that <see cref="CreateFile"/> wrote.</summary>
+        /// <summary>Returns the public key of a file written by <see cref="CreateFile"/>.</summary>
         public static byte[] PublicKeyOfFile(string path)
         {
             var key = new byte[32];
@@ -1151,8 +1152,8 @@ namespace Rakwire
             return key;
         }
 
-        /// <summary>Creates a token key in a file that does not exist yet, which only its owner may read.</summary>
-        /// <remarks>The server and its backend need the same key.</remarks>
+        /// <summary>Generates a token key in a new file that only its owner may read.</summary>
+        /// <remarks>The servers and the backend need the same key.</remarks>
         public static void CreateTokenKeyFile(string path)
         {
             fixed (byte* text = Library.Utf8(path))
@@ -1160,14 +1161,14 @@ namespace Rakwire
         }
     }
 
-    /// <summary>The contents of a connect token, which a backend makes for a user.</summary>
+    /// <summary>The contents of a connect token, which a backend creates for a user.</summary>
     public sealed unsafe class TokenClaims
     {
         const int LongestToken = 4096;
 
-        /// <summary>The user, for the backend.</summary>
+        /// <summary>The user id, which the backend chooses.</summary>
         public ulong UserId { get; set; }
-        /// <summary>The expiry, in seconds since 1970.</summary>
+        /// <summary>The expiry, in seconds since the Unix epoch.</summary>
         public ulong Expires { get; set; }
         /// <summary>The public key of the client, 32 bytes.</summary>
         public byte[] ClientKey { get; set; }
@@ -1181,7 +1182,7 @@ namespace Rakwire
         /// <summary>Creates a connect token with a token key of 32 bytes.</summary>
         public string ToToken(byte[] tokenKey) => Create(tokenKey, null);
 
-        /// <summary>Creates a connect token with the token key of a file that <see cref="Keys.CreateTokenKeyFile"/> wrote.</summary>
+        /// <summary>Creates a connect token with a token key file written by <see cref="Keys.CreateTokenKeyFile"/>.</summary>
         public string ToTokenByFile(string tokenKeyFile) => Create(null, tokenKeyFile);
 
         string Create(byte[] tokenKey, string tokenKeyFile)
@@ -1216,16 +1217,16 @@ namespace Rakwire
         }
     }
 
-    /// <summary>The C library as a whole.</summary>
+    /// <summary>Functions of the C library that need no endpoint.</summary>
     public static unsafe class Library
     {
-        /// <summary>The version, such as "0.1.0".</summary>
+        /// <summary>The version of the library, such as "0.1.0".</summary>
         public static string Version => Text(Native.rakwire_version());
-        /// <summary>The features of this build.</summary>
+        /// <summary>The features of this build of the library.</summary>
         public static Features Features => (Features)Native.rakwire_features();
-        /// <summary>The sentence about the last call on this thread that failed, for methods that return an <see cref="ErrorCode"/>.</summary>
+        /// <summary>The description of the last failed call on this thread, for methods that return an <see cref="ErrorCode"/>.</summary>
         public static string LastError => Text(Native.rakwire_last_error());
-        /// <summary>Returns a general sentence about an error.</summary>
+        /// <summary>Returns the general description of an error code.</summary>
         public static string Describe(ErrorCode error) => Text(Native.rakwire_result_text((int)error));
 
         internal static int Check(int result)
@@ -1245,7 +1246,7 @@ namespace Rakwire
             return Encoding.UTF8.GetString(text, length);
         }
 
-        /// <summary>Converts to UTF-8 with a zero byte as its end.</summary>
+        /// <summary>Converts text to NUL-terminated UTF-8.</summary>
         internal static byte[] Utf8(string text)
         {
             if (text == null)
@@ -1259,7 +1260,7 @@ namespace Rakwire
 
         internal static UIntPtr Length(byte[] bytes) => (UIntPtr)(bytes == null ? 0 : bytes.Length);
 
-        /// <summary>Checks the length of a key, since the library reads 32 bytes.</summary>
+        /// <summary>Throws unless a key has 32 bytes, which the library reads without a length.</summary>
         internal static byte[] Key(byte[] key)
         {
             if (key != null && key.Length != 32)

@@ -258,7 +258,7 @@ static int silent()
     send_three(two, 1);
     receive_all(two, 300);
     printf("closed:");
-    // The first Receive() call reads all three messages from the network, so two arrive after the close.
+    // The first Receive() call reads all three messages from the network. More are sent after the close.
     int taken = 0;
     for (int frame = 0; frame < 40; frame++) {
         while (RakNet::Packet *packet = one->Receive())

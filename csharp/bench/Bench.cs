@@ -1,4 +1,4 @@
-// The work of bench.c in C#: round trips, and messages in one direction, between two endpoints of one thread.
+// Does the work of bench.c in C#: round trips, and messages in one direction, between two endpoints in one thread.
 
 using System;
 using System.Diagnostics;
@@ -8,7 +8,7 @@ static class Bench
 {
     const int RoundTrips = 20000, Messages = 500000, Burst = 100, Length = 32;
 
-    /// <summary>Handles received datagrams. Messages are counted, and sent back if wanted.</summary>
+    /// <summary>Handles received datagrams, and counts messages. Echoes them if wanted.</summary>
     static int Receive(Endpoint endpoint, bool echoes)
     {
         int messages = 0;
@@ -35,7 +35,7 @@ static class Bench
         cpuStart = Cpu;
     }
 
-    /// <summary>Prints the rate, and the rate by the time of the processor, which other programs disturb less.</summary>
+    /// <summary>Prints the rate per elapsed time, and per processor time, which other programs disturb less.</summary>
     static void End(string name, int count)
     {
         Console.WriteLine(name + "_per_second " + (count / Clock.Elapsed.TotalSeconds).ToString("0"));
@@ -61,7 +61,7 @@ static class Bench
     {
         var message = new byte[Length];
         message[0] = 0x86;
-        // The first of each is to warm up: a just-in-time compiler has its second version of the code only then.
+        // The first round of each is for warming up, because a just-in-time compiler optimises code after some calls.
         for (int round = 0; round < 2; round++)
         {
             Begin();

@@ -36,7 +36,7 @@ static class Echo
 
     static int Ask(string address, string text)
     {
-        // 0x86 is the first byte that RakNet leaves to applications.
+        // 0x86 is the first message id that RakNet leaves to applications.
         byte[] message = Encoding.UTF8.GetBytes("_" + text);
         message[0] = 0x86;
         using (var client = new Endpoint())

@@ -1,5 +1,5 @@
-// A transport for Mirror over rakwire. Put it next to Rakwire.cs into a project, add the component to the object of the
-// NetworkManager, and choose it as the transport.
+// A transport for Mirror over rakwire. Put it into a project next to Rakwire.cs, add the component to the object of the
+// NetworkManager, and select it as the transport.
 
 using System;
 using System.Collections.Generic;
@@ -10,14 +10,14 @@ using UnityEngine;
 
 namespace Rakwire.Transports
 {
-    /// <summary>Carries the messages of Mirror over RakNet. Both channels share a connection.</summary>
+    /// <summary>Carries the messages of Mirror over RakNet. Both channels share one connection.</summary>
     [DisallowMultipleComponent]
     public class RakwireTransport : Transport, PortTransport
     {
         public const string Scheme = "rakwire";
-        /// <summary>The first byte of each message. RakNet reserves the values below 0x86.</summary>
+        /// <summary>The first byte of each message. RakNet reserves values below 0x86.</summary>
         const byte MessageId = 0x86;
-        /// <summary>A message of this length fits into one datagram of usual paths. Mirror makes batches of it.</summary>
+        /// <summary>The batch size for Mirror in bytes. A message of this length fits into one datagram on common paths.</summary>
         const int OneDatagram = 1024;
 
         [Tooltip("The port of the server.")]
@@ -39,7 +39,7 @@ namespace Rakwire.Transports
         Connection toServer;
         bool isConnected;
         byte[] received;
-        /// <summary>Mirror names connections by numbers of 32 bits.</summary>
+        /// <summary>Mirror's 32-bit connection ids, by connection handle.</summary>
         readonly Dictionary<ulong, int> numbers = new Dictionary<ulong, int>();
         readonly Dictionary<int, Connection> connections = new Dictionary<int, Connection>();
         int lastNumber;
@@ -57,14 +57,14 @@ namespace Rakwire.Transports
 
         static int ChannelOf(in EndpointEvent e) => e.Reliability <= Reliability.UnreliableSequenced ? Channels.Unreliable : Channels.Reliable;
 
-        /// <summary>Copies the message of an event, for handlers that need a segment.</summary>
+        /// <summary>Copies the message of an event, for handlers that need an array segment.</summary>
         ArraySegment<byte> Payload(in EndpointEvent e)
         {
             ArraySegment<byte> message = e.CopyTo(ref received);
             return new ArraySegment<byte>(message.Array, 1, message.Count - 1);
         }
 
-        // The client.
+        // Client
 
         public override bool ClientConnected() => isConnected;
 
@@ -111,7 +111,7 @@ namespace Rakwire.Transports
             }
         }
 
-        /// <summary>Starts to end the connection. OnClientDisconnected follows.</summary>
+        /// <summary>Starts closing the connection. OnClientDisconnected follows.</summary>
         public override void ClientDisconnect() => client?.TryDisconnect(toServer);
 
         public override void ClientEarlyUpdate()
@@ -119,7 +119,7 @@ namespace Rakwire.Transports
             if (!enabled || client == null)
                 return;
             client.Update();
-            // A handler may disable the transport or end the client.
+            // A handler may disable the transport or stop the client.
             while (enabled && client != null && client.Poll(out var e))
                 switch (e.Kind)
                 {
@@ -143,7 +143,7 @@ namespace Rakwire.Transports
 
         public override void ClientLateUpdate() => client?.Flush();
 
-        /// <summary>Returns the round trip to the server in milliseconds, or 0 without a connection.</summary>
+        /// <summary>Returns the round-trip time to the server in milliseconds, or 0 without a connection.</summary>
         public double ClientRoundTripMs => client == null ? 0 : RoundTripMs(client, toServer);
 
         static double RoundTripMs(Endpoint endpoint, Connection connection) =>
@@ -164,7 +164,7 @@ namespace Rakwire.Transports
             isConnected = false;
         }
 
-        // The server.
+        // Server
 
         public override bool ServerActive() => server != null;
 
@@ -195,7 +195,7 @@ namespace Rakwire.Transports
             }
         }
 
-        /// <summary>Begins to close a connection. OnServerDisconnected follows.</summary>
+        /// <summary>Starts closing a connection. OnServerDisconnected follows.</summary>
         public override void ServerDisconnect(int connectionId)
         {
             if (connections.TryGetValue(connectionId, out Connection connection))
@@ -208,7 +208,7 @@ namespace Rakwire.Transports
 
         static string Host(Address address) => address.ToIPEndPoint().Address.ToString();
 
-        /// <summary>Returns the round trip to a client in milliseconds, or 0 if there is no such client.</summary>
+        /// <summary>Returns the round-trip time to a client in milliseconds, or 0 if there is no such client.</summary>
         public double ServerRoundTripMs(int connectionId) =>
             connections.TryGetValue(connectionId, out Connection one) ? RoundTripMs(server, one) : 0;
 
@@ -253,9 +253,9 @@ namespace Rakwire.Transports
             connections.Clear();
         }
 
-        // Both.
+        // Client and server
 
-        /// <summary>Returns true if the connection cannot continue: a reliable message is missing. An unreliable one may get lost.</summary>
+        /// <summary>Returns true if a reliable message could not be sent. Without it, the connection cannot continue.</summary>
         static bool IsFatal(ErrorCode result, int channelId) => result != ErrorCode.NoRoom || channelId != Channels.Unreliable;
 
         static TransportError ErrorOf(ErrorCode result) => result == ErrorCode.NoRoom ? TransportError.Congestion : TransportError.InvalidSend;

@@ -5,14 +5,14 @@ using System.Threading;
 
 namespace Rakwire.Tests
 {
-    /// <summary>The lines of the chapter for Unity, which csharp/check takes out of the document.</summary>
+    /// <summary>Runs the code of the Unity chapter, which csharp/check extracts from the document.</summary>
     static class DocumentTests
     {
         static void Call(object component, string method) =>
             component.GetType().GetMethod(method, BindingFlags.Instance | BindingFlags.NonPublic).Invoke(component, null);
 
         [Test]
-        static void the_component_of_the_chapter_for_unity_receives_an_echo()
+        static void the_component_of_the_unity_chapter_receives_an_echo()
         {
             var options = Pair.ServerOptions();
             options.BindAddress = "127.0.0.1:19132";

@@ -7,7 +7,7 @@ namespace Rakwire.Tests
     {
         static readonly byte[] Data = { 0x86, 1 };
 
-        /// <summary>Calls each method of an endpoint that reaches the library: all fail with the same code.</summary>
+        /// <summary>Checks that every method of an endpoint that calls the library fails with the same code.</summary>
         static void AllFail(ErrorCode code, Endpoint endpoint)
         {
             var connection = new Connection(1);
@@ -87,7 +87,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void messages_of_a_kind_that_raknet_reserves_and_empty_ones_are_refused()
+        static void empty_messages_and_reserved_message_ids_are_refused()
         {
             using (var pair = Pair.Connected())
             {
@@ -106,7 +106,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_foreign_or_forgotten_connection_is_refused()
+        static void handles_of_other_endpoints_and_closed_connections_are_refused()
         {
             using (var pair = Pair.Connected())
             {
@@ -119,7 +119,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_full_connection_takes_messages_again_after_updates()
+        static void a_full_connection_accepts_messages_again_after_updates()
         {
             using (var pair = Pair.Connected())
             {
@@ -140,7 +140,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void wrong_addresses_are_refused()
+        static void invalid_addresses_are_refused()
         {
             using (var pair = new Pair())
             {
@@ -160,7 +160,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void wrong_options_are_refused()
+        static void invalid_options_are_refused()
         {
             Expect.Fails(ErrorCode.Argument, () => new Endpoint(new EndpointOptions { Mtu = 100 }));
             Expect.Fails(ErrorCode.Argument, () => new Endpoint(new EndpointOptions { ConnectAttempts = 0 }));
@@ -186,7 +186,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static unsafe void structs_of_a_wrong_size_or_place_are_refused()
+        static unsafe void structs_of_wrong_size_or_alignment_are_refused()
         {
             var options = new NativeOptions();
             Expect.Equal((int)ErrorCode.Size, Native.rakwire_options_init(&options, UIntPtr.Zero));
@@ -196,7 +196,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void every_error_has_a_sentence()
+        static void every_error_code_has_a_description()
         {
             foreach (ErrorCode code in Enum.GetValues(typeof(ErrorCode)))
                 Expect.True(code == ErrorCode.Ok || Library.Describe(code).Length > 10, code.ToString());

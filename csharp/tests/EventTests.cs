@@ -39,7 +39,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_last_message_arrives_before_the_end()
+        static void a_last_message_arrives_before_the_disconnect()
         {
             using (var pair = Pair.Connected())
             {
@@ -53,7 +53,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void both_sides_report_the_end()
+        static void both_sides_report_the_disconnect()
         {
             using (var pair = Pair.Connected())
             {
@@ -70,7 +70,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_receipt_reports_that_a_message_arrived()
+        static void a_receipt_reports_the_acknowledgement_of_a_message()
         {
             using (var pair = Pair.Connected())
             {
@@ -163,7 +163,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_simulated_network_delays_messages()
+        static void the_network_simulator_delays_messages()
         {
             var server = With(Pair.ServerOptions(), options => options.Simulate = "latency=60ms,seed=7");
             if ((Library.Features & Features.Sim) == 0)
@@ -180,7 +180,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void an_attempt_at_a_closed_port_ends_at_once()
+        static void connecting_to_a_closed_port_fails_immediately()
         {
             using (var pair = new Pair())
             {
@@ -201,7 +201,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_server_of_another_version_names_its_own()
+        static void an_incompatible_server_reports_its_protocol_version()
         {
             var server = With(Pair.ServerOptions(), options => options.AcceptedVersions = new byte[] { 10 });
             using (var pair = new Pair(server))
@@ -214,7 +214,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_silent_peer_is_lost()
+        static void an_unresponsive_peer_times_out()
         {
             var server = With(Pair.ServerOptions(), options => options.TimeoutMs = 300);
             using (var pair = Pair.Connected(server))
@@ -232,7 +232,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_server_applies_its_cookies_congestion_control_and_limit_of_pongs()
+        static void a_server_applies_its_cookie_congestion_and_pong_options()
         {
             Action<Action<EndpointOptions>, Action<Pair>> server = (change, test) =>
             {
@@ -257,7 +257,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_limit_of_the_rate_delays_messages()
+        static void the_outgoing_limit_delays_messages()
         {
             var client = With(Pair.ClientOptions(), options => options.OutgoingLimit = 80000);
             using (var pair = Pair.Connected(null, client))
@@ -272,12 +272,12 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_header_of_a_trusted_proxy_that_is_wrong_is_counted()
+        static void invalid_headers_from_trusted_proxies_are_counted()
         {
             using (var pair = new Pair(With(Pair.ServerOptions(), options => options.TrustedProxies = "127.0.0.0/8")))
             using (var socket = new System.Net.Sockets.UdpClient())
             {
-                // The signature of version 2, and the version 3.
+                // The signature of PROXY version 2, followed by a wrong version 3.
                 byte[] header = Encoding.ASCII.GetBytes("\r\n\r\n\0\r\nQUIT\n\x31\x12\0\0");
                 socket.Send(header, header.Length, pair.Server.LocalAddress.ToIPEndPoint());
                 for (int frame = 0; frame < 10000 && pair.Server.Stats().ProxyHeadersRefused == 0; frame++)
@@ -290,7 +290,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void waiting_ends_with_a_datagram_or_the_time()
+        static void waiting_ends_at_a_datagram_or_the_time_limit()
         {
             using (var pair = new Pair())
             {
@@ -305,7 +305,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void dropped_datagrams_are_counted_by_their_reason()
+        static void dropped_datagrams_are_counted_by_reason()
         {
             using (var pair = Pair.Connected())
             using (var socket = new System.Net.Sockets.UdpClient())

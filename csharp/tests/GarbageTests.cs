@@ -6,7 +6,7 @@ namespace Rakwire.Tests
     {
         const int Messages = 100000;
 
-        /// <summary>Sends messages and echoes them, and keeps each tenth one for a moment.</summary>
+        /// <summary>Sends messages and echoes them, and keeps every tenth one for a while.</summary>
         static void Echo(Pair pair, int messages, byte[] message)
         {
             int sent = 0, returned = 0;
@@ -31,7 +31,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_hundred_thousand_messages_make_no_garbage()
+        static void a_hundred_thousand_messages_allocate_no_garbage()
         {
             using (var pair = Pair.Connected())
             {
@@ -49,7 +49,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void the_measure_of_garbage_sees_an_allocation()
+        static void the_garbage_measurement_detects_an_allocation()
         {
             long before = GC.GetAllocatedBytesForCurrentThread();
             for (int count = 0; count < 1000; count++)

@@ -9,7 +9,7 @@ namespace Rakwire.Tests
         [MethodImpl(MethodImplOptions.NoInlining)]
         static string Abandon(int depth)
         {
-            // Mono scans the stack conservatively: the reference must lie deep in a part that is overwritten later.
+            // Mono scans the stack conservatively, so the reference must be deep in a part that is overwritten later.
             if (depth > 0)
                 return Abandon(depth - 1);
             return new Endpoint(Pair.ServerOptions()).LocalAddress.ToString();
@@ -41,7 +41,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void the_end_of_a_thread_closes_its_endpoints()
+        static void endpoints_are_closed_when_their_thread_ends()
         {
             Endpoint endpoint = null;
             string address = null;
@@ -52,7 +52,7 @@ namespace Rakwire.Tests
             });
             thread.Start();
             thread.Join();
-            // The thread of the system may outlast Join for a moment.
+            // The operating system's thread may outlive Join for a moment.
             for (int round = 0; ; round++)
                 try
                 {
@@ -67,7 +67,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void endpoints_of_different_threads_do_not_disturb_each_other()
+        static void endpoints_of_different_threads_are_independent()
         {
             var problems = new Exception[2];
             var threads = new Thread[2];
@@ -100,7 +100,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void close_ends_all_connections_and_the_endpoint()
+        static void close_disconnects_all_connections_and_disposes_the_endpoint()
         {
             using (var pair = Pair.Connected())
             {
@@ -109,7 +109,7 @@ namespace Rakwire.Tests
                 pair.Client.Disconnect(pair.There);
                 pair.WaitFor(pair.Client, EventKind.Disconnected);
                 pair.WaitForEnd();
-                // Without a connection there is nothing to wait for.
+                // Without connections, Close does not wait.
                 pair.Client.Close(1000000);
                 Expect.Fails(ErrorCode.Handle, () => pair.Client.Update());
                 Expect.Fails(ErrorCode.Handle, () => pair.Client.Close(0));

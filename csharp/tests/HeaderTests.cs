@@ -8,7 +8,8 @@ using System.Text.RegularExpressions;
 
 namespace Rakwire.Tests
 {
-    /// <summary>Compares Rakwire.cs with rakwire.h. RAKWIRE_HEADER names the header, and RAKWIRE_LAYOUT what a C program printed about it.</summary>
+    /// <summary>Compares Rakwire.cs with rakwire.h. RAKWIRE_HEADER is its path; RAKWIRE_LAYOUT is a C program's output
+    /// about it.</summary>
     static class HeaderTests
     {
         static readonly Dictionary<string, Type> Structs = new Dictionary<string, Type>
@@ -40,7 +41,7 @@ namespace Rakwire.Tests
         static string Snake(string name) => Regex.Replace(name, "(?<=.)([A-Z])", "_$1").ToLower();
 
         [Test]
-        static void every_constant_of_the_header_has_its_value_here()
+        static void every_constant_equals_that_of_the_header()
         {
             MatchCollection constants = Regex.Matches(Read("RAKWIRE_HEADER"), @"^#define RAKWIRE_(\w+) (-?\d+)\r?$", RegexOptions.Multiline);
             Expect.True(constants.Count > 90, "the header has constants");
@@ -69,7 +70,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void every_struct_has_the_layout_of_c()
+        static void every_struct_has_the_same_layout_as_in_c()
         {
             string[] lines = Read("RAKWIRE_LAYOUT").Split(new[] { '\n' }, StringSplitOptions.RemoveEmptyEntries);
             int fields = 0;
@@ -97,7 +98,7 @@ namespace Rakwire.Tests
         static object Number(Type type, int value) =>
             type == typeof(bool) ? true : type.IsEnum ? Enum.ToObject(type, 1) : Convert.ChangeType(value, type);
 
-        /// <summary>Sets each option that is a number, and returns how many there are.</summary>
+        /// <summary>Sets each numeric option, checks its field, and returns their number.</summary>
         static int EachNumberReachesItsField(object options)
         {
             FieldInfo raw = options.GetType().GetField("raw", BindingFlags.Instance | BindingFlags.NonPublic);
@@ -117,7 +118,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void every_option_is_stored_in_the_field_of_its_name()
+        static void every_option_sets_the_field_of_its_name()
         {
             Expect.True(EachNumberReachesItsField(new EndpointOptions()) > 25, "the options of an endpoint");
             Expect.True(EachNumberReachesItsField(new ConnectOptions()) > 5, "the options of an attempt");

@@ -39,7 +39,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void segments_and_slices_are_sent_without_a_copy_of_the_array()
+        static void array_segments_and_slices_can_be_sent()
         {
             using (var pair = Pair.Connected())
             {
@@ -54,7 +54,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_message_is_copied_to_a_segment_of_a_reused_array()
+        static void messages_are_copied_to_a_reused_array()
         {
             using (var pair = Pair.Connected())
             {
@@ -80,7 +80,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void kept_messages_outlast_later_ones()
+        static void kept_messages_stay_valid_after_later_ones()
         {
             using (var pair = Pair.Connected())
             {
@@ -110,7 +110,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void bytes_of_an_event_are_refused_once_they_are_kept()
+        static void bytes_of_an_event_are_inaccessible_after_keep()
         {
             using (var pair = Pair.Connected())
             {
@@ -144,7 +144,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void bytes_of_an_event_end_with_the_next_poll()
+        static void bytes_of_an_event_are_inaccessible_after_the_next_poll()
         {
             using (var pair = Pair.Connected())
             {
@@ -176,7 +176,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_broadcast_reaches_all_but_one()
+        static void a_broadcast_reaches_all_connections_except_one()
         {
             using (var pair = Pair.Connected())
             using (var third = new Endpoint(Pair.ClientOptions()))
@@ -206,7 +206,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void measurements_describe_the_connection()
+        static void connection_info_and_statistics_describe_the_connection()
         {
             using (var pair = Pair.Connected())
             {

@@ -7,13 +7,14 @@ using Rakwire.Transports;
 
 namespace Rakwire.Tests
 {
-    /// <summary>The transport of Mirror, driven by the calls of its loop.</summary>
+    /// <summary>Tests the transport for Mirror by the calls that Mirror's loop makes.</summary>
     static class MirrorTests
     {
         sealed class Player : IDisposable
         {
             internal readonly RakwireTransport Transport = new RakwireTransport();
-            /// <summary>The calls of the handlers, as "connected 1 127.0.0.1" or "data 1 reliable 010203".</summary>
+            /// <summary>The handler calls so far, such as "connected 1 127.0.0.1" or "data 1 reliable
+            /// 010203".</summary>
             internal readonly List<string> Calls = new List<string>();
 
             internal Player()
@@ -46,7 +47,7 @@ namespace Rakwire.Tests
             public void Dispose() => Transport.Shutdown();
         }
 
-        /// <summary>A host, which is a server and a client in one transport, and two clients.</summary>
+        /// <summary>A host (server and client in one transport) and two clients.</summary>
         sealed class Game : IDisposable
         {
             internal readonly Player Host = new Player();
@@ -80,7 +81,7 @@ namespace Rakwire.Tests
                 return this;
             }
 
-            /// <summary>Runs all until a handler of the player is called in this way, and forgets the calls up to it.</summary>
+            /// <summary>Runs all players until this handler call of a player, and removes the calls up to it.</summary>
             internal string WaitFor(Player player, string call)
             {
                 for (int frame = 0; frame < 10000; frame++)
@@ -98,7 +99,7 @@ namespace Rakwire.Tests
                 throw new Exception("no call " + call + ", but " + string.Join("; ", player.Calls));
             }
 
-            /// <summary>Runs until all messages are acknowledged, which a closing side waits for.</summary>
+            /// <summary>Runs until all messages are acknowledged, because a closing side waits for that.</summary>
             internal void Settle()
             {
                 for (int frame = 0; frame < 100; frame++)
@@ -144,7 +145,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_host_is_its_own_client_in_one_component()
+        static void one_mirror_component_can_be_server_and_client()
         {
             using (var game = new Game())
             {
@@ -159,7 +160,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void each_side_may_end_a_connection()
+        static void either_side_can_disconnect()
         {
             using (Game game = new Game().Connect())
             {
@@ -170,7 +171,7 @@ namespace Rakwire.Tests
                 Expect.Equal("disconnected", game.WaitFor(game.Clients[1], ""));
                 game.WaitFor(game.Host, "disconnected 2");
                 Expect.True(!game.Clients[1].Transport.ClientConnected(), "not connected");
-                // Calls for connections that have ended do nothing.
+                // Calls for closed connections must have no effect.
                 game.Host.Transport.ServerDisconnect(1);
                 game.Host.Transport.ServerSend(1, Segment(1), Channels.Reliable);
                 game.Clients[1].Transport.ClientSend(Segment(1), Channels.Reliable);
@@ -178,14 +179,14 @@ namespace Rakwire.Tests
                 Expect.Equal("", game.Host.Transport.ServerGetClientAddress(1));
                 Expect.Equal(0.0, game.Host.Transport.ServerRoundTripMs(1));
                 Expect.True(!game.Host.Calls.Concat(game.Clients[1].Calls).Any(), "no further calls");
-                // The number of a client is never used again.
+                // The id of a client must never be reused.
                 game.Clients[0].Transport.ClientConnect("127.0.0.1");
                 game.WaitFor(game.Host, "connected 3 127.0.0.1");
             }
         }
 
         [Test]
-        static void a_stopped_server_ends_its_connections()
+        static void stopping_the_server_disconnects_its_clients()
         {
             using (Game game = new Game().Connect())
             {
@@ -200,7 +201,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void addresses_round_trips_and_sizes_are_known()
+        static void addresses_round_trip_times_and_packet_sizes_are_available()
         {
             using (Game game = new Game().Connect())
             {
@@ -225,7 +226,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void failed_attempts_end_with_an_error_and_a_disconnect()
+        static void failed_attempts_report_an_error_and_a_disconnect()
         {
             using (var game = new Game())
             {
@@ -250,7 +251,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_silent_client_is_lost()
+        static void an_unresponsive_client_times_out()
         {
             using (var game = new Game())
             {
@@ -269,7 +270,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_disabled_transport_keeps_its_messages_for_later()
+        static void a_disabled_transport_delivers_its_messages_after_it_is_enabled()
         {
             using (Game game = new Game().Connect())
             {
@@ -283,7 +284,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_handler_may_stop_the_transport()
+        static void a_handler_can_stop_the_transport()
         {
             using (Game game = new Game().Connect())
             {
@@ -299,7 +300,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_message_that_is_too_long_ends_the_connection_with_an_error()
+        static void a_message_that_is_too_long_closes_the_connection_with_an_error()
         {
             using (Game game = new Game().Connect())
             {

@@ -25,7 +25,7 @@ namespace Rakwire.Tests
             return socket;
         }
 
-        /// <summary>Carries all datagrams that have arrived.</summary>
+        /// <summary>Forwards all datagrams that have arrived.</summary>
         internal void Carry()
         {
             while (toClient.Available > 0)

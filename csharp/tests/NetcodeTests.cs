@@ -7,7 +7,7 @@ using Unity.Netcode;
 
 namespace Rakwire.Tests
 {
-    /// <summary>The transport of Netcode, driven by the calls of its manager.</summary>
+    /// <summary>Tests the transport for Netcode by the calls that its manager makes.</summary>
     static class NetcodeTests
     {
         sealed class Player : IDisposable
@@ -73,7 +73,7 @@ namespace Rakwire.Tests
                 }
                 ulong[] ids = { WaitFor(Host, NetworkEvent.Connect).Item2, WaitFor(Host, NetworkEvent.Connect).Item2 };
                 Expect.True(ids[0] != ids[1] && ids.All(id => id != 0), "two clients with numbers of their own");
-                // The first message names the client.
+                // The first message identifies the client.
                 for (byte number = 0; number < 2; number++)
                 {
                     Clients[number].Transport.Send(0, new ArraySegment<byte>(new[] { number }), NetworkDelivery.Reliable);
@@ -95,7 +95,7 @@ namespace Rakwire.Tests
                 throw new Exception("no event " + kind);
             }
 
-            /// <summary>Runs until all messages are acknowledged, which a closing side waits for.</summary>
+            /// <summary>Runs until all messages are acknowledged, because a closing side waits for that.</summary>
             internal void Settle()
             {
                 for (int frame = 0; frame < 100; frame++)
@@ -170,7 +170,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void each_side_may_end_a_connection()
+        static void either_side_can_disconnect()
         {
             using (Game game = new Game().Connect())
             {
@@ -188,7 +188,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_shutdown_ends_the_connections_of_the_others()
+        static void shutting_down_the_host_disconnects_its_clients()
         {
             using (Game game = new Game().Connect())
             {
@@ -204,7 +204,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void round_trips_are_in_milliseconds()
+        static void round_trip_times_are_in_milliseconds()
         {
             using (Game game = new Game().Connect())
             {
@@ -217,7 +217,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_failed_attempt_is_a_disconnect_with_a_line_in_the_log()
+        static void a_failed_attempt_is_logged_and_reported_as_a_disconnect()
         {
             using (var game = new Game("right", "wrong"))
             {
@@ -230,7 +230,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void wrong_addresses_do_not_start()
+        static void invalid_addresses_fail_to_start()
         {
             using (var player = new Player())
             {
@@ -244,7 +244,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_full_connection_drops_unreliable_messages_and_ends_for_want_of_a_reliable_one()
+        static void a_full_connection_drops_unreliable_messages_and_closes_if_a_reliable_one_fails()
         {
             using (Game game = new Game().Connect())
             {
@@ -261,7 +261,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void messages_of_the_transport_make_no_garbage()
+        static void messages_through_the_netcode_transport_allocate_no_garbage()
         {
             using (Game game = new Game().Connect())
             {

@@ -4,7 +4,7 @@ using System.Threading;
 
 namespace Rakwire.Tests
 {
-    /// <summary>An event with a copy of its bytes, which outlasts the next Poll.</summary>
+    /// <summary>An event with a copy of its bytes, which stays valid after the next Poll.</summary>
     sealed class Seen
     {
         internal EventKind Kind;
@@ -83,7 +83,8 @@ namespace Rakwire.Tests
 
         readonly List<Seen> atServer = new List<Seen>(), atClient = new List<Seen>();
 
-        /// <summary>Runs both endpoints until one of them has an event of this kind, and takes it. Other events stay for later.</summary>
+        /// <summary>Updates both endpoints until `at` has an event of this kind, and returns it. Other events stay
+        /// queued.</summary>
         internal Seen WaitFor(Endpoint at, EventKind kind)
         {
             List<Seen> events = at == Server ? atServer : atClient;
@@ -103,7 +104,7 @@ namespace Rakwire.Tests
             throw new Exception("no event " + kind);
         }
 
-        /// <summary>Runs both endpoints until neither has a connection.</summary>
+        /// <summary>Updates both endpoints until neither has a connection.</summary>
         internal void WaitForEnd()
         {
             for (int frame = 0; frame < 10000 && Server.ConnectionCount + Client.ConnectionCount > 0; frame++)

@@ -43,7 +43,7 @@ namespace Rakwire.Tests
             throw new Exception("no " + typeof(T).Name);
         }
 
-        /// <summary>Runs an action that must fail with a code and a sentence of the library.</summary>
+        /// <summary>Runs an action that must fail with this code and the library's description.</summary>
         internal static void Fails(ErrorCode code, Action action)
         {
             var failure = Throws<RakwireException>(action);

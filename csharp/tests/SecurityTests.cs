@@ -7,7 +7,8 @@ namespace Rakwire.Tests
 {
     static class SecurityTests
     {
-        /// <summary>Returns true for a library without security: its functions must say so.</summary>
+        /// <summary>Returns true if the library was built without security, after checking that its functions report
+        /// that.</summary>
         static bool IsMissingAsReported()
         {
             if ((Library.Features & Features.Secure) != 0)
@@ -20,7 +21,7 @@ namespace Rakwire.Tests
         static ulong InOneMinute => (ulong)DateTimeOffset.UtcNow.ToUnixTimeSeconds() + 60;
 
         [Test]
-        static void a_server_is_known_by_its_key_and_a_client_by_its_identity()
+        static void servers_are_identified_by_key_and_clients_by_identity()
         {
             if (IsMissingAsReported())
                 return;
@@ -54,7 +55,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_connect_token_names_the_user_and_one_of_its_servers()
+        static void a_connect_token_authenticates_its_user_at_its_servers()
         {
             if (IsMissingAsReported())
                 return;
@@ -85,7 +86,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void wrong_claims_are_refused()
+        static void invalid_token_claims_are_refused()
         {
             if (IsMissingAsReported())
                 return;
@@ -103,7 +104,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_key_file_is_made_once_and_opens_a_server()
+        static void a_key_file_is_created_only_once_and_configures_a_server()
         {
             if (IsMissingAsReported())
                 return;
@@ -132,7 +133,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_token_key_in_a_file_serves_the_backend_and_the_server()
+        static void a_token_key_file_works_for_backend_and_server()
         {
             if (IsMissingAsReported())
                 return;
@@ -170,7 +171,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_plain_connection_has_no_secure_peer()
+        static void an_unencrypted_connection_has_no_secure_peer()
         {
             if (IsMissingAsReported())
                 return;

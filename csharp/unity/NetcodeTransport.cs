@@ -1,5 +1,6 @@
-// A transport for Unity's Netcode for GameObjects 2 over rakwire. Put it next to Rakwire.cs into a project, add the component to the
-// object of the NetworkManager, and choose it as the transport. For Netcode 1.x define RAKWIRE_NETCODE_1.
+// A transport for Unity's Netcode for GameObjects 2 over rakwire. Put it into a project next to Rakwire.cs, add the
+// component to the object of the NetworkManager, and select it as the transport. For Netcode 1.x define
+// RAKWIRE_NETCODE_1.
 
 using System;
 using System.Collections.Generic;
@@ -14,7 +15,7 @@ namespace Rakwire.Transports
     [DisallowMultipleComponent]
     public class NetcodeTransport : NetworkTransport
     {
-        /// <summary>The first byte of each message. RakNet reserves the values below 0x86.</summary>
+        /// <summary>The first byte of each message. RakNet reserves values below 0x86.</summary>
         const byte MessageId = 0x86;
         const byte OrderedChannel = 0, SequencedChannel = 1;
 
@@ -35,12 +36,12 @@ namespace Rakwire.Transports
         Connection server;
         bool isUpdated;
         byte[] received;
-        /// <summary>Connections that Netcode has ended, of which it needs no event.</summary>
+        /// <summary>Connections that Netcode has closed itself, for which it expects no event.</summary>
         readonly HashSet<ulong> ended = new HashSet<ulong>();
 
         public override ulong ServerClientId => 0;
 
-        /// <summary>The endpoint, for features that Netcode has no names for. Null while the transport does not run.</summary>
+        /// <summary>The endpoint, for features that Netcode does not expose. Null while the transport is not running.</summary>
         public Endpoint Endpoint => endpoint;
 
         public override void Initialize(NetworkManager networkManager = null) { }
@@ -92,13 +93,13 @@ namespace Rakwire.Transports
             Reliability reliability = ReliabilityOf(delivery);
             byte channel = reliability == Reliability.UnreliableSequenced ? SequencedChannel : OrderedChannel;
             ErrorCode result = endpoint.TrySend(to, MessageId, payload, reliability, channel);
-            // Netcode may send to a connection that has just ended.
+            // Netcode may send to a connection that has just closed.
             if (result == ErrorCode.Ok || result == ErrorCode.NoConnection || result == ErrorCode.NotConnected)
                 return;
             bool isDropped = result == ErrorCode.NoRoom && delivery <= NetworkDelivery.UnreliableSequenced;
             if (isDropped)
                 return;
-            // The states of both sides would differ without a reliable message, so the connection ends.
+            // After losing a reliable message, the states of both sides would differ, so the connection is closed.
             Debug.LogError("The connection " + clientId + " ends: " + Library.LastError);
             endpoint.Disconnect(to);
         }
@@ -129,7 +130,7 @@ namespace Rakwire.Transports
                     clientId = server.IsNone ? e.Connection.Id : ServerClientId;
                     return kind;
                 }
-                // Netcode polls until there is nothing: the endpoint is updated once each time.
+                // Netcode polls until there is no event, so the endpoint is updated once per round of polling.
                 isUpdated = !isUpdated;
                 if (!isUpdated)
                     break;
@@ -177,14 +178,14 @@ namespace Rakwire.Transports
 
         public override void DisconnectLocalClient() => endpoint?.TryDisconnect(server);
 
-        /// <summary>Returns the round trip in milliseconds, rounded up. 0 for a connection that has ended.</summary>
+        /// <summary>Returns the round-trip time in milliseconds, rounded up; 0 for a closed connection.</summary>
         public override ulong GetCurrentRtt(ulong clientId) =>
             endpoint != null && endpoint.TryStats(ConnectionOf(clientId), out ConnectionStats stats) ? (stats.RoundTripUs + 999) / 1000 : 0;
 
-        /// <summary>Returns the longest payload in bytes that <see cref="Send"/> takes for a connection.</summary>
+        /// <summary>Returns the maximum payload length in bytes that <see cref="Send"/> accepts for a connection.</summary>
         public int MaxPayload(ulong clientId) => (int)endpoint.Info(ConnectionOf(clientId)).MaxMessageLen - 1;
 
-        /// <summary>Disconnects all, waits shortly for the last messages, and closes the socket.</summary>
+        /// <summary>Disconnects all connections, waits briefly until that is acknowledged, and closes the socket.</summary>
         public override void Shutdown()
         {
             endpoint?.Close(ShutdownMs);

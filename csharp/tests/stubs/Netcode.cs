@@ -1,4 +1,5 @@
-// The base class of transports of Netcode for GameObjects, without its manager. A test calls what the manager calls.
+// The base class of transports of Netcode for GameObjects, without its manager. Tests make the calls that the manager
+// makes.
 
 using System;
 
@@ -27,12 +28,12 @@ namespace Unity.Netcode
         protected virtual void OnEarlyUpdate() { }
         protected virtual void OnPostLateUpdate() { }
 
-        /// <summary>The end of a frame, as the manager calls it.</summary>
+        /// <summary>Ends a frame, as the manager does.</summary>
         public void EndFrame() => OnPostLateUpdate();
 #else
         Action lateUpdate;
 
-        /// <summary>The end of a frame: the engine calls a method of this name.</summary>
+        /// <summary>Ends a frame. The engine calls a method of this name.</summary>
         public void EndFrame()
         {
             if (lateUpdate == null)

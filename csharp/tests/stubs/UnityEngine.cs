@@ -1,4 +1,4 @@
-// The parts of the engine's API that the transports use, so that they can be compiled and tested without the engine.
+// The parts of the engine's API that the transports use, so that they compile and can be tested without the engine.
 
 using System;
 using System.Collections.Generic;
@@ -27,7 +27,7 @@ namespace UnityEngine
 
     public static class Debug
     {
-        /// <summary>The lines of the log, for tests.</summary>
+        /// <summary>The logged lines, for tests.</summary>
         public static readonly List<string> Lines = new List<string>();
 
         public static void Log(object message) => Lines.Add(message.ToString());
