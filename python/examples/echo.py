@@ -1,4 +1,4 @@
-"""Sends every message back: python echo.py [ADDRESS]."""
+"""Echoes every message: python echo.py [ADDRESS]."""
 
 import asyncio
 import sys

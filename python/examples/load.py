@@ -1,4 +1,4 @@
-"""Plays many clients at once: python load.py HOST:PORT [--clients 100] [--rate 20] [--size 32] [--seconds 10].
+"""Simulates many clients: python load.py HOST:PORT [--clients 100] [--rate 20] [--size 32] [--seconds 10].
 
 Each client sends messages at a steady rate, expects that the server sends them back, and measures the time until they
 arrive. The last line has the sum.
@@ -17,7 +17,7 @@ import rakwire
 
 @dataclasses.dataclass
 class Report:
-    """The sum of all clients."""
+    """The results of all clients."""
 
     connected: int = 0
     failed: int = 0
@@ -27,7 +27,7 @@ class Report:
 
 
 async def send(connection: rakwire.Connection, arguments: argparse.Namespace, report: Report) -> None:
-    """Send until the time is over."""
+    """Send until the end of the measurement."""
     end = time.perf_counter() + arguments.seconds
     while time.perf_counter() < end:
         data = b"\x86" + struct.pack("<d", time.perf_counter())
@@ -37,14 +37,14 @@ async def send(connection: rakwire.Connection, arguments: argparse.Namespace, re
 
 
 async def receive(connection: rakwire.Connection, report: Report) -> None:
-    """Receive until the connection ends."""
+    """Receive until the connection closes."""
     async for message in connection:
         (sent,) = struct.unpack_from("<d", message.data, 1)
         report.round_trips.append(time.perf_counter() - sent)
 
 
 async def play(number: int, arguments: argparse.Namespace, report: Report) -> None:
-    """One client with a socket of its own."""
+    """Run one client with its own socket."""
     await asyncio.sleep(number / 200)  # Servers limit how many may arrive at once.
     async with await rakwire.Endpoint.bind(arguments.bind) as endpoint:
         try:

@@ -1,4 +1,4 @@
-"""Measures round trips and messages a second over loopback: python speed.py [--native PROGRAM].
+"""Measures round trips and messages per second over loopback: python speed.py [--native PROGRAM].
 
 A server and a client run in a process each. With ``--native``, a program built from the folder ``speed``, the same is
 measured in Rust and between both, alternately, and the last column compares with Rust alone.
@@ -18,7 +18,7 @@ ECHO, COUNT, LAST = b"\x86" * 100, b"\x87" * 100, b"\x88" * 100
 
 
 async def serve() -> None:
-    """Send back all messages but those that are only counted."""
+    """Echo all messages except those that are only counted."""
     async with await rakwire.Endpoint.bind("127.0.0.1:0", rakwire.Options(max_incoming=1)) as server:
         print("ready", server.local_address, flush=True)
         connection = await server.accept()
@@ -28,7 +28,7 @@ async def serve() -> None:
 
 
 async def play(address: str, round_trips: int, messages: int) -> None:
-    """Print the median round trip in seconds, and the messages a second."""
+    """Print the median round-trip time in seconds, and the messages per second."""
     async with await rakwire.Endpoint.bind("127.0.0.1:0") as client:
         connection = await client.connect(address)
         times = []
@@ -46,7 +46,7 @@ async def play(address: str, round_trips: int, messages: int) -> None:
 
 
 def measure(server: List[str], client: List[str], round_trips: int, messages: int) -> Tuple[float, float]:
-    """Run both programs, and return what the client prints."""
+    """Run both programs, and return the output of the client."""
     process = subprocess.Popen([*server, "server"], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

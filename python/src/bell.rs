@@ -1,7 +1,8 @@
-//! The way from the threads of the driver to an event loop: a list of waiting operations, and a socket that wakes the loop.
+//! Wakes an event loop from the threads of the driver: a list of operations that are ready, and a socket that
+//! the loop watches.
 //!
-//! A thread of the driver never waits for the interpreter: it appends a number and sends one byte, which the loop watches
-//! like any other socket.
+//! A thread of the driver never waits for the interpreter. It appends the number of the operation and sends
+//! one byte.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,12 +28,12 @@ fn pair() -> io::Result<(Socket, Socket)> {
     Ok((one, other))
 }
 
-/// Wakes the loop.
+/// The byte that wakes the loop.
 const RING: u8 = 1;
-/// Ends the thread that listens.
+/// The byte that ends the listening thread.
 const END: u8 = 0;
 
-/// The end of the driver.
+/// The driver's side.
 #[derive(Debug)]
 pub(crate) struct Bell {
     ready: Mutex<Vec<u64>>,
@@ -40,7 +41,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Creates a bell, and the end of its loop.
+    /// Creates a bell, and the loop's side of it.
     pub(crate) fn new() -> io::Result<(Arc<Self>, Listener)> {
         let (socket, listening) = pair()?;
         socket.set_nonblocking(true)?;
@@ -48,7 +49,7 @@ impl Bell {
         Ok((Arc::new(Self { ready: Mutex::default(), socket }), Listener(listening)))
     }
 
-    /// Notes that an operation can continue, and wakes the loop unless it was woken for another one.
+    /// Marks an operation as ready, and wakes the loop unless it was already woken.
     fn ring(&self, operation: u64) {
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = ready.is_empty();
@@ -59,47 +60,48 @@ impl Bell {
         }
     }
 
-    /// Returns the operations that can continue.
+    /// Removes and returns the operations that are ready.
     pub(crate) fn take(&self) -> Vec<u64> {
         std::mem::take(&mut *self.ready.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends the thread that listens.
+    /// Ends the listening thread.
     pub(crate) fn end(&self) {
         self.send(END);
     }
 
-    /// Sends a byte. A full socket already wakes the loop, and a closed loop needs no wake.
+    /// Sends a byte. Errors are ignored: a full socket already wakes the loop, and a closed loop need not be
+    /// woken.
     fn send(&self, byte: u8) {
         let _ = self.socket.send(&[byte]);
     }
 }
 
-/// The end of the loop.
+/// The loop's side.
 #[derive(Debug)]
 pub(crate) struct Listener(Socket);
 
 impl Listener {
-    /// Returns the number of the socket for `loop.add_reader`.
+    /// Returns the file descriptor of the socket, for `loop.add_reader`.
     #[cfg(unix)]
     pub(crate) fn fileno(&self) -> i64 {
         use std::os::fd::AsRawFd;
         self.0.as_raw_fd().into()
     }
 
-    /// Returns the number of the socket for `loop.add_reader`.
+    /// Returns the socket handle, for `loop.add_reader`.
     #[cfg(windows)]
     pub(crate) fn fileno(&self) -> i64 {
         use std::os::windows::io::AsRawSocket;
         self.0.as_raw_socket() as i64
     }
 
-    /// Takes the byte that has woken the loop.
+    /// Receives the byte that woke the loop.
     pub(crate) fn clear(&self) {
         let _ = self.0.recv(&mut [0]);
     }
 
-    /// Waits for a byte, for at most `time`. Returns false if the bell has ended.
+    /// Waits at most `time` for a byte. Returns false if the bell has ended.
     pub(crate) fn wait(&self, time: Duration) -> io::Result<bool> {
         self.0.set_nonblocking(false)?;
         self.0.set_read_timeout(Some(time))?;
@@ -115,7 +117,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// Rings for one operation, at most once.
+/// The waker of one operation. It rings at most once.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     pub(crate) bell: Arc<Bell>,
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_that_become_ready_together_wake_the_loop_once() {
+    fn operations_that_are_ready_together_wake_the_loop_once() {
         let (bell, listener) = Bell::new().expect("a pair of sockets");
         for operation in [3, 4] {
             let waker = Waker::from(Alarm::new(Arc::clone(&bell), operation));
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_listens_learns_of_the_end() {
+    fn a_listening_thread_ends_with_the_bell() {
         let (bell, listener) = Bell::new().expect("a pair of sockets");
         assert!(listener.wait(SHORT).expect("a socket"), "nothing happens");
         Waker::from(Alarm::new(Arc::clone(&bell), 1)).wake();

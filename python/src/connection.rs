@@ -14,7 +14,7 @@ use crate::operation::Operation;
 use crate::runtime::Owned;
 use crate::{security, statistics};
 
-/// A longer message is handed over to the driver, which sends it from the copy.
+/// The length in bytes above which a message is moved to the driver instead of being copied again.
 const LARGE: usize = 64 << 10;
 
 /// A connection. Dropping the last reference closes it.
@@ -40,7 +40,7 @@ fn sent(py: Python<'_>, receipt: Option<Receipt>) -> PyResult<Py<PyAny>> {
     convert::object(py, receipt.map(|receipt| receipt.0))
 }
 
-/// Sends without waiting. Returns the bytes if there is no room.
+/// Sends without waiting. Returns the bytes if the send memory is full.
 fn send_now<'py>(
     py: Python<'py>,
     connection: &Driver,
@@ -59,7 +59,8 @@ fn send_now<'py>(
 
 #[pymethods]
 impl Connection {
-    /// Sends a message. Returns the number of its receipt or None, or an operation if it has to wait for room.
+    /// Sends a message. Returns its receipt number or None, or an operation that waits while the send memory
+    /// is full.
     fn send(
         &self,
         py: Python<'_>,
@@ -88,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// Sends a message if there is room. Returns the number of its receipt, or None.
+    /// Sends a message if the connection accepts it now. Returns its receipt number or None.
     fn try_send(
         &self,
         py: Python<'_>,
@@ -124,7 +125,8 @@ impl Connection {
         }
     }
 
-    /// Waits for the outcome of a message with a receipt: its number, and true if the peer has received it.
+    /// Waits for the outcome of a message with a receipt. Returns the receipt number, and true if it was
+    /// acknowledged.
     fn recv_receipt(&self, py: Python<'_>) -> PyResult<Operation> {
         let connection = self.driver(py)?.clone();
         let work = async move {
@@ -137,7 +139,8 @@ impl Connection {
         }))
     }
 
-    /// Waits for the progress of a large message: whether it is outgoing, its number, the parts done and all parts.
+    /// Waits for the progress of a split message. Returns true if it is outgoing, its number, the finished
+    /// parts, and all parts.
     fn recv_progress(&self, py: Python<'_>) -> PyResult<Operation> {
         let connection = self.driver(py)?.clone();
         let work = async move {
@@ -153,7 +156,7 @@ impl Connection {
         }))
     }
 
-    /// Waits for another MTU.
+    /// Waits for an MTU change. Returns the new MTU.
     fn mtu_changed(&self, py: Python<'_>) -> PyResult<Operation> {
         let connection = self.driver(py)?.clone();
         let work = async move {
@@ -166,14 +169,14 @@ impl Connection {
         }))
     }
 
-    /// Waits for the end, and returns its reason.
+    /// Waits until the connection is closed. Returns the reason.
     fn wait_closed(&self, py: Python<'_>) -> PyResult<Operation> {
         let connection = self.driver(py)?.clone();
         let work = async move { connection.closed().await };
         Ok(Operation::new(work, |py, reason| convert::object(py, errors::disconnect_reason(reason))))
     }
 
-    /// Closes the connection, after a last message if there is one.
+    /// Closes the connection, optionally after a last message.
     fn disconnect(
         &self,
         py: Python<'_>,
@@ -200,7 +203,7 @@ impl Connection {
         }))
     }
 
-    /// The reason why the connection ended, or None while it is open.
+    /// The reason why the connection closed, or None while it is open.
     #[getter]
     fn closed_reason(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.driver(py)?.closed_reason().map(errors::disconnect_reason))
@@ -212,7 +215,7 @@ impl Connection {
         Ok(address(self.driver(py)?.remote()))
     }
 
-    /// The addresses that the peer announced as its own.
+    /// The addresses that the peer reports as its own.
     #[getter]
     fn internal_addresses(&self, py: Python<'_>) -> PyResult<Vec<(String, u16)>> {
         Ok(self.driver(py)?.internal_addresses().into_iter().map(address).collect())
@@ -224,36 +227,37 @@ impl Connection {
         Ok(self.driver(py)?.guid().0)
     }
 
-    /// The longest message in bytes, or None after the end.
+    /// The maximum message length in bytes, or None once the connection is closed.
     #[getter]
     fn max_message_length(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         Ok(self.driver(py)?.max_message_len())
     }
 
-    /// The MTU, or None after the end.
+    /// The MTU in bytes, or None once the connection is closed.
     #[getter]
     fn mtu(&self, py: Python<'_>) -> PyResult<Option<u16>> {
         Ok(self.driver(py)?.mtu())
     }
 
-    /// The smoothed round-trip time in seconds, or None before the first measurement and after the end.
+    /// The smoothed round-trip time in seconds, or None before the first sample and once the connection is
+    /// closed.
     #[getter]
     fn round_trip(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         Ok(self.driver(py)?.rtt().map(|time| time.as_secs_f64()))
     }
 
-    /// Sets how long the peer may be silent while acknowledgements are outstanding.
+    /// Sets the timeout: the time without an acknowledgement after which the peer counts as lost.
     fn set_timeout(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let time = Duration::try_from_secs_f64(seconds).map_err(errors::value)?;
         self.driver(py)?.set_timeout(time).map_err(|error| errors::set(py, error))
     }
 
-    /// Returns the counters of the connection as fields of ConnectionStats, or None after the end.
+    /// Returns the counters of the connection as fields of ConnectionStats, or None once it is closed.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.driver(py)?.stats().map(|stats| statistics::of_connection(py, &stats)).transpose()
     }
 
-    /// Returns the secure connection's facts about the peer as fields of SecurePeer, or None for a plain one.
+    /// Returns the authenticated peer as fields of SecurePeer, or None for an unencrypted connection.
     fn secure_peer<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         security::peer(py, self.driver(py)?)
     }

@@ -1,11 +1,11 @@
-//! Addresses and plain objects.
+//! Conversions to Python objects.
 
 use std::net::SocketAddr;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
-/// Returns host and port, as the sockets of Python write them.
+/// Returns host and port, in the form that Python's sockets use.
 pub(crate) fn address(address: SocketAddr) -> (String, u16) {
     let host = match address {
         SocketAddr::V6(v6) if v6.scope_id() != 0 => format!("{}%{}", v6.ip(), v6.scope_id()),
@@ -14,7 +14,7 @@ pub(crate) fn address(address: SocketAddr) -> (String, u16) {
     (host, address.port())
 }
 
-/// Returns an object of Python.
+/// Converts a value to a Python object.
 pub(crate) fn object<'py, T: IntoPyObjectExt<'py>>(py: Python<'py>, value: T) -> PyResult<Py<PyAny>> {
     value.into_py_any(py)
 }
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_written_like_those_of_python() {
+    fn addresses_have_the_format_of_python_sockets() {
         for (text, host) in
             [("192.0.2.1:7", "192.0.2.1"), ("[2001:db8::1]:7", "2001:db8::1"), ("[fe80::1%3]:7", "fe80::1%3")]
         {

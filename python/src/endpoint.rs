@@ -24,13 +24,13 @@ use crate::statistics;
 #[derive(Debug)]
 pub(crate) struct Endpoint(Owned<Driver>);
 
-/// Resolves a target to its first address.
+/// Resolves a host and port to the first address.
 async fn first_address(target: &str) -> io::Result<SocketAddr> {
     let missing = || io::Error::other("the host name has no address");
     lookup(target).await?.first().copied().ok_or_else(missing)
 }
 
-/// Returns the arguments of a Pong: host, port, GUID, latency in seconds, advertisement.
+/// Returns the arguments of Pong: host, port, GUID, latency in seconds, advertisement.
 fn pong<'py>(py: Python<'py>, pong: &Pong) -> PyResult<Bound<'py, PyTuple>> {
     let (host, port) = address(pong.from);
     let data = PyBytes::new(py, &pong.data);
@@ -61,7 +61,7 @@ impl Endpoint {
         }))
     }
 
-    /// The address of the socket.
+    /// The local address of the socket.
     #[getter]
     fn local_address(&self, py: Python<'_>) -> PyResult<(String, u16)> {
         Ok(address(self.0.get(py)?.local_addr()))
@@ -109,7 +109,8 @@ impl Endpoint {
         }))
     }
 
-    /// Waits for the next client that was refused: host, port, GUID, reason, and true if the address is validated.
+    /// Waits for the next refused client. Returns host, port, GUID, reason, and true if the address is
+    /// validated.
     fn refused_client(&self, py: Python<'_>) -> PyResult<Operation> {
         let endpoint = self.0.get(py)?.clone();
         let work = async move { endpoint.refused_client().await };
@@ -138,7 +139,7 @@ impl Endpoint {
         }))
     }
 
-    /// Finds servers by a broadcast, for some time.
+    /// Finds servers by a broadcast ping, and collects their pongs for some time.
     fn discover(
         &self,
         py: Python<'_>,
@@ -165,28 +166,28 @@ impl Endpoint {
         }))
     }
 
-    /// Sets the data of pongs.
+    /// Sets the data in pongs of this endpoint.
     fn set_advertisement(&self, py: Python<'_>, data: Bytes<'_>) -> PyResult<()> {
         self.0.get(py)?.set_advertisement(data.as_slice()).map_err(|error| errors::set(py, error))
     }
 
-    /// Sets the password that new clients need.
+    /// Sets the password that new clients must send.
     fn set_password(&self, py: Python<'_>, password: Bytes<'_>) -> PyResult<()> {
         self.0.get(py)?.set_password(password.as_slice()).map_err(|error| errors::set(py, error))
     }
 
-    /// Bans addresses, for some seconds or forever.
+    /// Bans addresses, for some seconds or permanently.
     fn ban(&self, py: Python<'_>, pattern: &str, time: Option<f64>) -> PyResult<()> {
         let time = time.map(seconds).transpose()?;
         self.0.get(py)?.ban(self::pattern(pattern)?, time).map_err(|error| errors::ban(py, error))
     }
 
-    /// Lifts a ban. Returns false if there is none of this pattern.
+    /// Removes a ban. Returns false if there is none of this pattern.
     fn unban(&self, py: Python<'_>, pattern: &str) -> PyResult<bool> {
         Ok(self.0.get(py)?.unban(self::pattern(pattern)?))
     }
 
-    /// Returns the bans with the seconds that are left.
+    /// Returns the bans, each with the remaining seconds.
     fn bans(&self, py: Python<'_>) -> PyResult<Vec<(String, Option<f64>)>> {
         let bans = self.0.get(py)?.bans();
         let left = |(pattern, left): (AddressPattern, Option<Duration>)| {
@@ -195,7 +196,7 @@ impl Endpoint {
         Ok(bans.into_iter().map(left).collect())
     }
 
-    /// Sends a message, or an advertisement, to a peer without a connection.
+    /// Sends an out-of-band message or an advertisement to a peer without a connection.
     fn send_unconnected(
         &self,
         py: Python<'_>,
@@ -219,7 +220,8 @@ impl Endpoint {
         }))
     }
 
-    /// Waits for a message of a peer without a connection: host, port, GUID, true for an advertisement, data.
+    /// Waits for a message from a peer without a connection. Returns host, port, GUID, true for an
+    /// advertisement, and the data.
     fn recv_unconnected(&self, py: Python<'_>) -> PyResult<Operation> {
         let endpoint = self.0.get(py)?.clone();
         let work = async move { endpoint.recv_unconnected().await };
@@ -232,7 +234,7 @@ impl Endpoint {
         }))
     }
 
-    /// Sends a message to all connections but one. Returns how many took it, and how many had no room.
+    /// Queues a message for all connections except one. Returns how many accepted it, and how many could not.
     fn broadcast(
         &self,
         py: Python<'_>,
@@ -255,19 +257,19 @@ impl Endpoint {
         statistics::of_endpoint(py, &self.0.get(py)?.stats())
     }
 
-    /// Waits until all that can be sent now was passed to the socket.
+    /// Waits until all datagrams that may be sent now were passed to the socket.
     fn flush(&self, py: Python<'_>) -> PyResult<Operation> {
         let endpoint = self.0.get(py)?.clone();
         Ok(Operation::new(async move { endpoint.flush().await }, |py, ()| Ok(py.None())))
     }
 
-    /// Closes all connections, and the endpoint.
+    /// Closes all connections and the endpoint.
     fn close(&self, py: Python<'_>) -> PyResult<Operation> {
         let endpoint = self.0.get(py)?.clone();
         Ok(Operation::new(async move { endpoint.close().await }, |py, ()| Ok(py.None())))
     }
 
-    /// Waits until the endpoint has ended.
+    /// Waits until the endpoint is closed.
     fn wait_closed(&self, py: Python<'_>) -> PyResult<Operation> {
         let endpoint = self.0.get(py)?.clone();
         Ok(Operation::new(async move { endpoint.closed().await }, |py, ()| Ok(py.None())))
@@ -278,7 +280,7 @@ fn pattern(text: &str) -> PyResult<AddressPattern> {
     text.parse().map_err(|error| errors::value(format!("{text:?}: {error}")))
 }
 
-/// A client that waits for a decision. Without one it is refused when the object is dropped.
+/// A client that waits for a decision. If the object is dropped without one, the client is refused.
 #[pyclass(frozen, module = "rakwire._native")]
 #[derive(Debug)]
 pub(crate) struct Incoming {
@@ -313,7 +315,7 @@ impl Incoming {
         self.guid
     }
 
-    /// Admits the client.
+    /// Accepts the client.
     fn accept(&self, py: Python<'_>) -> PyResult<()> {
         self.take(py)?.accept();
         Ok(())
@@ -325,7 +327,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Sends no answer to the client.
+    /// Ignores the client without a reply.
     fn ignore(&self, py: Python<'_>) -> PyResult<()> {
         self.take(py)?.ignore();
         Ok(())

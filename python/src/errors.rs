@@ -1,4 +1,4 @@
-//! Exceptions from the errors of the driver. Their classes are those of the Python module `rakwire._errors`.
+//! Converts errors of the driver to exceptions of the Python module `rakwire._errors`.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use rakwire_native::{
     SendError, SetError,
 };
 
-/// Creates an exception of a class of `rakwire._errors`.
+/// Creates an exception of a class in `rakwire._errors`.
 pub(crate) fn new<'py, A>(py: Python<'py>, class: &str, arguments: A) -> PyErr
 where
     A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
@@ -80,7 +80,7 @@ pub(crate) fn send(py: Python<'_>, error: SendError, reason: Option<DisconnectRe
     }
 }
 
-/// Returns the exception for an attempt at `target`.
+/// Returns the exception for a failed attempt to connect to `target`.
 pub(crate) fn connect(py: Python<'_>, target: &str, error: ConnectError) -> PyErr {
     let reason = match error {
         ConnectError::EndpointClosed => return endpoint_closed(py),

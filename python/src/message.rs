@@ -1,4 +1,4 @@
-//! Messages, and the bytes and deliveries that Python passes.
+//! Received messages, and the conversion of bytes and deliveries from Python.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -11,7 +11,7 @@ use rakwire_native::{Channel, Delivery, Message as Received, Priority, Reliabili
 #[pyclass(frozen, module = "rakwire", name = "Message")]
 #[derive(Debug)]
 pub(crate) struct Message {
-    /// The bytes; the first one is the message id.
+    /// The bytes. The first one is the message id.
     #[pyo3(get)]
     data: Py<PyBytes>,
     delivery: Delivery,
@@ -24,7 +24,7 @@ impl Message {
     }
 }
 
-/// Returns a member of an enum of `rakwire._types` by its number.
+/// Returns a member of an enum in `rakwire._types` by its value.
 fn member<'py>(py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
     static MEMBERS: PyOnceLock<Py<PyList>> = PyOnceLock::new();
     let members = MEMBERS.get_or_try_init(py, || {
@@ -37,13 +37,13 @@ fn member<'py>(py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
 
 #[pymethods]
 impl Message {
-    /// The reliability that the message was sent with.
+    /// The reliability with which the message was sent.
     #[getter]
     fn reliability<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         member(py, self.delivery.reliability as usize)
     }
 
-    /// The channel that the message was sent on, 0 to 31.
+    /// The ordering channel of the message, 0 to 31.
     #[getter]
     const fn channel(&self) -> u8 {
         self.delivery.channel.number()
@@ -56,10 +56,10 @@ impl Message {
     }
 }
 
-/// The bytes of an argument.
+/// The bytes of a Python argument.
 #[derive(Debug)]
 pub(crate) enum Bytes<'py> {
-    /// Of an object that cannot change.
+    /// Borrowed from an immutable object.
     Lent(Bound<'py, PyBytes>),
     Copied(Vec<u8>),
 }
@@ -80,8 +80,8 @@ impl Bytes<'_> {
     }
 }
 
-/// Reads bytes, a bytearray, or another object with a buffer. Python before 3.11 has no stable interface for buffers, so that
-/// these are copied by a memoryview.
+/// Reads bytes, a bytearray, or another object with a buffer. Buffers are copied through a memoryview,
+/// because Python before 3.11 has no stable API for them.
 impl<'a, 'py> FromPyObject<'a, 'py> for Bytes<'py> {
     type Error = PyErr;
 
@@ -108,7 +108,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Bytes<'py> {
     }
 }
 
-/// Reads how a message is to be sent.
+/// Converts the delivery arguments of a send function.
 pub(crate) fn delivery(reliability: u8, channel: u8, priority: u8) -> PyResult<Delivery> {
     let reliability = Reliability::from_number(reliability)
         .ok_or_else(|| PyValueError::new_err("a reliability is a member of rakwire.Reliability, 0 to 7"))?;

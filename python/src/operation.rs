@@ -1,7 +1,7 @@
-//! Futures of the driver as awaitable objects of Python.
+//! Futures of the driver as Python awaitables.
 //!
-//! The thread of the event loop polls them, so that a cancelled task drops its future and loses no message: either the
-//! future has returned it to the task, or it remains where it was.
+//! The thread of the event loop polls the futures. A cancelled task drops its future, which loses no message:
+//! either the future has returned the message to the task, or the message is still queued.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use crate::bell::{Alarm, Bell, Listener};
 use crate::errors;
 use crate::runtime::{self, Owned};
 
-/// Converts the result of a future, on the thread of the loop.
+/// Converts the result of a future to a Python object, on the thread of the loop.
 pub(crate) type Finish = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send>;
 type Work = Pin<Box<dyn Future<Output = Finish> + Send>>;
 
@@ -28,7 +28,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The bridge of one event loop: wakes its tasks when operations can continue.
+/// The bridge of one event loop. Wakes its tasks when their operations are ready.
 #[pyclass(frozen, weakref, module = "rakwire._native")]
 #[derive(Debug)]
 pub(crate) struct Bridge {
@@ -46,18 +46,18 @@ impl Bridge {
         Ok(Self { bell, listener: Arc::new(listener), waiting: Mutex::default(), next: AtomicU64::new(0) })
     }
 
-    /// Returns the number of the socket that the loop watches.
+    /// Returns the file descriptor of the socket that the loop watches.
     fn fileno(&self) -> i64 {
         self.listener.fileno()
     }
 
-    /// Wakes the tasks with operations that can continue. The loop calls it when the socket is readable.
+    /// Wakes the tasks whose operations are ready. The loop calls this when the socket is readable.
     fn wake(&self, py: Python<'_>) -> PyResult<()> {
         self.listener.clear();
         self.wake_waiting(py)
     }
 
-    /// Wakes the tasks with operations that can continue, after a listening thread has taken the byte.
+    /// Wakes the tasks whose operations are ready, after a listening thread has received the byte.
     fn wake_waiting(&self, py: Python<'_>) -> PyResult<()> {
         let ready = self.bell.take();
         let woken: Vec<_> = {
@@ -73,12 +73,12 @@ impl Bridge {
         Ok(())
     }
 
-    /// Returns an object that a thread waits with, for loops that watch no sockets.
+    /// Returns an object with which a thread can wait, for loops that cannot watch sockets.
     fn watch(&self) -> Watch {
         Watch(Arc::clone(&self.listener))
     }
 
-    /// Returns the number of operations that wait.
+    /// Returns the number of pending operations.
     fn waiting(&self) -> usize {
         lock(&self.waiting).len()
     }
@@ -96,37 +96,37 @@ impl Bridge {
 
 impl Drop for Bridge {
     fn drop(&mut self) {
-        // The thread that listens is one of the parent's, if this process was forked.
+        // In a forked process, the listening thread exists only in the parent.
         if !runtime::is_orphaned() {
             self.bell.end();
         }
     }
 }
 
-/// Waits for a bridge in a thread.
+/// Waits for a bridge in a thread of its own.
 #[pyclass(frozen, module = "rakwire._native")]
 #[derive(Debug)]
 pub(crate) struct Watch(Arc<Listener>);
 
 #[pymethods]
 impl Watch {
-    /// Waits for at most `seconds`. Returns false once the bridge is gone.
+    /// Waits at most `seconds`. Returns false once the bridge is gone.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         let time = Duration::try_from_secs_f64(seconds).map_err(errors::value)?;
         py.detach(|| self.0.wait(time)).map_err(|error| errors::system(&error))
     }
 }
 
-/// A future of the driver, to be awaited once.
+/// A future of the driver. It can be awaited once.
 #[pyclass(frozen, module = "rakwire._native")]
 pub(crate) struct Operation {
     work: Mutex<Option<Owned<Work>>>,
-    /// The bridge in which it waits, with its number there.
+    /// The bridge in which the operation is pending, and its number there.
     place: Mutex<Option<(Py<Bridge>, u64)>>,
 }
 
 impl Operation {
-    /// Creates an operation from a future; `finish` converts the result.
+    /// Creates an operation from a future. `finish` converts its result.
     pub(crate) fn new<T: Send + 'static>(
         future: impl Future<Output = T> + Send + 'static,
         finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
@@ -139,7 +139,7 @@ impl Operation {
         Self { work: Mutex::new(Some(Owned::new(work))), place: Mutex::default() }
     }
 
-    /// Polls the future in the runtime of the driver, without the lock of the interpreter.
+    /// Polls the future in the driver's runtime, without holding the GIL.
     fn poll(&self, py: Python<'_>, waker: &Waker) -> PyResult<Poll<Finish>> {
         let handle = runtime::handle(py)?;
         let mut work = lock(&self.work).take().ok_or_else(awaited_twice)?;
@@ -148,7 +148,7 @@ impl Operation {
             let future = work.get_mut()?;
             match future.as_mut().poll(&mut Context::from_waker(waker)) {
                 Poll::Ready(finish) => {
-                    // Dropped here, because that may take a lock of the driver.
+                    // Dropped without the GIL, because dropping may take a lock of the driver.
                     drop(work);
                     Some(Poll::Ready(finish))
                 }
@@ -161,7 +161,7 @@ impl Operation {
         polled.ok_or_else(awaited_twice)
     }
 
-    /// Frees its slot in the bridge.
+    /// Removes the operation from the bridge.
     fn leave(&self) {
         if let Some((bridge, number)) = lock(&self.place).take() {
             let removed = lock(&bridge.get().waiting).remove(&number);
@@ -174,7 +174,7 @@ fn awaited_twice() -> PyErr {
     PyRuntimeError::new_err("this operation was awaited before; call the method again")
 }
 
-/// Returns the bridge of the running loop, and a new future of it.
+/// Returns the bridge of the running loop, and a new future of the loop.
 fn enter_loop(py: Python<'_>) -> PyResult<(Py<Bridge>, Bound<'_, PyAny>)> {
     static ENTER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let enter =
@@ -210,7 +210,7 @@ impl Operation {
         *lock(&self.place) = Some((bridge, number));
         match self.poll(py, &waker) {
             Ok(Poll::Pending) => {
-                // The task waits for a future that is returned to it with this mark.
+                // asyncio requires this mark on a future that a coroutine yields to its task.
                 future.setattr(intern!(py, "_asyncio_future_blocking"), true)?;
                 Ok(future)
             }
@@ -228,7 +228,7 @@ impl Operation {
 
 impl Drop for Operation {
     fn drop(&mut self) {
-        // The interpreter drops operations, unless it is ending.
+        // Operations may be dropped while the interpreter is shutting down.
         Python::try_attach(|_| self.leave());
     }
 }

@@ -1,4 +1,4 @@
-//! The options of endpoints and of attempts to connect, read from objects of Python.
+//! Reads the options of endpoints and of connection attempts from Python objects.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(crate) struct BindOptions<'py> {
     security: Option<Security>,
 }
 
-/// Sets a field of the configuration if the option was given.
+/// Sets a field of the configuration if the option is not None.
 macro_rules! set {
     ($($to:expr => $from:expr),+ $(,)?) => {
         $( if let Some(value) = $from { $to = value; } )+
@@ -100,7 +100,7 @@ fn cookies(policy: &str) -> PyResult<CookiePolicy> {
     }
 }
 
-/// The options of an attempt to connect, read from a dictionary.
+/// The options of a connection attempt, read from a dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ConnectArguments<'py> {
@@ -110,7 +110,7 @@ pub(crate) struct ConnectArguments<'py> {
     credentials: Credentials<'py>,
 }
 
-/// An attempt to connect, without objects of Python.
+/// A connection attempt, without Python objects.
 pub(crate) struct Attempt {
     password: Vec<u8>,
     timeout: Option<Duration>,
@@ -136,7 +136,7 @@ impl ConnectArguments<'_> {
 }
 
 impl Attempt {
-    /// Connects to the address, or to the servers of the connect token in their order.
+    /// Connects to the address, or to the servers in the connect token in their order.
     pub(crate) async fn run(
         &self,
         endpoint: &Endpoint,

@@ -1,4 +1,4 @@
-//! The threads behind all endpoints of a process, and processes that are forked from it.
+//! The native threads behind all endpoints of a process, and the detection of forked processes.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +9,17 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::errors;
 
-/// The threads never call Python. They live as long as the process, so that nothing has to be joined when it exits.
+/// The runtime. Its threads never call Python, and are not joined when the process exits.
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-/// Prevents that two threads of Python start a runtime each.
+/// Prevents two Python threads from starting a runtime each.
 static STARTING: Mutex<()> = Mutex::new(());
-/// Set in a child that was forked after the threads had started: it has none of them.
+/// True in a child that was forked after the threads had started, and therefore lacks them.
 static IS_ORPHANED: AtomicBool = AtomicBool::new(false);
 
-/// One thread receives while the other one drives the protocol.
+/// The number of threads: one can receive datagrams while the other runs the protocol.
 const THREADS: usize = 2;
 
-/// Returns the runtime, and starts it at the first call.
+/// Returns the runtime, and starts it on the first call.
 pub(crate) fn handle(py: Python<'_>) -> PyResult<&'static Handle> {
     check_fork(py)?;
     if let Some(runtime) = RUNTIME.get() {
@@ -57,7 +57,7 @@ pub(crate) fn check_fork(py: Python<'_>) -> PyResult<()> {
     Err(errors::new(py, "ForkError", (text,)))
 }
 
-/// Notes that this process is the child of a fork. The package registers it with `os.register_at_fork`.
+/// Records that this process is a forked child. The package registers it with `os.register_at_fork`.
 #[pyfunction]
 pub(crate) fn after_fork_in_child() {
     if RUNTIME.get().is_some() {
@@ -65,7 +65,8 @@ pub(crate) fn after_fork_in_child() {
     }
 }
 
-/// A value of the driver. It is leaked in a forked child, where dropping it could wait for a lock of a lost thread.
+/// A value of the driver. In a forked child it is leaked, because dropping it could wait for a lock held by a
+/// lost thread.
 #[derive(Debug)]
 pub(crate) struct Owned<T>(Option<T>);
 
@@ -85,7 +86,7 @@ impl<T> Owned<T> {
         self.0.as_mut()
     }
 
-    /// Takes the value, once.
+    /// Removes and returns the value.
     pub(crate) const fn take(&mut self) -> Option<T> {
         self.0.take()
     }

@@ -1,4 +1,4 @@
-//! Keys, connect tokens, and facts about the peer of a secure connection.
+//! Keys, connect tokens, and the authenticated peer of a secure connection.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,32 +39,32 @@ pub(crate) struct SecretKey(StaticKey);
 
 #[pymethods]
 impl SecretKey {
-    /// Makes a new key.
+    /// Generates a private key.
     #[staticmethod]
     fn generate() -> PyResult<Self> {
         let mut random = system_random().map_err(|error| errors::system(&error))?;
         Ok(Self(StaticKey::generate(&mut random)))
     }
 
-    /// Makes a key from its 32 bytes, which must be secret.
+    /// Creates a key from its 32 secret bytes.
     #[staticmethod]
     fn from_bytes(data: Bytes<'_>) -> PyResult<Self> {
         Ok(Self(StaticKey::from_bytes(array(data.as_slice(), "a key")?)))
     }
 
-    /// Makes a key and writes it to a new file that only its owner may read.
+    /// Generates a private key and writes it to a new file that only its owner may read.
     #[staticmethod]
     fn create_file(path: PathBuf) -> PyResult<Self> {
         create_key_file(path).map(Self).map_err(|error| errors::system(&error))
     }
 
-    /// Reads the file of a key.
+    /// Reads a private key from a file.
     #[staticmethod]
     fn read_file(path: PathBuf) -> PyResult<Self> {
         read_key_file(path).map(Self).map_err(key_file)
     }
 
-    /// The public key, 32 bytes, by which others recognise the owner.
+    /// The public key, 32 bytes, which identifies the owner to others.
     #[getter]
     fn public_key<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.0.public().0)
@@ -79,32 +79,32 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The key by which a backend makes connect tokens, and by which its servers open them.
+/// The key with which a backend seals connect tokens, and its servers open them.
 #[pyclass(frozen, module = "rakwire", name = "TokenKey")]
 pub(crate) struct TokenKey(DriverTokenKey);
 
 #[pymethods]
 impl TokenKey {
-    /// Makes a new key.
+    /// Generates a token key.
     #[staticmethod]
     fn generate() -> PyResult<Self> {
         let mut random = system_random().map_err(|error| errors::system(&error))?;
         Ok(Self(DriverTokenKey::generate(&mut random)))
     }
 
-    /// Makes a key from its 32 bytes, which must be secret.
+    /// Creates a key from its 32 secret bytes.
     #[staticmethod]
     fn from_bytes(data: Bytes<'_>) -> PyResult<Self> {
         Ok(Self(DriverTokenKey::from_bytes(array(data.as_slice(), "a key")?)))
     }
 
-    /// Makes a key and writes it to a new file that only its owner may read.
+    /// Generates a token key and writes it to a new file that only its owner may read.
     #[staticmethod]
     fn create_file(path: PathBuf) -> PyResult<Self> {
         create_token_key_file(path).map(Self).map_err(|error| errors::system(&error))
     }
 
-    /// Reads the file of a key.
+    /// Reads a token key from a file.
     #[staticmethod]
     fn read_file(path: PathBuf) -> PyResult<Self> {
         read_token_key_file(path).map(Self).map_err(key_file)
@@ -117,14 +117,14 @@ impl TokenKey {
 }
 
 impl TokenKey {
-    /// Copies the key for a server.
+    /// Returns a copy of the key for a server.
     fn copy(&self) -> PyResult<DriverTokenKey> {
         let text = Zeroizing::new(self.0.private_text().to_string());
         DriverTokenKey::from_key_file(&text).map_err(errors::value)
     }
 }
 
-/// The security of an endpoint, read from rakwire.Security.
+/// The security options of an endpoint, read from rakwire.Security.
 #[derive(FromPyObject)]
 pub(crate) struct Security {
     server_key: Option<Py<SecretKey>>,
@@ -158,7 +158,7 @@ impl Security {
     }
 }
 
-/// The security of one attempt to connect, read from a dictionary.
+/// The security options of a connection attempt, read from a dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Credentials<'py> {
@@ -170,7 +170,7 @@ pub(crate) struct Credentials<'py> {
     token: Option<String>,
 }
 
-/// The same, without objects of Python.
+/// The security options of a connection attempt, without Python objects.
 pub(crate) struct Known {
     pub(crate) trust: Option<ServerTrust>,
     pub(crate) identity: Option<StaticKey>,
@@ -178,7 +178,7 @@ pub(crate) struct Known {
     pub(crate) token: Option<Token>,
 }
 
-/// The servers of a connect token, and its sealed part.
+/// The sealed part of a connect token, and its servers.
 pub(crate) struct Token {
     pub(crate) servers: Vec<(PublicKey, String)>,
     pub(crate) sealed: Vec<u8>,
@@ -218,8 +218,9 @@ impl Token {
     }
 }
 
-/// Makes a connect token, as a backend does: `expires` is in seconds since 1970, `client_key` the public key of the player, and
-/// `servers` have a public key and "host:port" each. `user_data` has at most 128 bytes.
+/// Creates a connect token, in a backend. `expires` is in seconds since the Unix epoch, `client_key` is the
+/// public key of the player, and each of `servers` has a public key and "host:port". `user_data` has at most
+/// 128 bytes.
 #[pyfunction]
 #[pyo3(signature = (key, *, user_id, expires, client_key, servers, user_data=None))]
 pub(crate) fn create_token(
@@ -254,7 +255,7 @@ pub(crate) fn create_token(
     Ok(token.to_string())
 }
 
-/// Returns the fields of SecurePeer.
+/// Returns the authenticated peer as fields of SecurePeer, or None for an unencrypted connection.
 pub(crate) fn peer<'py>(py: Python<'py>, connection: &Connection) -> PyResult<Option<Bound<'py, PyDict>>> {
     let Some(peer) = connection.secure_peer() else { return Ok(None) };
     let dict = PyDict::new(py);

@@ -1,10 +1,10 @@
-//! Counters, as keyword arguments for the dataclasses of Python.
+//! Counters, as keyword arguments of the Python dataclasses.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rakwire_native::{ConnectionStats, EndpointStats};
 
-/// Fills a dictionary with fields of a value by their names.
+/// Fills a dictionary with the named fields of a value.
 macro_rules! fields {
     ($dict:ident, $from:expr, $($field:ident),+ $(,)?) => {
         $( $dict.set_item(pyo3::intern!($dict.py(), stringify!($field)), $from.$field)?; )+

@@ -1,4 +1,4 @@
-"""Fixtures: an event loop for each test, without a plugin of pytest."""
+"""Fixtures: an event loop for each test, without a pytest plugin."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Callable, Coroutine
 
 import pytest
 
-# No operation of these tests takes so long, unless it hangs.
+# The timeout of a test in seconds. Only a hanging operation takes this long.
 LIMIT = 60.0
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
-    """Run a test that is a coroutine function in a loop of its own, with a limit."""
+    """Run a coroutine test in its own loop, with a timeout."""
     function = pyfuncitem.obj
     if inspect.iscoroutinefunction(function):
         pyfuncitem.obj = _in_loop(function)

@@ -1,4 +1,4 @@
-"""Runs the programs of documents word by word: python documents.py FILE..."""
+"""Runs the programs in documents unchanged: python documents.py FILE..."""
 
 import pathlib
 import re

@@ -15,7 +15,7 @@ LOOPBACK = ("127.0.0.1", 0)
 async def endpoints(
     server: Optional[rakwire.Options] = None, client: Optional[rakwire.Options] = None
 ) -> AsyncIterator[Tuple[rakwire.Endpoint, rakwire.Endpoint]]:
-    """A server with 64 places, and a client."""
+    """A server for 64 clients, and a client."""
     options = server or rakwire.Options(max_incoming=64)
     async with await rakwire.Endpoint.bind(LOOPBACK, options) as first:
         async with await rakwire.Endpoint.bind(LOOPBACK, client) as second:
@@ -26,7 +26,7 @@ async def endpoints(
 async def connected(
     server: Optional[rakwire.Options] = None, client: Optional[rakwire.Options] = None
 ) -> AsyncIterator[Tuple[rakwire.Connection, rakwire.Connection]]:
-    """The connection of a client, and that of its server."""
+    """The client's and the server's end of a connection."""
     async with endpoints(server, client) as (first, second):
         here = await second.connect(first.local_address)
         there = await first.accept()
@@ -34,7 +34,7 @@ async def connected(
 
 
 async def fill(connection: rakwire.Connection, data: bytes) -> None:
-    """Send until there is no room, and the peer takes nothing because its messages are not received."""
+    """Send until the send memory is full, because the peer does not receive its messages."""
     refusals = 0
     while refusals < 10:
         try:

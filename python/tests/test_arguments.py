@@ -1,4 +1,4 @@
-"""Arguments of wrong types and values: each is an exception, and changes nothing."""
+"""Arguments of wrong types and values: each raises an exception and has no effect."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_values_outside_their_range_are_refused(keywords: Dict[str, Any]) -> Non
         {"advertisement": 5},
     ],
 )
-def test_values_of_another_type_are_refused(keywords: Dict[str, Any]) -> None:
+def test_values_of_wrong_types_are_refused(keywords: Dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         Options(**keywords)
 
@@ -63,12 +63,12 @@ def test_values_of_another_type_are_refused(keywords: Dict[str, Any]) -> None:
         (Options(cookies="chocolate"), "automatic"),  # type: ignore[arg-type]
     ],
 )
-async def test_an_endpoint_with_wrong_options_is_not_bound(options: Options, text: str) -> None:
+async def test_binding_with_invalid_options_fails(options: Options, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         await rakwire.Endpoint.bind(LOOPBACK, options)
 
 
-async def test_options_are_options() -> None:
+async def test_bind_refuses_other_objects_than_options() -> None:
     wrong: Any
     for wrong in (object(), {"max_incoming": 1}):
         with pytest.raises((TypeError, AttributeError)):
@@ -80,23 +80,23 @@ async def test_options_are_options() -> None:
 @pytest.mark.parametrize(
     "address", ["", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:-1", ":5", "a:b"]
 )
-async def test_texts_other_than_addresses_are_refused(address: str) -> None:
+async def test_invalid_address_strings_are_refused(address: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
         await rakwire.Endpoint.bind(address)
 
 
 @pytest.mark.parametrize("address", [None, 5, b"127.0.0.1:5", ("127.0.0.1",), (1, 2), ("127.0.0.1", "5"), ["a", 1]])
-async def test_objects_other_than_addresses_are_refused(address: Any) -> None:
+async def test_addresses_of_wrong_types_are_refused(address: Any) -> None:
     with pytest.raises(TypeError):
         await rakwire.Endpoint.bind(address)
 
 
-async def test_ports_of_tuples_are_bounded() -> None:
+async def test_ports_of_tuples_must_be_in_range() -> None:
     with pytest.raises(ValueError, match="0 to 65535"):
         await rakwire.Endpoint.bind(("127.0.0.1", 65536))
 
 
-async def test_names_that_do_not_exist_are_reported() -> None:
+async def test_unresolvable_host_names_are_reported() -> None:
     with pytest.raises(rakwire.BindError, match="cannot resolve"):
         await rakwire.Endpoint.bind("no-such-host.invalid:0")
     async with await rakwire.Endpoint.bind(LOOPBACK) as client:
@@ -106,7 +106,7 @@ async def test_names_that_do_not_exist_are_reported() -> None:
 
 
 @pytest.mark.parametrize("data", [None, 5, 5.0, [1, 2], "text", object()])
-async def test_objects_other_than_bytes_are_refused(data: Any) -> None:
+async def test_messages_of_wrong_types_are_refused(data: Any) -> None:
     async with connected() as (here, there):
         with pytest.raises(TypeError):
             await here.send(data)
@@ -131,7 +131,7 @@ async def test_objects_other_than_bytes_are_refused(data: Any) -> None:
         ({"priority": 10**30}, OverflowError),
     ],
 )
-async def test_deliveries_that_do_not_exist_are_refused(keywords: Dict[str, Any], error: type) -> None:
+async def test_invalid_deliveries_are_refused(keywords: Dict[str, Any], error: type) -> None:
     async with connected() as (here, _):
         with pytest.raises(error):
             await here.send(b"\x86", **keywords)
@@ -153,7 +153,7 @@ async def test_deliveries_that_do_not_exist_are_refused(keywords: Dict[str, Any]
         ({"token": 5}, TypeError),
     ],
 )
-async def test_attempts_with_wrong_arguments_are_refused(keywords: Dict[str, Any], error: type) -> None:
+async def test_connecting_with_invalid_arguments_is_refused(keywords: Dict[str, Any], error: type) -> None:
     async with await rakwire.Endpoint.bind(LOOPBACK) as client:
         with pytest.raises(error):
             await client.connect("127.0.0.1:9", **keywords)
@@ -176,13 +176,13 @@ def test_a_simulation_keeps_its_values() -> None:
     )
 
 
-def test_programs_cannot_create_classes_of_the_driver() -> None:
+def test_native_classes_cannot_be_constructed() -> None:
     for hidden in (rakwire.Message, rakwire.SecretKey, rakwire.TokenKey):
         with pytest.raises(TypeError):
             hidden()
 
 
-async def test_a_call_without_a_loop_is_an_error() -> None:
+async def test_calls_without_a_running_loop_fail() -> None:
     async with await rakwire.Endpoint.bind(LOOPBACK) as endpoint:
         operation = endpoint._native.flush()
     import threading

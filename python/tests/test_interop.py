@@ -17,7 +17,7 @@ PEER = pathlib.Path(os.environ.get("INTEROP_BIN_DIR", _BUILT)) / "cpp-peer"
 
 @contextlib.asynccontextmanager
 async def original(*arguments: str) -> AsyncIterator[Tuple[asyncio.subprocess.Process, asyncio.StreamReader]]:
-    """A program with the original library, which ends with its standard input."""
+    """A program with the original library, which exits when its standard input is closed."""
     assert PEER.exists(), f"{PEER} is missing: run interop/setup.sh cpp, or set INTEROP_BIN_DIR to its folder"
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(str(PEER), *arguments, stdin=pipe, stdout=pipe)
@@ -29,7 +29,7 @@ async def original(*arguments: str) -> AsyncIterator[Tuple[asyncio.subprocess.Pr
         await process.wait()
 
 
-async def test_the_original_echoes_our_messages() -> None:
+async def test_raknet_echoes_our_messages() -> None:
     async with original("server", "--port", "0") as (_, output):
         ready = (await output.readline()).split()
         assert ready[0] == b"ready"
@@ -40,7 +40,7 @@ async def test_the_original_echoes_our_messages() -> None:
                     assert (await connection.recv()).data == data
 
 
-async def test_we_echo_the_messages_of_the_original() -> None:
+async def test_we_echo_messages_of_raknet() -> None:
     async with await rakwire.Endpoint.bind(LOOPBACK, rakwire.Options(max_incoming=1)) as server:
 
         async def echo() -> None:

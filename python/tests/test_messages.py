@@ -72,8 +72,8 @@ async def test_messages_of_any_size_arrive_unchanged(size: int) -> None:
         assert here.max_message_length == 4_000_000
 
 
-async def test_a_sender_waits_while_there_is_no_room() -> None:
-    # The messages that are left are not received.
+async def test_send_waits_while_the_send_memory_is_full() -> None:
+    # The messages that are still queued at the end are not received.
     server, client = rakwire.Options(max_incoming=1, close_timeout=0.1), rakwire.Options(close_timeout=0.1)
     async with connected(server, client) as (here, there):
         data = b"\x86" * 500_000
@@ -99,7 +99,7 @@ async def test_a_sender_waits_while_there_is_no_room() -> None:
         array.array("B", b"\x86abc"),
     ],
 )
-async def test_any_bytes_are_sent_as_they_are_now(data: Any) -> None:
+async def test_any_buffer_is_copied_when_it_is_sent(data: Any) -> None:
     expected = bytes(data)
     async with connected() as (here, there):
         await here.send(data)
@@ -108,7 +108,7 @@ async def test_any_bytes_are_sent_as_they_are_now(data: Any) -> None:
         assert (await there.recv()).data == expected
 
 
-async def test_unicode_needs_an_encoding() -> None:
+async def test_a_str_must_be_encoded_before_sending() -> None:
     async with connected() as (here, there):
         with pytest.raises(TypeError, match="encode"):
             await here.send("\u00e9")  # type: ignore[arg-type]
@@ -116,7 +116,7 @@ async def test_unicode_needs_an_encoding() -> None:
         assert (await there.recv()).data[1:].decode() == "snow \u2603 \U0001f600"
 
 
-async def test_messages_that_cannot_be_sent_are_refused() -> None:
+async def test_invalid_messages_are_refused() -> None:
     async with connected() as (here, _):
         with pytest.raises(rakwire.MessageError, match="at least one byte"):
             await here.send(b"")
@@ -137,7 +137,7 @@ async def test_large_messages_report_their_progress() -> None:
         await there.recv()
 
 
-async def test_a_broadcast_reaches_all_but_one() -> None:
+async def test_a_broadcast_reaches_all_connections_except_one() -> None:
     async with endpoints() as (server, client):
         async with await rakwire.Endpoint.bind(("127.0.0.1", 0)) as other:
             first = await client.connect(server.local_address)
@@ -151,7 +151,7 @@ async def test_a_broadcast_reaches_all_but_one() -> None:
             assert not also_accepted.is_closed
 
 
-async def test_messages_arrive_over_a_bad_path() -> None:
+async def test_messages_arrive_over_a_lossy_path() -> None:
     path = rakwire.Simulation(loss=0.2, duplicate=0.1, reorder=0.2, latency=0.005, seed=7)
     async with connected(client=rakwire.Options(simulate=path)) as (here, there):
         for number in range(200):

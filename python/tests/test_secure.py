@@ -30,7 +30,7 @@ async def test_a_secure_connection_identifies_both_sides() -> None:
         await client.connect(server.local_address, trust=KnownServer(key.public_key), identity=identity)
 
 
-async def test_a_wrong_key_and_a_plain_client_are_refused() -> None:
+async def test_wrong_server_keys_and_unencrypted_clients_are_refused() -> None:
     key = SecretKey.generate()
     server_options = Options(max_incoming=8, security=Security(server_key=key, requires_security=True))
     async with endpoints(server_options, Options(security=Security())) as (server, client):
@@ -69,7 +69,7 @@ async def test_a_token_opens_a_connection_once() -> None:
             await client.connect(token=token)
 
 
-def test_key_files_hold_their_keys(tmp_path: pathlib.Path) -> None:
+def test_keys_can_be_written_to_files_and_read(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "server.key"
     key = SecretKey.create_file(path)
     assert SecretKey.read_file(str(path)).public_key == key.public_key
@@ -86,7 +86,7 @@ def test_key_files_hold_their_keys(tmp_path: pathlib.Path) -> None:
     assert SecretKey.from_bytes(bytes(32)).public_key != SecretKey.from_bytes(b"\x01" * 32).public_key
 
 
-def test_tokens_and_keys_of_a_wrong_form_are_refused() -> None:
+def test_malformed_tokens_and_keys_are_refused() -> None:
     key = TokenKey.from_bytes(bytes(32))
     with pytest.raises(ValueError, match="32 bytes, not 31"):
         SecretKey.from_bytes(bytes(31))
@@ -100,7 +100,7 @@ def test_tokens_and_keys_of_a_wrong_form_are_refused() -> None:
         )
 
 
-async def test_requirements_need_a_server_key() -> None:
+async def test_security_requirements_need_a_server_key() -> None:
     for security in (Security(requires_security=True), Security(token_keys=[TokenKey.generate()])):
         with pytest.raises(ValueError, match="need a server_key"):
             await rakwire.Endpoint.bind("127.0.0.1:0", Options(security=security))

@@ -17,7 +17,7 @@ async def _failure(client: rakwire.Endpoint, address: rakwire.AddressLike) -> ra
     return error.value
 
 
-async def test_a_full_server_refuses() -> None:
+async def test_a_full_server_refuses_clients() -> None:
     async with endpoints(Options(max_incoming=1)) as (server, client):
         here = await client.connect(server.local_address)
         async with await rakwire.Endpoint.bind(LOOPBACK) as other:
@@ -35,7 +35,7 @@ async def test_a_second_connection_to_one_server_is_refused() -> None:
         assert not here.is_closed
 
 
-async def test_a_password_is_needed_and_a_refused_client_is_reported() -> None:
+async def test_a_client_with_a_wrong_password_is_refused_and_reported() -> None:
     async with endpoints(Options(max_incoming=8, password=b"friends")) as (server, client):
         error = await _failure(client, server.local_address)
         assert error.reason is ConnectFailure.INVALID_PASSWORD and "ask the operator" in str(error)
@@ -48,7 +48,7 @@ async def test_a_password_is_needed_and_a_refused_client_is_reported() -> None:
             server.set_password(b"x" * 256)
 
 
-async def test_bans_refuse_and_can_be_lifted() -> None:
+async def test_banned_clients_are_refused_until_the_ban_is_removed() -> None:
     async with endpoints() as (server, client):
         server.ban("127.*", duration=3600)
         server.ban("192.0.2.0/24")
@@ -66,7 +66,7 @@ async def test_bans_refuse_and_can_be_lifted() -> None:
             server.ban("203.0.113.1")
 
 
-async def test_the_application_decides_about_clients() -> None:
+async def test_the_application_can_accept_refuse_and_ignore_clients() -> None:
     async with endpoints(Options(max_incoming=8, defer_incoming=True)) as (server, client):
         attempt = asyncio.create_task(client.connect(server.local_address))
         incoming = await server.incoming()
@@ -83,7 +83,7 @@ async def test_the_application_decides_about_clients() -> None:
         assert there.remote_address == client.local_address and here.remote_address == server.local_address
 
 
-async def test_nothing_answers_at_a_closed_port() -> None:
+async def test_a_closed_port_is_reported_as_unreachable() -> None:
     async with await rakwire.Endpoint.bind(LOOPBACK) as gone:
         address = gone.local_address
     async with await rakwire.Endpoint.bind(LOOPBACK) as client:
@@ -132,7 +132,7 @@ async def test_a_port_in_use_is_reported() -> None:
         assert isinstance(error.value, OSError) and error.value.errno is not None
 
 
-async def test_statistics_and_properties() -> None:
+async def test_statistics_and_properties_describe_the_connection() -> None:
     async with endpoints() as (server, client):
         here = await client.connect(server.local_address)
         there = await server.accept()
@@ -152,14 +152,14 @@ async def test_statistics_and_properties() -> None:
             here.set_timeout(3)
 
 
-async def test_an_attempt_without_an_answer_ends_in_time() -> None:
+async def test_an_unanswered_attempt_times_out() -> None:
     async with endpoints(client=Options(simulate="loss=100%")) as (server, client):
         with pytest.raises(rakwire.ConnectError, match="check the address") as error:
             await client.connect(server.local_address, timeout=0.3)
         assert error.value.reason is ConnectFailure.NO_ANSWER
 
 
-async def test_versions_must_match() -> None:
+async def test_incompatible_protocol_versions_are_refused() -> None:
     async with endpoints(Options(max_incoming=1, accepted_versions=[11])) as (server, client):
         with pytest.raises(rakwire.ConnectError, match="version 11; leave out protocol_version") as error:
             await client.connect(server.local_address, protocol_version=6)

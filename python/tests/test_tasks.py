@@ -1,4 +1,4 @@
-"""Tasks: what is cancelled, closed or forgotten while it waits."""
+"""Tasks: cancelling, closing and dropping objects with pending calls."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ async def test_a_message_for_a_cancelled_receiver_wakes_the_other_one(cancelled:
         receivers = [asyncio.create_task(there.recv()) for _ in range(2)]
         await asyncio.sleep(0.01)
         here.try_send(b"\x86hello")
-        # The loop stands still, so that the message has arrived before the task is cancelled.
+        # Blocks the loop, so that the message has arrived before the task is cancelled.
         time.sleep(0.1)
         receivers[cancelled].cancel()
         assert (await asyncio.wait_for(receivers[1 - cancelled], 10)).data == b"\x86hello"
 
 
-async def test_a_cancelled_wait_leaves_nothing_behind() -> None:
+async def test_a_cancelled_wait_removes_its_operation() -> None:
     async with connected() as (here, there):
         bridge, _ = enter()
         before = bridge.waiting()
@@ -113,7 +113,7 @@ async def test_a_cancelled_attempt_can_be_repeated() -> None:
         await client.connect(server.local_address)
 
 
-async def test_waiting_tasks_end_when_the_peer_disconnects() -> None:
+async def test_pending_calls_fail_when_the_peer_disconnects() -> None:
     async with connected() as (here, there):
         waiting = [asyncio.create_task(there.recv()) for _ in range(3)]
         closed = asyncio.create_task(there.wait_closed())
@@ -131,7 +131,7 @@ async def test_waiting_tasks_end_when_the_peer_disconnects() -> None:
             await here.send(b"\x86late")
 
 
-async def test_waiting_tasks_end_when_their_endpoint_is_closed() -> None:
+async def test_pending_calls_fail_when_their_endpoint_is_closed() -> None:
     async with endpoints() as (server, client):
         here = await client.connect(server.local_address)
         there = await server.accept()
@@ -151,7 +151,7 @@ async def test_waiting_tasks_end_when_their_endpoint_is_closed() -> None:
             await client.connect("127.0.0.1:9")
 
 
-async def test_iteration_ends_with_the_connection() -> None:
+async def test_iteration_ends_when_the_connection_closes() -> None:
     async with connected() as (here, there):
         async with here:
             await here.send(b"\x86one")
@@ -182,7 +182,7 @@ async def test_an_unreferenced_endpoint_keeps_its_connections() -> None:
 
 
 def test_two_loops_share_a_connection() -> None:
-    """One loop echoes in a thread of its own, with a connection that was accepted there and is used in both."""
+    """One loop echoes in its own thread. The connection accepted there is used in both loops."""
     accepted: List[rakwire.Connection] = []
     addresses: List[rakwire.Address] = []
     bound = threading.Event()
@@ -214,14 +214,14 @@ def test_two_loops_share_a_connection() -> None:
 
 
 class _LoopWithoutReaders(asyncio.SelectorEventLoop):
-    """A loop that watches no sockets, like that of Windows."""
+    """A loop that cannot watch sockets, like that of Windows."""
 
     def add_reader(self, *_: object) -> None:
         raise NotImplementedError
 
 
 @pytest.mark.parametrize("kind", [asyncio.SelectorEventLoop, _LoopWithoutReaders])
-def test_a_loop_that_is_closed_while_a_task_waits_leaves_nothing(kind: Type[asyncio.SelectorEventLoop]) -> None:
+def test_closing_a_loop_with_a_pending_task_leaks_nothing(kind: Type[asyncio.SelectorEventLoop]) -> None:
     loop = kind()
 
     async def pair() -> "tuple[rakwire.Endpoint, rakwire.Endpoint, rakwire.Connection, rakwire.Connection]":
@@ -248,7 +248,7 @@ def test_a_loop_that_is_closed_while_a_task_waits_leaves_nothing(kind: Type[asyn
     asyncio.run(end())
 
 
-def test_a_loop_that_watches_no_sockets_is_woken_by_a_thread() -> None:
+def test_a_loop_that_cannot_watch_sockets_is_woken_by_a_thread() -> None:
     loop = _LoopWithoutReaders()
 
     async def echo() -> None:
@@ -269,7 +269,7 @@ def test_a_loop_that_watches_no_sockets_is_woken_by_a_thread() -> None:
     assert "rakwire-loop" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_waiting_releases_the_interpreter() -> None:
+def test_waiting_releases_the_gil() -> None:
     """Another thread runs while tasks wait."""
     steps = 0
     is_over = threading.Event()
@@ -294,7 +294,7 @@ def test_waiting_releases_the_interpreter() -> None:
     assert steps > 1_000
 
 
-async def test_an_operation_is_awaited_once() -> None:
+async def test_an_operation_can_be_awaited_only_once() -> None:
     async with endpoints() as (server, _):
         operation = server._native.flush()
         await operation
@@ -303,7 +303,7 @@ async def test_an_operation_is_awaited_once() -> None:
 
 
 def _run(program: str, *, interrupt: bool = False) -> "subprocess.CompletedProcess[str]":
-    """Run a program. One that is interrupted prints one line before it waits."""
+    """Run a program. If it is to be interrupted, it prints one line before it waits."""
     command = [sys.executable, "-c", textwrap.dedent(program)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -315,7 +315,7 @@ def _run(program: str, *, interrupt: bool = False) -> "subprocess.CompletedProce
     return subprocess.CompletedProcess(command, process.returncode, first + out, err)
 
 
-def test_an_interrupt_ends_a_waiting_program() -> None:
+def test_a_keyboard_interrupt_ends_a_waiting_program() -> None:
     program = """
         import asyncio, rakwire
 
@@ -333,7 +333,7 @@ def test_an_interrupt_ends_a_waiting_program() -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "ready\ninterrupted\n", "")
 
 
-def test_a_program_may_end_with_everything_open() -> None:
+def test_a_program_can_exit_with_open_connections() -> None:
     program = """
         import asyncio, rakwire
 
@@ -356,7 +356,7 @@ def test_a_program_may_end_with_everything_open() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_is_refused_and_ends() -> None:
+def test_a_forked_child_gets_an_error_and_can_exit() -> None:
     program = """
         import asyncio, gc, os, sys, warnings
         import rakwire
@@ -395,7 +395,7 @@ def test_a_forked_child_is_refused_and_ends() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_child_that_was_forked_before_the_first_endpoint_works() -> None:
+def test_a_child_forked_before_the_first_endpoint_works() -> None:
     program = """
         import asyncio, os, rakwire
 

@@ -1,17 +1,18 @@
-//! The measurement of `examples/speed.py` in Rust: `speed server`, or `speed client ADDRESS ROUND_TRIPS MESSAGES`.
+//! The Rust counterpart of `examples/speed.py`: `speed server`, or `speed client ADDRESS ROUND_TRIPS
+//! MESSAGES`.
 
 use std::error::Error;
 use std::time::Instant;
 
 use rakwire_native::{Connection, Delivery, Endpoint, Options};
 
-/// A message that is sent back.
+/// The id of a message that the server echoes.
 const ECHO: u8 = 0x86;
-/// A message that is only counted.
+/// The id of a message that the server only counts.
 const COUNT: u8 = 0x87;
-/// The last message, which is sent back.
+/// The id of the last message, which the server echoes.
 const LAST: u8 = 0x88;
-/// The bytes of a message.
+/// The length of a message in bytes.
 const SIZE: usize = 100;
 
 async fn serve() -> Result<(), Box<dyn Error>> {

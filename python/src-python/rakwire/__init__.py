@@ -7,8 +7,8 @@ An :class:`Endpoint` is a socket that opens and accepts connections. A :class:`C
     await connection.send(b"\\x86hello")
     print((await connection.recv()).data)
 
-Objects may be used from any thread and any event loop. A process that is forked after the first endpoint was bound
-cannot use the package: start processes by the method "spawn" of multiprocessing.
+Objects may be used from any thread and any event loop. A process forked after the first endpoint was bound cannot use
+the package, so start processes with the multiprocessing method "spawn".
 """
 
 from rakwire._connection import Connection

@@ -28,14 +28,15 @@ _Bytes = Union[bytes, bytearray, memoryview]
 class Connection:
     """An open connection to a peer.
 
-    ``Endpoint.connect`` and ``Endpoint.accept`` return it. ``async for`` receives its messages until it ends, and
-    ``async with`` disconnects it. It also disconnects, without waiting, when the last reference to it is gone.
+    ``Endpoint.connect`` and ``Endpoint.accept`` return connections. ``async for`` receives messages until the
+    connection closes. ``async with`` disconnects at its end and waits. Dropping the last reference disconnects too,
+    without waiting.
     """
 
     __slots__ = ("__weakref__", "_native")
 
     def __init__(self, native: _native.Connection) -> None:
-        """Wrap a connection of the driver. Programs get connections from an endpoint."""
+        """Wrap a native connection. Applications get connections from an endpoint instead."""
         self._native = native
 
     async def send(
@@ -46,15 +47,15 @@ class Connection:
         channel: int = 0,
         priority: Priority = Priority.MEDIUM,
     ) -> Optional[int]:
-        """Send a message, and wait while there is no room for it.
+        """Queue a message for sending, and wait while the send memory is full.
 
-        The first byte is its message id; those of applications begin at 0x86. When this returns, the message is queued
-        and not yet delivered. If the task is cancelled, nothing is sent.
+        The first byte is the message id; applications use 0x86 and above. When this returns, the message is queued, but
+        not yet delivered. If the task is cancelled while waiting, nothing is sent.
 
-        :param channel: 0 to 31: ordered and sequenced messages keep an order for each channel.
-        :returns: the number of the receipt, if the reliability has one.
+        :param channel: the ordering channel of ordered and sequenced messages, 0 to 31.
+        :returns: the receipt number, if the reliability requests a receipt.
         :raises MessageError: if the message is empty, too long, or begins with a byte below 0x1B.
-        :raises ConnectionClosed: if the connection has ended.
+        :raises ConnectionClosed: if the connection is closed.
         """
         sent = self._native.send(data, reliability, channel, priority)
         if isinstance(sent, Operation):
@@ -71,14 +72,14 @@ class Connection:
     ) -> Optional[int]:
         """Send a message like ``send``, without waiting.
 
-        :raises NoRoom: if there is no room until earlier messages are acknowledged.
+        :raises NoRoom: if the send memory is full until earlier messages are acknowledged.
         """
         return self._native.try_send(data, reliability, channel, priority)
 
     async def recv(self) -> Message:
-        """Wait for the next message. A cancelled task loses none.
+        """Wait for the next message. If the task is cancelled, no message is lost.
 
-        :raises ConnectionClosed: once the connection has ended and all messages were received.
+        :raises ConnectionClosed: once the connection is closed and all messages were received.
         """
         message = self._native.recv()
         if isinstance(message, Operation):
@@ -98,23 +99,23 @@ class Connection:
             raise StopAsyncIteration from None
 
     async def recv_receipt(self) -> Outcome:
-        """Wait for the next outcome of a message that was sent with a receipt.
+        """Wait for the next outcome of a message sent with a receipt.
 
-        :raises ConnectionClosed: once the connection has ended and all outcomes were received.
+        :raises ConnectionClosed: once the connection is closed and all outcomes were received.
         """
         return Outcome(*await self._native.recv_receipt())
 
     async def recv_progress(self) -> Progress:
-        """Wait for the progress of a large message. It needs ``Options.progress_interval``.
+        """Wait for the progress of a split message. Requires ``Options.progress_interval``.
 
-        :raises ConnectionClosed: once the connection has ended.
+        :raises ConnectionClosed: once the connection is closed.
         """
         return Progress(*await self._native.recv_progress())
 
     async def mtu_changed(self) -> int:
-        """Wait until the MTU has changed, because the path carries less, and return it.
+        """Wait until the MTU decreases because the path carries less, and return the new MTU in bytes.
 
-        :raises ConnectionClosed: once the connection has ended.
+        :raises ConnectionClosed: once the connection is closed.
         """
         return await self._native.mtu_changed()
 
@@ -125,25 +126,27 @@ class Connection:
         reliability: Reliability = Reliability.RELIABLE_ORDERED,
         channel: int = 0,
     ) -> None:
-        """Close the connection, and wait until it has ended.
+        """Close the connection, and wait until it is closed.
 
-        Reliable messages that were sent before are delivered first, within ``Options.close_timeout``. ``message`` is a
-        last message, such as the reason. A connection that has ended already is no error, unless there is a message.
+        Earlier reliable messages are delivered first, within ``Options.close_timeout``.
+
+        :param message: a last message, such as the reason for disconnecting.
+        :raises ConnectionClosed: if the connection is already closed and there is a ``message``.
         """
         await self._native.disconnect(message, reliability, channel)
 
     async def wait_closed(self) -> DisconnectReason:
-        """Wait until the connection has ended, and return the reason."""
+        """Wait until the connection is closed, and return the reason."""
         return DisconnectReason(await self._native.wait_closed())
 
     @property
     def is_closed(self) -> bool:
-        """True once the connection has ended. Messages that arrived before can still be received."""
+        """True once the connection is closed. Messages that arrived earlier can still be received."""
         return self._native.closed_reason is not None
 
     @property
     def closed_reason(self) -> Optional[DisconnectReason]:
-        """The reason why the connection ended, or None while it is open."""
+        """The reason why the connection closed, or None while it is open."""
         reason = self._native.closed_reason
         return None if reason is None else DisconnectReason(reason)
 
@@ -154,44 +157,44 @@ class Connection:
 
     @property
     def internal_addresses(self) -> List[Address]:
-        """The addresses that the peer announced as its own, which can be wrong."""
+        """The addresses that the peer reports as its own. They are not verified."""
         return [Address(*address) for address in self._native.internal_addresses]
 
     @property
     def guid(self) -> int:
-        """The GUID of the peer, which it chose itself."""
+        """The GUID that the peer chose. It is not authenticated."""
         return self._native.guid
 
     @property
     def max_message_length(self) -> Optional[int]:
-        """The longest message in bytes, or None once the connection has ended."""
+        """The maximum message length in bytes, or None once the connection is closed."""
         return self._native.max_message_length
 
     @property
     def mtu(self) -> Optional[int]:
-        """The MTU in bytes with 28 bytes of headers, or None once the connection has ended."""
+        """The MTU in bytes, including 28 bytes of IP and UDP headers, or None once the connection is closed."""
         return self._native.mtu
 
     @property
     def round_trip(self) -> Optional[float]:
-        """The smoothed round-trip time in seconds, or None before the first measurement and after the end."""
+        """The smoothed round-trip time in seconds, or None before the first sample and after closing."""
         return self._native.round_trip
 
     def set_timeout(self, timeout: float) -> None:
-        """Set how many seconds the peer may be silent while it owes an acknowledgement.
+        """Set the timeout in seconds: the time without an acknowledgement after which the peer counts as lost.
 
-        :raises ConnectionClosed: if the connection has ended.
+        :raises ConnectionClosed: if the connection is closed.
         """
         seconds("timeout", timeout)
         self._native.set_timeout(timeout)
 
     def stats(self) -> Optional[ConnectionStats]:
-        """Return the counters and measurements, or None once the connection has ended."""
+        """Return the counters and measurements, or None once the connection is closed."""
         stats = self._native.stats()
         return None if stats is None else ConnectionStats(**stats)
 
     def secure_peer(self) -> Optional[SecurePeer]:
-        """Return the key, identity and token of the peer, or None if the connection is not secure."""
+        """Return the authenticated key, identity and token of the peer, or None if the connection is not secure."""
         peer = self._native.secure_peer()
         return None if peer is None else SecurePeer(**peer)
 

@@ -30,15 +30,15 @@ _PongFields = Tuple[str, int, int, float, bytes]
 
 
 class Incoming:
-    """A client that waits for a decision, if ``Options.defer_incoming`` is set.
+    """A client that waits for a decision. Requires ``Options.defer_incoming``.
 
-    It is refused if the object is dropped without one. It can be decided about once.
+    Call one of its methods once. If the object is dropped without a decision, the client is refused.
     """
 
     __slots__ = ("_native",)
 
     def __init__(self, native: _native.Incoming) -> None:
-        """Wrap a client of the driver. Programs get clients from ``Endpoint.incoming``."""
+        """Wrap a native client. Applications get clients from ``Endpoint.incoming`` instead."""
         self._native = native
 
     @property
@@ -48,51 +48,52 @@ class Incoming:
 
     @property
     def guid(self) -> int:
-        """The GUID of the client, which it chose itself."""
+        """The GUID that the client chose. It is not authenticated."""
         return self._native.guid
 
     def accept(self) -> None:
-        """Admit the client. ``Endpoint.accept`` returns its connection once it is open."""
+        """Accept the client. ``Endpoint.accept`` returns its connection once it is open."""
         self._native.accept()
 
     def refuse(self) -> None:
-        """Refuse the client, as a full server does. It may try again."""
+        """Refuse the client with the reply "server full". It may retry."""
         self._native.refuse()
 
     def ignore(self) -> None:
-        """Send no answer. If the client repeats its request, it is reported again."""
+        """Ignore the client without a reply. If it retries, it is reported again."""
         self._native.ignore()
 
 
 class Endpoint:
     """A UDP socket that opens and accepts connections, and pings servers.
 
-    ``Endpoint.bind`` makes it. ``async for`` accepts connections, and ``async with`` closes it. Dropping the last
-    reference keeps its connections open, and accepts no new ones.
+    ``Endpoint.bind`` creates endpoints. ``async for`` accepts connections, and ``async with`` closes the endpoint at
+    its end. After the last reference is dropped, the connections stay open, but no new ones are accepted.
     """
 
     __slots__ = ("__weakref__", "_native")
 
     def __init__(self, native: _native.Endpoint) -> None:
-        """Wrap an endpoint of the driver. Programs call ``Endpoint.bind``."""
+        """Wrap a native endpoint. Applications call ``Endpoint.bind`` instead."""
         self._native = native
 
     @classmethod
     async def bind(cls, address: AddressLike = "0.0.0.0:0", options: Optional[Options] = None) -> Endpoint:
-        """Bind a socket. Port 0 picks a free one; "[::]:0" reaches IPv4 and IPv6.
+        """Bind a socket.
 
-        :raises BindError: if the system refuses, for example because the port is in use.
+        :param address: the local address. Port 0 selects a free port; the host "[::]" supports both IPv4 and IPv6.
+        :raises BindError: if the operating system refuses, for example because the port is in use.
         """
         return cls(await _native.Endpoint.bind(target(address), options or Options()))
 
     @property
     def local_address(self) -> Address:
-        """The address of the socket."""
+        """The local address of the socket, with the actual port."""
         return Address(*self._native.local_address)
 
     @property
     def guid(self) -> int:
-        """The GUID of this endpoint, which is random."""
+        """The GUID of this endpoint, a random number."""
         return self._native.guid
 
     async def connect(
@@ -107,17 +108,18 @@ class Endpoint:
         identity_data: _Bytes = b"",
         token: Optional[str] = None,
     ) -> Connection:
-        """Open a connection, and wait until it is open. If the task is cancelled, the attempt ends.
+        """Open a connection, and wait until it is open. If the task is cancelled, so is the attempt.
 
-        :param address: all addresses of a name are tried in turn. It can be left out with a token, which names servers.
-        :param timeout: the limit of the attempt in seconds. By default a server has 6.5 seconds to answer.
-        :param protocol_version: the only version to announce. By default that of the server is found out.
-        :param trust: the key of the server to trust, which makes the connection secure: 32 bytes, a KnownServer, or
-            "any" for encryption without knowing the server. It needs ``Options.security``.
+        :param address: the address of the server. All addresses of a host name are tried in order. Optional with a
+            token, which lists the servers.
+        :param timeout: the time limit of the attempt in seconds. By default, the server must answer within 6.5 seconds.
+        :param protocol_version: the only protocol version to use. By default, the version of the server is detected.
+        :param trust: the server to trust, which makes the connection secure: a public key of 32 bytes, a KnownServer,
+            or "any", which protects only against eavesdropping. Requires ``Options.security``.
         :param identity: the key that identifies this client in a secure connection.
-        :param identity_data: at most 95 bytes that the server receives with the identity.
-        :param token: a connect token of a backend, made for the public key of ``identity``.
-        :raises ConnectError: if the server refuses or does not answer; ``reason`` says why.
+        :param identity_data: data sent to the server with the identity, at most 95 bytes.
+        :param token: a connect token that a backend created for the public key of ``identity``.
+        :raises ConnectError: if the server refuses or does not answer.
         """
         if timeout is not None:
             seconds("timeout", timeout)
@@ -137,7 +139,7 @@ class Endpoint:
         return Connection(await self._native.connect(to, arguments))
 
     async def accept(self) -> Connection:
-        """Wait for the next incoming connection. A cancelled task loses none.
+        """Wait for the next incoming connection. If the task is cancelled, no connection is lost.
 
         :raises EndpointClosed: once the endpoint is closed.
         """
@@ -153,14 +155,14 @@ class Endpoint:
             raise StopAsyncIteration from None
 
     async def incoming(self) -> Incoming:
-        """Wait for the next client that requests a connection. It needs ``Options.defer_incoming``.
+        """Wait for the next client that requests a connection. Requires ``Options.defer_incoming``.
 
         :raises EndpointClosed: once the endpoint is closed.
         """
         return Incoming(await self._native.incoming())
 
     async def refused_client(self) -> RefusedClient:
-        """Wait for the next client that was refused for its password, identity or token.
+        """Wait for the next client that was refused because of its password, identity or token.
 
         :raises EndpointClosed: once the endpoint is closed.
         """
@@ -168,9 +170,9 @@ class Endpoint:
         return RefusedClient(Address(host, port), guid, RefuseReason(reason), is_validated)
 
     async def ping(self, address: AddressLike, *, timeout: float = 2.0) -> Pong:
-        """Ping a server, and wait for its answer for at most ``timeout`` seconds.
+        """Ping a server, and wait at most ``timeout`` seconds for its pong.
 
-        :raises PingError: if there is none.
+        :raises PingError: if there is no pong.
         """
         seconds("timeout", timeout)
         return _pong(await self._native.ping(target(address), timeout))
@@ -178,43 +180,43 @@ class Endpoint:
     async def discover(
         self, address: AddressLike = "255.255.255.255:19132", *, only_open: bool = False, duration: float = 1.0
     ) -> List[Pong]:
-        """Find the servers of a network by a broadcast, for ``duration`` seconds.
+        """Find the servers of the local network by a broadcast ping, and collect their pongs for ``duration`` seconds.
 
-        :param address: the broadcast address with the port of the servers.
-        :param only_open: True to find only servers that take further players.
+        :param address: the broadcast address, with the port of the servers.
+        :param only_open: whether to find only servers that accept new clients.
         """
         seconds("duration", duration)
         return [_pong(found) for found in await self._native.discover(target(address), only_open, duration)]
 
     def set_advertisement(self, data: _Bytes) -> None:
-        """Set the data of pongs, at most 399 bytes."""
+        """Set the data in pongs of this endpoint, at most 399 bytes."""
         self._native.set_advertisement(data)
 
     def set_password(self, password: _Bytes) -> None:
-        """Set the password that new clients need, at most 255 bytes. An empty one means none."""
+        """Set the password that new clients must send, at most 255 bytes; empty for none."""
         self._native.set_password(password)
 
     def ban(self, pattern: str, *, duration: Optional[float] = None) -> None:
-        """Ban addresses. Connections that are open remain open.
+        """Ban addresses. Existing connections stay open.
 
-        :param pattern: an address, one with a star such as "192.0.2.*", or a network such as "192.0.2.0/24".
-        :param duration: in seconds. By default for ever.
-        :raises RakwireError: if there are 64 bans already.
+        :param pattern: an address, a wildcard such as "192.0.2.*", or a network such as "192.0.2.0/24".
+        :param duration: the duration of the ban in seconds. By default, the ban is permanent.
+        :raises RakwireError: if there are already 64 bans.
         """
         if duration is not None:
             seconds("duration", duration)
         self._native.ban(pattern, duration)
 
     def unban(self, pattern: str) -> bool:
-        """Lift a ban. Return False if there is none of exactly this pattern."""
+        """Remove the ban of exactly this pattern. Return False if there is none."""
         return self._native.unban(pattern)
 
     def bans(self) -> List[Ban]:
-        """Return the bans."""
+        """Return the current bans."""
         return [Ban(*ban) for ban in self._native.bans()]
 
     async def send_out_of_band(self, address: AddressLike, data: _Bytes) -> None:
-        """Send 1 to 399 bytes to a peer without a connection. They may be lost."""
+        """Send 1 to 399 bytes, unreliably, to a peer without a connection."""
         await self._native.send_unconnected(target(address), data, False)
 
     async def advertise(self, address: AddressLike, data: _Bytes) -> None:
@@ -222,7 +224,7 @@ class Endpoint:
         await self._native.send_unconnected(target(address), data, True)
 
     async def recv_unconnected(self) -> UnconnectedMessage:
-        """Wait for a message of a peer without a connection. It needs ``Options.out_of_band``.
+        """Wait for a message from a peer without a connection. Requires ``Options.out_of_band``.
 
         :raises EndpointClosed: once the endpoint is closed.
         """
@@ -238,9 +240,9 @@ class Endpoint:
         priority: Priority = Priority.MEDIUM,
         but: Optional[Connection] = None,
     ) -> int:
-        """Send a message to all connections, or to all but one, and return how many have taken it.
+        """Queue a message for all connections except ``but``, and return how many accepted it.
 
-        Those without room are skipped.
+        Connections whose send memory is full are skipped.
         """
         native = None if but is None else but._native
         sent, _ = self._native.broadcast(data, (reliability, channel, priority), native)
@@ -251,15 +253,15 @@ class Endpoint:
         return EndpointStats(**self._native.stats())
 
     async def flush(self) -> None:
-        """Wait until everything that can be sent now was passed to the socket."""
+        """Wait until all datagrams that may be sent now were passed to the socket."""
         await self._native.flush()
 
     async def close(self) -> None:
-        """Disconnect all connections, close the endpoint, and wait until its address is free again."""
+        """Disconnect all connections, close the endpoint, and wait until its address can be bound again."""
         await self._native.close()
 
     async def wait_closed(self) -> None:
-        """Wait until the endpoint has ended, after ``close``."""
+        """Wait until ``close`` has completed."""
         await self._native.wait_closed()
 
     async def __aenter__(self) -> Endpoint:
@@ -280,7 +282,7 @@ class Endpoint:
 def _credentials(
     trust: object, identity: Optional[SecretKey], identity_data: _Bytes, token: Optional[str]
 ) -> Dict[str, object]:
-    """Return the security of an attempt to connect. A wrong value must not end as a plain connection."""
+    """Return the security arguments of an attempt. An invalid value must not result in an unencrypted connection."""
     if isinstance(trust, (bytes, bytearray, memoryview)):
         trust = KnownServer(bytes(trust))
     known = trust if isinstance(trust, KnownServer) else None
@@ -307,9 +309,9 @@ def _pong(fields: _PongFields) -> Pong:
 
 
 async def ping(address: AddressLike, *, timeout: float = 2.0) -> Pong:
-    """Ping a server from a socket of its own, and wait for its answer for at most ``timeout`` seconds.
+    """Ping a server from a new socket, and wait at most ``timeout`` seconds for its pong.
 
-    :raises PingError: if there is none.
+    :raises PingError: if there is no pong.
     """
     try:
         endpoint = await Endpoint.bind("[::]:0")

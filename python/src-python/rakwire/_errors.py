@@ -1,4 +1,4 @@
-"""The exceptions of the package. Their texts say what happened and what to do."""
+"""The exceptions of the package. Their messages describe the problem and a remedy."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = [
 
 
 class RakwireError(Exception):
-    """The base of all exceptions of this package. Wrong arguments are a ValueError or a TypeError."""
+    """The base class of this package's exceptions. Invalid arguments raise ValueError or TypeError."""
 
 
 class BindError(RakwireError, OSError):
-    """A socket cannot be bound, most often because another program uses the port.
+    """A socket cannot be bound, usually because another program uses the port.
 
-    ``errno`` is the number of the system, if it gave one.
+    ``errno`` is the error number of the operating system, or None.
     """
 
     def __init__(self, number: Optional[int], text: str) -> None:
@@ -54,7 +54,7 @@ _ADVICE = {
 
 
 class ConnectError(RakwireError, ConnectionError):
-    """A connection cannot be opened. ``reason`` says why."""
+    """A connection could not be opened, for the reason in ``reason``."""
 
     reason: ConnectFailure
 
@@ -65,7 +65,7 @@ class ConnectError(RakwireError, ConnectionError):
 
 
 class ConnectionClosed(RakwireError, ConnectionError):
-    """The connection has ended. ``reason`` says why, or is None while it is ending."""
+    """The connection is closed. ``reason`` is None while it is closing."""
 
     reason: Optional[DisconnectReason]
 
@@ -79,15 +79,15 @@ class EndpointClosed(RakwireError):
 
 
 class MessageError(RakwireError, ValueError):
-    """The message cannot be sent: it is empty, too long, or begins with a byte of RakNet itself."""
+    """The message is empty, too long, or begins with a message id reserved by RakNet."""
 
 
 class NoRoom(RakwireError):
-    """There is no room for the message until earlier ones are acknowledged. ``send`` waits for it."""
+    """The send memory is full until earlier messages are acknowledged. ``send`` waits instead of raising this."""
 
 
 class PingError(RakwireError, ConnectionError):
-    """There is no answer to a ping. ``reason`` says why."""
+    """A ping was not answered, for the reason in ``reason``."""
 
     reason: PingFailure
 
@@ -97,4 +97,4 @@ class PingError(RakwireError, ConnectionError):
 
 
 class ForkError(RakwireError):
-    """The process was forked after the threads of the package had started."""
+    """The process was forked after the package had started its threads."""

@@ -1,4 +1,4 @@
-"""The bridge between an event loop and the threads of the driver."""
+"""The bridge between an event loop and the native threads."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Tuple
 
 from rakwire import _native
 
-# The loop alone holds its bridge: a bridge holds futures of waiting tasks, which hold the loop.
+# Only the loop references its bridge strongly. The bridge references futures of waiting tasks, and they the loop.
 _bridges: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_native.Bridge]]"
 _bridges = weakref.WeakKeyDictionary()
 
-# The longest time for which a thread of a loop that was never closed outlives it.
+# The maximum time in seconds for which the thread of a loop outlives it if the loop was never closed.
 _LONGEST_WAIT = 5.0
 
 if hasattr(os, "register_at_fork"):
@@ -22,7 +22,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def enter() -> Tuple[_native.Bridge, "asyncio.Future[Any]"]:
-    """Return the bridge of the running loop, and a new future of it."""
+    """Return the bridge of the running loop, and a new future of the loop."""
     loop = asyncio.get_running_loop()
     reference = _bridges.get(loop)
     bridge = None if reference is None else reference()
@@ -37,7 +37,7 @@ def _open(loop: asyncio.AbstractEventLoop) -> _native.Bridge:
     try:
         loop.add_reader(bridge.fileno(), bridge.wake)
     except NotImplementedError:
-        # The loop of Windows watches no sockets, so that it holds no callback either.
+        # The loop of Windows cannot watch sockets, and so holds no callback that references the bridge.
         vars(loop)["_rakwire_bridge"] = bridge
         arguments = (bridge.watch(), weakref.ref(bridge), weakref.ref(loop))
         threading.Thread(target=_watch, args=arguments, name="rakwire-loop", daemon=True).start()

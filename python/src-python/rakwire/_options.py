@@ -11,7 +11,7 @@ from rakwire._native import SecretKey, TokenKey
 __all__ = ["AddressLike", "KnownServer", "Options", "Security", "Simulation"]
 
 AddressLike = Union[str, Tuple[str, int]]
-"""``"host:port"``, or host and port. The host is a name or an address."""
+"""``"host:port"``, or a tuple of host and port. The host is a name or an IP address."""
 
 _Bytes = Union[bytes, bytearray, memoryview]
 
@@ -39,7 +39,7 @@ def whole(name: str, value: object, low: int, high: int) -> None:
 
 
 def octets(name: str, value: object) -> None:
-    """Check that a value is bytes. The text does not show it, since it may be secret."""
+    """Check that a value is bytes. The error does not contain the value, which may be secret."""
     if isinstance(value, str):
         raise TypeError(f'{name} is bytes, not a str: write b"...", or use its encode()')
     if not isinstance(value, (bytes, bytearray, memoryview)):
@@ -56,20 +56,20 @@ def seconds(name: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class Simulation:
-    """A bad network between an endpoint and its socket, for tests. It applies in each direction."""
+    """Simulated network conditions for tests, applied in each direction between an endpoint and its socket."""
 
     loss: float = 0.0
-    """The share of datagrams that are lost, 0 to 1."""
+    """The fraction of datagrams that are lost, 0 to 1."""
     duplicate: float = 0.0
-    """The share of datagrams that arrive twice, 0 to 1."""
+    """The fraction of datagrams that are duplicated, 0 to 1."""
     reorder: float = 0.0
-    """The share of datagrams that are late by up to twice the latency, 0 to 1."""
+    """The fraction of datagrams that are delayed further, by up to twice the latency, 0 to 1."""
     latency: float = 0.0
     """The delay of every datagram in seconds, at most 60."""
     jitter: float = 0.0
-    """The largest further delay in seconds, at most 60."""
+    """The maximum random additional delay in seconds, at most 60."""
     seed: int = 0
-    """The seed of the random numbers."""
+    """The seed of the random number generator."""
 
     def __post_init__(self) -> None:
         for name, limit in [("loss", 1), ("duplicate", 1), ("reorder", 1), ("latency", 60), ("jitter", 60)]:
@@ -87,72 +87,72 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Security:
-    """Keys of an endpoint for secure connections, and its requirements for clients."""
+    """The keys of an endpoint for secure connections, and its requirements for clients."""
 
     server_key: Optional[SecretKey] = None
-    """The key of this endpoint as a server. Without it only connections that it opens can be secure."""
+    """The private key of this endpoint as a server. Without it, only outgoing connections can be secure."""
     identity: Optional[SecretKey] = None
-    """The key that identifies this endpoint in all connections that it opens."""
+    """The private key that identifies this endpoint in all outgoing connections."""
     requires_security: bool = False
-    """True to refuse clients without a secure connection."""
+    """Whether to refuse clients without a secure connection."""
     requires_identity: bool = False
-    """True to refuse clients without an identity."""
+    """Whether to refuse clients without an identity."""
     token_keys: Sequence[TokenKey] = ()
-    """The keys of a backend, at most 4. With them every client needs a connect token."""
+    """The connect token keys shared with a backend, at most 4. If set, every client needs a connect token."""
 
 
 @dataclass(frozen=True)
 class KnownServer:
-    """The key of a server that was met before, for ``trust``."""
+    """The key of a known server, for ``trust``."""
 
     key: bytes
     """The public key, 32 bytes."""
     next_key_hash: Optional[bytes] = None
-    """The hash of the key that the server has announced as its next one, 24 bytes."""
+    """The hash of the next key that the server has announced, 24 bytes."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of an endpoint. None leaves a value to the library."""
+    """The options of an endpoint. None selects the default of the library."""
 
     max_incoming: int = 0
-    """The most incoming connections, 0 to 65535. 0 is a pure client."""
+    """The maximum number of incoming connections, 0 to 65535; 0 for a client."""
     password: _Bytes = b""
-    """The password that clients need, at most 255 bytes. It is not encrypted."""
+    """The password that clients must send, at most 255 bytes. Clients send it unencrypted."""
     advertisement: _Bytes = b""
-    """The data of pongs, at most 399 bytes."""
+    """The data in pongs of this endpoint, at most 399 bytes."""
     out_of_band: bool = False
-    """True to receive messages of peers without a connection, which can be forged."""
+    """Whether to receive messages from peers without a connection. Their sender can be forged."""
     defer_incoming: bool = False
-    """True if ``incoming`` decides about each client."""
+    """Whether each new client waits for a decision through ``incoming``."""
     timeout: Optional[float] = None
-    """How long a peer may be silent while it owes an acknowledgement, in seconds. Default: 10."""
+    """The time without an acknowledgement after which a peer counts as lost, in seconds. Default: 10."""
     close_timeout: Optional[float] = None
-    """How long ``disconnect`` waits for the delivery of earlier messages, in seconds. Default: 5."""
+    """The maximum time for which ``disconnect`` waits for acknowledgements, in seconds. Default: 5."""
     handshake_timeout: Optional[float] = None
-    """How long the handshake inside a connection may take, in seconds. Default: 10."""
+    """The maximum duration of the handshake after the first reply, in seconds. Default: 10."""
     mtu: Optional[int] = None
-    """The largest MTU, 576 to 1492 bytes with headers. Default: 1492."""
+    """The maximum MTU in bytes including IP and UDP headers, 576 to 1492. Default: 1492."""
     max_message_length: Optional[int] = None
-    """The longest message that can be sent, in bytes. Default: 4,000,000."""
+    """The maximum length of a sent message in bytes. Default: 4,000,000."""
     progress_interval: int = 0
-    """The number of parts after which ``recv_progress`` reports a large message. 0 is never."""
+    """The number of parts of a split message between reports of ``recv_progress``. Default: 0, no reports."""
     protocol_version: Optional[int] = None
-    """The version that ``connect`` announces first. Default: 6."""
+    """The protocol version of the first request of ``connect``. Default: 6."""
     accepted_versions: Optional[Sequence[int]] = None
-    """The versions that a server accepts, at most 8. Default: 6, 10 and 11."""
+    """The protocol versions that a server accepts, at most 8. Default: 6, 10 and 11."""
     outgoing_limit: Optional[int] = None
-    """The most bits per second of each connection. Default: none."""
+    """The maximum sending rate per connection in bits per second. Default: unlimited."""
     cookies: Literal["automatic", "required", "off"] = "automatic"
-    """When clients must prove their address: while many arrive at once, always, or never."""
+    """When clients must return a cookie to prove their address: under load, always, or never."""
     max_per_address: Optional[int] = None
-    """The most connections of one address. Default: three quarters of max_incoming, none below 16."""
+    """The maximum number of incoming connections per address. Default: 3/4 of max_incoming; no limit below 16."""
     max_per_network: Optional[int] = None
-    """The most connections of one network. Default: seven eighths of max_incoming, none below 16."""
+    """The maximum number of incoming connections per network. Default: 7/8 of max_incoming; no limit below 16."""
     trusted_proxies: Sequence[str] = field(default=())
-    """Networks of relays that announce the addresses of their clients, such as "10.0.0.0/8"."""
+    """The networks of proxies, such as "10.0.0.0/8", whose PROXY headers contain the client's address."""
     simulate: Union[Simulation, str, None] = None
-    """A bad network: a Simulation, or a text such as "loss=5%,latency=50ms"."""
+    """Simulated network conditions: a Simulation, or a text such as "loss=5%,latency=50ms"."""
     security: Optional[Security] = None
     """Keys and requirements for secure connections. Default: none."""
 

@@ -1,4 +1,4 @@
-"""The enums and values that the package takes and returns."""
+"""The enums and data types of the public API."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ __all__ = [
 
 
 class Reliability(enum.IntEnum):
-    """How a message is delivered. The numbers are those of RakNet."""
+    """The delivery guarantee of a message. The values are those of RakNet."""
 
     UNRELIABLE = 0
-    """It may be lost, arrive twice, or arrive late."""
+    """Sent once: may be lost or reordered, but never delivered twice."""
     UNRELIABLE_SEQUENCED = 1
-    """It may be lost. What is older than the newest on its channel is dropped."""
+    """Sent once; dropped if a newer message on its channel has already arrived."""
     RELIABLE = 2
-    """It arrives once, in any order."""
+    """Resent until acknowledged; delivered exactly once, in any order."""
     RELIABLE_ORDERED = 3
-    """It arrives once, in the order of its channel."""
+    """Resent until acknowledged; delivered exactly once, in the sending order of its channel."""
     RELIABLE_SEQUENCED = 4
-    """It arrives, unless a newer one on its channel has arrived before."""
+    """Resent until acknowledged; dropped on arrival if a newer message on its channel has already arrived."""
     UNRELIABLE_WITH_RECEIPT = 5
-    """Like UNRELIABLE, and ``recv_receipt`` returns the outcome."""
+    """Like UNRELIABLE; ``recv_receipt`` returns the outcome."""
     RELIABLE_WITH_RECEIPT = 6
-    """Like RELIABLE, and ``recv_receipt`` returns the outcome."""
+    """Like RELIABLE; ``recv_receipt`` returns the outcome."""
     RELIABLE_ORDERED_WITH_RECEIPT = 7
-    """Like RELIABLE_ORDERED, and ``recv_receipt`` returns the outcome."""
+    """Like RELIABLE_ORDERED; ``recv_receipt`` returns the outcome."""
 
 
 class Priority(enum.IntEnum):
-    """Which messages go first while there is more to send than the path carries."""
+    """The order in which queued messages are sent while the path or the peer limits sending."""
 
     IMMEDIATE = 0
     HIGH = 1
@@ -57,7 +57,7 @@ class Priority(enum.IntEnum):
 
 
 class ConnectFailure(enum.Enum):
-    """Why a connection could not be opened."""
+    """The reason why a connection could not be opened."""
 
     NO_ANSWER = "no-answer"
     UNREACHABLE = "unreachable"
@@ -83,27 +83,27 @@ class ConnectFailure(enum.Enum):
 
 
 class DisconnectReason(enum.Enum):
-    """Why a connection ended."""
+    """The reason why a connection closed."""
 
     LOCAL = "local"
     """This side disconnected."""
     REMOTE = "remote"
     """The peer disconnected."""
     LOST = "lost"
-    """The peer fell silent."""
+    """The peer stopped acknowledging."""
     MESSAGE_TOO_LARGE = "message-too-large"
-    """A message of the peer is larger than a connection may hold."""
+    """The peer sent a message larger than a connection may hold."""
     SENT_TOO_LARGE = "sent-too-large"
-    """The peer cannot hold a message of this side."""
+    """This side sent a message larger than the peer can hold."""
     PATH_TOO_NARROW = "path-too-narrow"
-    """The path no longer carries the parts of a message that was sent."""
+    """The path MTU fell below the part size of a split message."""
     RECEIVE_MEMORY = "receive-memory"
-    """The gaps in the messages of the peer hold too much memory."""
+    """The peer left too many gaps, and the messages behind them exceed the receive memory."""
     OTHER = "other"
 
 
 class RefuseReason(enum.Enum):
-    """Why a server refused a client."""
+    """The reason why a server refused a client."""
 
     WRONG_PASSWORD = "wrong-password"
     NO_IDENTITY = "no-identity"
@@ -118,7 +118,7 @@ class RefuseReason(enum.Enum):
 
 
 class PingFailure(enum.Enum):
-    """Why there is no answer to a ping."""
+    """The reason why a ping was not answered."""
 
     NO_ANSWER = "no-answer"
     UNREACHABLE = "unreachable"
@@ -128,7 +128,7 @@ class PingFailure(enum.Enum):
 
 
 class Address(NamedTuple):
-    """Host and port, as the sockets of Python write them. ``str`` joins them."""
+    """Host and port, in the form that Python's sockets use. ``str`` joins them."""
 
     host: str
     port: int
@@ -144,14 +144,14 @@ class Pong:
     address: Address
     guid: int
     latency: float
-    """The time between ping and pong, in seconds."""
+    """The round-trip time in seconds."""
     data: bytes
     """The advertisement of the server, at most 399 bytes."""
 
 
 @dataclass(frozen=True)
 class UnconnectedMessage:
-    """A message of a peer without a connection. Its sender and its content can be forged."""
+    """A message from a peer without a connection. Its sender and content can be forged."""
 
     address: Address
     guid: int
@@ -167,7 +167,7 @@ class RefusedClient:
     guid: int
     reason: RefuseReason
     is_validated: bool
-    """True if the client has shown that it receives datagrams at its address, which may be forged otherwise."""
+    """True if the client has proved that it receives datagrams at its address. Otherwise it may be forged."""
 
 
 @dataclass(frozen=True)
@@ -176,66 +176,66 @@ class Ban:
 
     pattern: str
     seconds: Optional[float]
-    """The time that is left, or None for ever."""
+    """The remaining time, or None if permanent."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a message that was sent with a receipt."""
+    """The outcome of a message sent with a receipt."""
 
     receipt: int
-    """The number that ``send`` returned."""
+    """The receipt number that ``send`` returned."""
     is_acknowledged: bool
-    """True if the peer has all of it. Otherwise it was sent unreliably and may be lost."""
+    """True if the peer has received the whole message. False if an unreliable message was not acknowledged."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a large message."""
+    """The progress of a split message."""
 
     is_outgoing: bool
     message: int
-    """Distinguishes messages in progress in the same direction."""
+    """The number of the message among those in progress in the same direction."""
     done: int
-    """Parts that were received or acknowledged."""
+    """The number of parts that were received (incoming) or acknowledged (outgoing)."""
     parts: int
 
 
 @dataclass(frozen=True)
 class SecurePeer:
-    """What a secure connection shows of its peer."""
+    """The authenticated peer of a secure connection."""
 
     key: Optional[bytes]
-    """The public key of the peer, or None for a client without an identity."""
+    """The public key of the peer, or None if a client is anonymous."""
     next_key_hash: Optional[bytes]
-    """The hash of the next key of a server that announces one."""
+    """The hash of the server's next key, if it announces one."""
     identity_data: bytes
     """The data that a client sent with its identity."""
     token_user_id: Optional[int]
-    """The user of the client's connect token, or None without a token."""
+    """The user id in the client's connect token, or None without a token."""
     token_expires: Optional[int]
-    """The end of the token, in seconds since 1970."""
+    """The expiry of the token, in seconds since the Unix epoch."""
     token_data: bytes
 
 
 @dataclass(frozen=True)
 class EndpointStats:
-    """The counters of an endpoint since it was bound."""
+    """The cumulative counters of an endpoint."""
 
     connections: int
-    """Open connections, those that are opening included."""
+    """The current number of connections, including those that are opening."""
     datagrams_received: int
     bytes_received: int
     datagrams_sent: int
     bytes_sent: int
     drops: Dict[str, int]
-    """Received data that was dropped, by the name of the reason."""
+    """The number of dropped datagrams and messages by reason."""
     too_long: int
     arrival_queue_full: int
     receive_queue_full: int
-    """Data datagrams that were not accepted because the application does not receive its messages."""
+    """Data datagrams that were dropped because the application does not receive its messages fast enough."""
     backlog_full: int
-    """Connections that were closed because the application does not accept them."""
+    """Connections that were closed because the application did not accept them fast enough."""
     unconnected_queue_full: int
     refused_clients: int
     send_failures: int
@@ -245,7 +245,7 @@ class EndpointStats:
 
 @dataclass(frozen=True)
 class ConnectionStats:
-    """The counters and measurements of a connection. Bytes are totals, and times are seconds, 0 if unknown."""
+    """The cumulative counters and the measurements of a connection. Times are in seconds, 0 if unknown."""
 
     messages_sent: int
     messages_received: int
@@ -253,19 +253,19 @@ class ConnectionStats:
     datagrams_received: int
     datagrams_lost: int
     datagrams_late: int
-    """Datagrams that were declared lost and arrived after all."""
+    """Datagrams that were declared lost but acknowledged later."""
     datagrams_acknowledged: int
     bytes_pushed: int
-    """Bytes of messages that ``send`` took."""
+    """Message bytes that ``send`` accepted."""
     bytes_sent: int
-    """Bytes of messages that were sent for the first time."""
+    """Message bytes that were sent for the first time."""
     bytes_resent: int
     bytes_processed: int
-    """Bytes of messages that were delivered."""
+    """Message bytes that were delivered."""
     bytes_ignored: int
-    """Bytes of messages that arrived twice or too late."""
+    """Message bytes that were received but not delivered, as duplicates or older than a newer sequenced message."""
     actual_bytes_sent: int
-    """Bytes of datagrams, without headers of IP and UDP."""
+    """Bytes of datagrams, without IP and UDP headers."""
     actual_bytes_received: int
     waiting_messages: int
     waiting_bytes: int
@@ -275,10 +275,10 @@ class ConnectionStats:
     average_ping: float
     lowest_ping: float
     clock_difference: Optional[int]
-    """The clock of the peer minus the own one, in milliseconds."""
+    """The clock of the peer minus the local clock in milliseconds."""
     congestion_window: int
     in_flight: int
     mtu: int
     loss: float
-    """The share of bytes that had to be sent again, 0 to 1."""
+    """The fraction of message bytes that were retransmitted, 0 to 1."""
     loss_last_second: float
