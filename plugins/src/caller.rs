@@ -10,7 +10,7 @@ use rakwire_native::endpoint::{Endpoint, SharedHook};
 
 use crate::calls::{CallError, CallId, Finished, Function, RemoteCalls};
 
-/// Calls functions of remote peers and awaits each answer. Clones share the plugin.
+/// Calls functions of remote peers and awaits each answer. Clones use the same plugin.
 ///
 /// ```
 /// use std::time::Duration;
@@ -66,9 +66,10 @@ use crate::calls::{CallError, CallId, Finished, Function, RemoteCalls};
 pub struct Caller<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
     endpoint: Endpoint<P>,
     calls: SharedHook<RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>>,
-    /// The time after which a call without an answer fails.
+    /// The time limit for an answer, after which the call fails with
+    /// [`CallFailure::TimedOut`](crate::calls::CallFailure).
     pub timeout: Duration,
-    /// The delivery of each call and of its answer.
+    /// The delivery of the call and of its answer.
     pub delivery: P::Delivery,
 }
 
@@ -86,14 +87,14 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         Self { endpoint: endpoint.clone(), calls: calls.clone(), timeout, delivery }
     }
 
-    /// Calls a function of a remote peer and waits until the call has ended.
+    /// Calls a function of a remote peer and waits until the call has completed or failed.
     ///
-    /// [`Finished::answer`] returns the answer. If the maximum number of calls is already under way, the future first
-    /// waits for a free slot. No other poll can take the answer. Dropping the future cancels the call.
+    /// [`Finished::answer`] returns the answer. If the maximum number of calls is in progress, the future
+    /// first waits for a free slot. Only this future receives the result, not [`RemoteCalls::poll_finished`].
+    /// Dropping the future cancels the call.
     ///
-    /// # Errors
-    /// [`CallError::TooLong`], [`CallError::BadName`], and [`CallError::EndpointClosed`] once the endpoint is closed,
-    /// because a closed endpoint no longer times calls out.
+    /// # Errors [`CallError::TooLong`], [`CallError::BadName`], and [`CallError::EndpointClosed`] if the
+    /// endpoint is closed, because then no timeout would fire.
     pub async fn call<F: Function>(
         &self,
         to: ConnectionId,
@@ -131,7 +132,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     }
 }
 
-/// A call that is being awaited.
+/// A call in progress that a future awaits.
 struct UnderWay<'c, P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
     caller: &'c Caller<P, C, FUNCTIONS, CALLS, BYTES>,
     id: CallId,

@@ -1,4 +1,4 @@
-//! Plugins for rakwire peers: game features that are built from ordinary messages.
+//! Plugins for rakwire peers: game features built on ordinary messages.
 //!
 //! | plugin | purpose | protocol | documentation |
 //! |---|---|---|---|
@@ -32,7 +32,7 @@ extern crate alloc;
 #[cfg(feature = "directory")]
 extern crate std;
 
-/// The tokio driver, re-exported so that a program needs no other rakwire dependency (feature `native`).
+/// The tokio driver. Re-exported so that a program needs no other rakwire dependency (feature `native`).
 #[cfg(feature = "native")]
 pub use rakwire_native as native;
 

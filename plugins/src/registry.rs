@@ -13,7 +13,7 @@ pub enum Owner {
     RakNet,
     /// A plugin of C++ RakNet with which this crate is wire-compatible.
     Original,
-    /// A plugin of C++ RakNet that this crate does not implement. Nothing else may use its ids.
+    /// A plugin of C++ RakNet that this crate does not implement. Its ids must not be used otherwise.
     OriginalOnly,
     /// A plugin of this crate with its own wire format.
     Rakwire,
@@ -23,7 +23,7 @@ pub enum Owner {
     Application,
 }
 
-/// Consecutive ids that have one purpose.
+/// Consecutive message ids with the same purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The first id.
@@ -40,7 +40,7 @@ const fn claim(first: u8, last: u8, owner: Owner, purpose: &'static str) -> Clai
     Claim { first, last, owner, purpose }
 }
 
-/// Every id, in ascending order.
+/// All message ids, in ascending order.
 pub const REGISTRY: [Claim; 35] = [
     claim(0, 30, Owner::RakNet, "RakNet itself"),
     claim(31, 33, Owner::Original, "connection graph"),
@@ -79,7 +79,7 @@ pub const REGISTRY: [Claim; 35] = [
     claim(FIRST_APPLICATION_ID, 255, Owner::Application, "messages of the application"),
 ];
 
-/// Returns the claim that covers an id.
+/// Returns the claim that contains an id; `None` never occurs, because every id is claimed.
 ///
 /// ```
 /// use rakwire_plugins::registry::{Owner, lookup};

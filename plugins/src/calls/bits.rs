@@ -9,7 +9,7 @@ use rakwire::wire::WireError;
 use super::function::{HandleBits, Registered, Run};
 use super::{CallError, CallFailure, CallId, Finished, RegisterError, RemoteCalls, is_name};
 
-/// Returns the bit stream that `write` produces, at the front of a buffer.
+/// Returns the bit stream that `write` produces, stored at the start of a buffer.
 pub(super) fn written<'b>(
     buffer: &'b mut [u8],
     name: &str,
@@ -57,11 +57,10 @@ pub(super) fn written<'b>(
 impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize>
     RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>
 {
-    /// Registers a function with bit streams, like [`register`](Self::register). `is_allowed` is called before the
+    /// Registers a function with bit streams, like [`register`](Self::register). `is_allowed` runs before the
     /// arguments are read.
     ///
-    /// # Errors
-    /// See [`RegisterError`].
+    /// # Errors See [`RegisterError`].
     pub fn register_bits(
         &mut self,
         name: &'static str,

@@ -21,13 +21,13 @@ pub trait Function {
 
 /// The handler of a function or a signal. `C` is the context that the application provides.
 pub trait Handler<F: Function, C> {
-    /// Returns whether a peer may call this. It runs before the arguments are read.
+    /// Returns true if a peer may call this. Runs before the arguments are read.
     fn is_allowed(context: &C, caller: ConnectionId) -> bool;
 
-    /// Handles a call or a signal. It blocks the peer, so it should be short.
+    /// Handles a call or a signal. It runs inside the peer and blocks it, so it must be short.
     ///
-    /// # Errors
-    /// A [`Refusal`], by convention [`Refusal::Failed`] with a code. It is sent to the caller, except for a signal.
+    /// # Errors A [`Refusal`], by convention [`Refusal::Failed`] with a code. It is sent to the caller of a
+    /// function, but not to the sender of a signal.
     fn handle<'c>(
         context: &'c mut C,
         caller: ConnectionId,
@@ -37,16 +37,16 @@ pub trait Handler<F: Function, C> {
 
 /// The handler of a function that is answered later.
 ///
-/// The answer is given by [`RemoteCalls::answer`](super::RemoteCalls::answer) or
-/// [`RemoteCalls::refuse`](super::RemoteCalls::refuse), with the pending call.
+/// The application answers the pending call with [`RemoteCalls::answer`](super::RemoteCalls::answer) or
+/// [`RemoteCalls::refuse`](super::RemoteCalls::refuse).
 pub trait DeferredHandler<F: Function, C> {
-    /// Returns whether a peer may call this, like [`Handler::is_allowed`].
+    /// Returns true if a peer may call this, like [`Handler::is_allowed`].
     fn is_allowed(context: &C, caller: ConnectionId) -> bool;
 
-    /// Starts to handle a call and keeps it pending. It blocks the peer, so it should return quickly.
+    /// Starts handling a call, which stays pending. It runs inside the peer and blocks it, so it must be
+    /// short.
     ///
-    /// # Errors
-    /// A [`Refusal`] if the call is already known to fail.
+    /// # Errors A [`Refusal`] if the call can already be refused.
     fn begin(context: &mut C, pending: PendingCall, arguments: F::Arguments<'_>) -> Result<(), Refusal>;
 }
 
@@ -65,11 +65,11 @@ impl PendingCall {
     }
 }
 
-/// Reads the arguments of a call or a signal, handles it, and writes the answer. The answer of a signal is discarded.
+/// Reads the arguments of a call or signal, handles it, and writes the answer, which is ignored for a signal.
 ///
-/// It blocks the peer, so it should be short. [`WireError::NoRoom`] becomes [`Refusal::AnswerTooLong`] and any other
-/// error [`Refusal::BadArguments`], whether the reader or the writer returned it. Map other errors of the writer to
-/// [`Refusal::Failed`].
+/// It runs inside the peer and blocks it, so it must be short. The error [`WireError::NoRoom`] becomes
+/// [`Refusal::AnswerTooLong`], and any other error [`Refusal::BadArguments`]. Map other errors of the writer
+/// to [`Refusal::Failed`].
 pub type HandleBits<C> =
     fn(&mut C, ConnectionId, &mut BitStreamReader<'_>, &mut BitStreamWriter<'_>) -> Result<(), Refusal>;
 
@@ -79,10 +79,10 @@ impl From<WireError> for Refusal {
     }
 }
 
-/// Runs a handler with packed arguments, and returns the length of its packed answer.
+/// Runs a handler with encoded arguments, and returns the length of its encoded answer.
 type HandlePacked<C> = fn(&mut C, ConnectionId, &[u8], &mut [u8]) -> Result<usize, Refusal>;
 
-/// Runs a handler with packed arguments that answers later.
+/// Runs a deferred handler with encoded arguments.
 type BeginPacked<C> = fn(&mut C, PendingCall, &[u8]) -> Result<(), Refusal>;
 
 /// The kinds of handlers.
@@ -106,7 +106,7 @@ pub(super) enum Ran {
 pub(super) struct Registered<C> {
     pub(super) name: &'static str,
     pub(super) order: Option<i32>,
-    /// The fingerprint that callers must have if they send one; `None` accepts every fingerprint.
+    /// The expected fingerprint of callers that send one; `None` accepts every fingerprint.
     pub(super) schema: Option<Schema>,
     pub(super) is_allowed: fn(&C, ConnectionId) -> bool,
     pub(super) run: Run<C>,
@@ -130,10 +130,9 @@ impl<C> Registered<C> {
         Self { name: F::NAME, order: None, schema, is_allowed: H::is_allowed, run }
     }
 
-    /// Returns the arguments of a message without the fingerprint.
+    /// Returns the arguments of a message without their fingerprint.
     ///
-    /// # Errors
-    /// [`Refusal::SchemaMismatch`] if the caller sent another fingerprint.
+    /// # Errors [`Refusal::SchemaMismatch`] if the caller sent a different fingerprint.
     pub(super) fn arguments<'m>(&self, arguments: &'m [u8]) -> Result<&'m [u8], Refusal> {
         let Some(own) = self.schema else { return Ok(arguments) };
         match Schema::split(self.name.as_bytes(), arguments) {
@@ -146,7 +145,7 @@ impl<C> Registered<C> {
         matches!(self.run, Run::Later(_))
     }
 
-    /// Runs the handler. Its answer is written to the front of the buffer, or is given later.
+    /// Runs the handler. It writes its answer to the start of the buffer, unless it answers later.
     pub(super) fn run(
         &self,
         context: &mut C,
@@ -164,7 +163,7 @@ impl<C> Registered<C> {
     }
 }
 
-/// Calls a handler with packed arguments, and packs its answer to the front of a buffer.
+/// Runs a handler with encoded arguments, and encodes its answer at the start of a buffer.
 fn run<C, F: Function, H: Handler<F, C>>(
     context: &mut C,
     caller: ConnectionId,
@@ -176,7 +175,7 @@ fn run<C, F: Function, H: Handler<F, C>>(
     pack(&value, answer).map(<[u8]>::len).map_err(|_| Refusal::AnswerTooLong)
 }
 
-/// Calls a handler that answers later with packed arguments.
+/// Runs a deferred handler with encoded arguments.
 fn begin<C, F: Function, H: DeferredHandler<F, C>>(
     context: &mut C,
     pending: PendingCall,
@@ -185,7 +184,7 @@ fn begin<C, F: Function, H: DeferredHandler<F, C>>(
     H::begin(context, pending, unpack(arguments).map_err(|_| Refusal::BadArguments)?)
 }
 
-/// Calls a handler of bit streams, and returns the length of its answer.
+/// Runs a handler of bit streams, and returns the length of its answer.
 fn run_bits<C>(
     handle: HandleBits<C>,
     context: &mut C,

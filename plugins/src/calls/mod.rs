@@ -1,8 +1,8 @@
-//! Remote calls: functions of a remote peer by name, and signals with several handlers.
+//! Remote calls: functions of a remote peer, called by name, and signals with any number of handlers.
 //!
-//! Arguments and answers are in Rabbit or bit streams. Only registered functions can be called, and only by peers that
-//! their handler allows. A call ends exactly once: with an answer, a refusal, a timeout or the end of its connection.
-//! `docs/plugins/calls.md` describes the messages.
+//! Arguments and answers are Rabbit values or bit streams. A peer can call only registered functions, and
+//! only if their handler allows it. A call ends exactly once: with an answer, a refusal, a timeout or a
+//! disconnect. `docs/plugins/calls.md` describes the messages.
 //!
 //! ```
 //! use rakwire::endpoint::{ConnectionId, PluginHost};
@@ -41,9 +41,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A client has a [`RemoteCalls`] too. It calls with [`RemoteCalls::call`] and gets results from
-//! [`RemoteCalls::poll_finished`]: `plugins/examples/remote_calls.rs`. [`rpc4`] is for peers that use C++ RakNet's
-//! plugin.
+//! A client has a [`RemoteCalls`] too. It calls functions with [`RemoteCalls::call`] and gets results from
+//! [`RemoteCalls::poll_finished`]: `plugins/examples/remote_calls.rs`. Use [`rpc4`] for peers with C++
+//! RakNet's plugin.
 
 mod bits;
 mod function;
@@ -75,30 +75,31 @@ pub use self::function::{DeferredHandler, Function, HandleBits, Handler, Pending
 pub use self::outcome::{CallError, CallFailure, CallId, CallStats, Finished, Mismatch, RegisterError};
 pub use self::wire::{MAX_HEADER, MAX_NAME, MESSAGE_ID, Message, Refusal};
 
-/// Returns whether a function or a signal may have this name.
+/// Returns true if a function or signal may have this name.
 fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
 }
 
 /// The remote calls plugin. `C` is the context of the handlers.
 ///
-/// It has room for `FUNCTIONS` functions and signal handlers. It also has room for `CALLS` calls that are under way, as
-/// many queued messages, and as many answers; one caller may use half of them. A message has up to `BYTES` bytes. The
-/// module documentation has an example.
+/// - `FUNCTIONS` is the maximum number of functions and signal handlers.
+/// - `CALLS` is the maximum number of calls in progress, of queued messages, and of queued answers. One
+///   caller may use half of them.
+/// - `BYTES` is the maximum message length.
 ///
-/// A call and its answer are sent with the same delivery. The Game Protocol is unordered, so calls may run in another
-/// order than they were made.
+/// The answer to a call is sent with the delivery of the call. The Game Protocol is unordered, so calls may
+/// run in a different order than they were sent. The module documentation has an example.
 #[derive(Debug)]
 pub struct RemoteCalls<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
     /// The context of the handlers.
     pub context: C,
     registered: Vec<Registered<C>, FUNCTIONS>,
     open: OpenCalls<CALLS, BYTES>,
-    /// Calls and signals to send.
+    /// Queued calls and signals.
     outgoing: SendQueue<P, CALLS, BYTES>,
     replies: Replies<P, CALLS, BYTES>,
     next_number: u32,
-    /// The last mismatch that was not polled.
+    /// The latest mismatch that was not polled yet.
     mismatch: Option<Mismatch>,
     stats: CallStats,
 }
@@ -121,7 +122,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         }
     }
 
-    /// Registers a function that peers may call.
+    /// Registers a function that remote peers may call.
     ///
     /// # Errors
     /// See [`RegisterError`].
@@ -129,7 +130,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.register_function(Registered::new::<F, H>(None))
     }
 
-    /// Registers a function that is answered later. One caller may use half of the slots.
+    /// Registers a function that is answered later. One caller may occupy half of the slots.
     ///
     /// ```
     /// use rakwire::endpoint::ConnectionId;
@@ -175,9 +176,10 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.register_function(Registered::later::<F, H>())
     }
 
-    /// Answers a call that its handler left for later; run the driver afterwards.
+    /// Answers a call whose handler left it pending. Run the driver afterwards.
     ///
-    /// Returns false if the call is not pending: it was already answered, or its caller has disconnected.
+    /// Returns false if the call is not pending, because it was already answered or its caller has
+    /// disconnected.
     pub fn answer<F: Function>(&mut self, pending: PendingCall, answer: &F::Answer<'_>) -> bool {
         let mut packed = [0; BYTES];
         let Some(call) = self.replies.take_deferred(pending) else { return false };
@@ -188,7 +190,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         true
     }
 
-    /// Refuses a call that its handler left for later, by convention with [`Refusal::Failed`] and a code. See
+    /// Refuses a call whose handler left it pending, by convention with [`Refusal::Failed`] and a code. See
     /// [`answer`](Self::answer).
     pub fn refuse(&mut self, pending: PendingCall, refusal: Refusal) -> bool {
         let call = self.replies.take_deferred(pending);
@@ -202,11 +204,10 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.insert(function)
     }
 
-    /// Connects a handler to a signal. Handlers with the highest `order` run first; those with the same order run in
-    /// the order in which they were connected.
+    /// Connects a handler to a signal. Handlers run in descending `order`, and in the order of connecting if
+    /// it is equal.
     ///
-    /// # Errors
-    /// [`RegisterError::Full`] and [`RegisterError::BadName`].
+    /// # Errors [`RegisterError::Full`] and [`RegisterError::BadName`].
     pub fn connect<F: Function, H: Handler<F, C>>(&mut self, order: i32) -> Result<(), RegisterError> {
         self.insert(Registered::new::<F, H>(Some(order)))
     }
@@ -221,8 +222,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             .map_err(|_| RegisterError::Full)
     }
 
-    /// Unregisters a function, and disconnects all handlers of a signal with its name. Returns false if there were
-    /// none.
+    /// Unregisters a function, and disconnects all handlers of a signal with its name. Returns false if there
+    /// were none.
     pub fn unregister<F: Function>(&mut self) -> bool {
         self.unregister_name(F::NAME)
     }
@@ -234,11 +235,10 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.registered.len() < before
     }
 
-    /// Calls a function of a remote peer. [`poll_finished`](Self::poll_finished) returns the result, after `timeout` at
-    /// the latest. The timeout starts at the first attempt to send the call.
+    /// Calls a function of a remote peer. [`poll_finished`](Self::poll_finished) returns the result within
+    /// `timeout`, which starts at the first attempt to send the call.
     ///
-    /// # Errors
-    /// See [`CallError`].
+    /// # Errors See [`CallError`].
     pub fn call<F: Function>(
         &mut self,
         to: ConnectionId,
@@ -320,42 +320,44 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         is_queued.then_some(()).ok_or(CallError::TooManyCalls)
     }
 
-    /// Stops waiting for an answer. A call that was not sent yet is not sent; one that was sent may still run. Returns
-    /// false if the call is not under way.
+    /// Cancels a call. If it was not sent yet, it is not sent; otherwise the function may still run. Returns
+    /// false if the call is not in progress.
     pub fn cancel(&mut self, id: CallId) -> bool {
         self.outgoing.retain(|message| message.call != Some(id.number));
         self.open.cancel(id)
     }
 
-    /// Returns a call that has ended and is not [claimed](Self::claim).
+    /// Returns the next call that has ended and was not [claimed](Self::claim).
     pub fn poll_finished(&mut self) -> Option<Finished<BYTES>> {
         self.open.poll_finished()
     }
 
-    /// Reserves the result of a call for [`poll_call`](Self::poll_call). Returns false if the call is not under way.
+    /// Reserves the result of a call for [`poll_call`](Self::poll_call). Returns false if the call is not in
+    /// progress.
     ///
-    /// A claimed call keeps its slot until its result is taken or the call is [forgotten](Self::forget).
+    /// A claimed call occupies its slot until its result is taken or the call is [forgotten](Self::forget).
     pub fn claim(&mut self, id: CallId) -> bool {
         self.open.claim(id)
     }
 
-    /// Returns the result of a call that was [claimed](Self::claim); `None` if the call does not exist any more. While
-    /// the call is under way, `waker` is registered to be woken when it ends, so a future can await the call.
+    /// Returns the result of a [claimed](Self::claim) call, or `None` if the call does not exist. While the
+    /// call is in progress, registers `waker` and returns `Pending`, so that a future can await the call.
     pub fn poll_call(&mut self, id: CallId, waker: &Waker) -> Poll<Option<Finished<BYTES>>> {
         self.open.poll_call(id, waker)
     }
 
-    /// Forgets a claimed call: it is cancelled, or its result is dropped.
+    /// Cancels a claimed call, or drops its result.
     pub fn forget(&mut self, id: CallId) {
         if !self.cancel(id) {
             self.open.forget(id);
         }
     }
 
-    /// Returns the latest call or signal since the last poll that has other types at the remote.
+    /// Returns the latest call or signal since the last poll whose types differ at the remote peer. It did
+    /// not run.
     ///
-    /// The peers run different versions of the game, and the call has not run. Peers compare fingerprints of the types
-    /// unless one of them has none.
+    /// The peers run different versions of the game. They compare fingerprints of the types, unless a type
+    /// has none.
     pub fn poll_mismatch(&mut self) -> Option<Mismatch> {
         self.mismatch.take()
     }
@@ -365,7 +367,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.mismatch = Some(Mismatch { peer, name });
     }
 
-    /// Returns the number of calls under way.
+    /// Returns the number of calls in progress.
     #[must_use]
     pub fn open_calls(&self) -> usize {
         self.open.len()
@@ -398,13 +400,13 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             self.replies.push_refusal(call, Refusal::Busy, &mut self.stats);
             return;
         }
-        // Checked before the function runs: if it ran without an answer, the caller would repeat it.
+        // Must precede the function: if it ran without an answer, the caller would repeat it.
         self.replies.make_room(&mut self.stats);
         let mut answer = [0; BYTES];
         let ran = self.run(pending, name, arguments, &mut answer);
         let bytes = match ran {
             Ok(Ran::Later) => {
-                // Cannot fail: the room was checked before the function ran.
+                // Cannot fail, because the capacity was checked before the function ran.
                 let _ = self.replies.defer(call);
                 return;
             }
@@ -419,7 +421,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.replies.push(call, bytes, &mut self.stats);
     }
 
-    /// Returns whether there is no slot for the answer of a function, now or later.
+    /// Returns true if no slot is free for an answer of a function, immediate or deferred.
     fn is_busy(&self, caller: ConnectionId, name: &[u8]) -> bool {
         let is_later = self.registered.iter().any(|other| other.is_later() && other.name.as_bytes() == name);
         self.replies.is_busy(caller, is_later)
@@ -475,7 +477,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     }
 }
 
-/// Packs the arguments of a call or a signal to the front of a buffer, with the fingerprint of the schema.
+/// Encodes the arguments of a call or signal with the fingerprint of the schema, at the start of a buffer.
 fn packed<'b, F: Function>(
     arguments: &F::Arguments<'_>,
     schema: Option<Schema>,
@@ -536,7 +538,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         let mut unsent: Vec<(u32, SendError), CALLS> = Vec::new();
         self.outgoing.send(sender, |message, error| {
             match message.call {
-                // Cannot fail: there is at most one entry for each call.
+                // Cannot fail, because there is at most one entry per call.
                 Some(number) => drop(unsent.push((number, error))),
                 None => stats.unsent = stats.unsent.saturating_add(1),
             }

@@ -1,4 +1,4 @@
-//! Calls of functions of remote peers, from their start until their results are taken.
+//! Calls of functions of remote peers, from their start until the application takes their results.
 
 use core::task::{Poll, Waker};
 use core::time::Duration;
@@ -22,9 +22,9 @@ struct OpenCall {
 /// The consumer of the result of a call.
 #[derive(Debug)]
 enum Waiter {
-    /// The next caller of [`OpenCalls::poll_finished`].
+    /// The next [`OpenCalls::poll_finished`].
     Anyone,
-    /// Only [`OpenCalls::poll_call`], which is woken if it has registered a waker.
+    /// Only [`OpenCalls::poll_call`], which is woken through the waker if there is one.
     Claimed(Option<Waker>),
 }
 
@@ -35,7 +35,7 @@ struct Ended<const BYTES: usize> {
     is_claimed: bool,
 }
 
-/// Up to `CALLS` calls that are under way or have ended without being polled.
+/// Up to `CALLS` calls that are in progress, or have ended and were not polled yet.
 #[derive(Debug)]
 pub(super) struct OpenCalls<const CALLS: usize, const BYTES: usize> {
     open: Vec<OpenCall, CALLS>,
@@ -47,7 +47,7 @@ impl<const CALLS: usize, const BYTES: usize> OpenCalls<CALLS, BYTES> {
         Self { open: Vec::new(), finished: Deque::new() }
     }
 
-    /// Returns the number of calls under way.
+    /// Returns the number of calls in progress.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }
@@ -56,7 +56,7 @@ impl<const CALLS: usize, const BYTES: usize> OpenCalls<CALLS, BYTES> {
         self.open.len() + self.finished.len() >= CALLS
     }
 
-    /// Adds a call; returns false if there is no room.
+    /// Adds a call. Returns false if the capacity is reached.
     pub(super) fn insert(&mut self, id: CallId, timeout: Duration) -> bool {
         let waiter = Waiter::Anyone;
         self.open.push(OpenCall { id, timeout, deadline: None, waiter }).is_ok()
@@ -76,7 +76,7 @@ impl<const CALLS: usize, const BYTES: usize> OpenCalls<CALLS, BYTES> {
         self.open.iter().map(|open| open.id).find(|id| id.to == connection)
     }
 
-    /// Removes a call without a result; returns false if it is not under way.
+    /// Removes a call without a result. Returns false if it is not in progress.
     pub(super) fn cancel(&mut self, id: CallId) -> bool {
         self.remove(id).is_some()
     }
@@ -86,7 +86,7 @@ impl<const CALLS: usize, const BYTES: usize> OpenCalls<CALLS, BYTES> {
         Some(self.open.swap_remove(at))
     }
 
-    /// Ends a call with its result and wakes its consumer; returns false if the call is not under way.
+    /// Ends a call with its result and wakes its consumer. Returns false if the call is not in progress.
     pub(super) fn finish(&mut self, id: CallId, outcome: Result<&[u8], CallFailure>) -> bool {
         let Some(open) = self.remove(id) else { return false };
         let outcome = outcome.and_then(|bytes| Vec::from_slice(bytes).map_err(|_| CallFailure::BadAnswer));
@@ -99,18 +99,19 @@ impl<const CALLS: usize, const BYTES: usize> OpenCalls<CALLS, BYTES> {
         true
     }
 
-    /// Returns a call that has ended and is not claimed.
+    /// Returns the next call that has ended and was not claimed.
     pub(super) fn poll_finished(&mut self) -> Option<Finished<BYTES>> {
         self.take_finished(|ended| !ended.is_claimed)
     }
 
-    /// Reserves the result of a call for [`poll_call`](Self::poll_call). Returns false if the call is not under way.
+    /// Reserves the result of a call for [`poll_call`](Self::poll_call). Returns false if the call is not in
+    /// progress.
     pub(super) fn claim(&mut self, id: CallId) -> bool {
         let open = self.open.iter_mut().find(|open| open.id == id);
         open.map(|open| open.waiter = Waiter::Claimed(None)).is_some()
     }
 
-    /// Returns the result of a claimed call, or registers the waker while the call is under way.
+    /// Returns the result of a claimed call, or registers the waker while the call is in progress.
     pub(super) fn poll_call(&mut self, id: CallId, waker: &Waker) -> Poll<Option<Finished<BYTES>>> {
         if let Some(finished) = self.take_finished(|ended| ended.finished.id == id) {
             return Poll::Ready(Some(finished));
@@ -143,7 +144,7 @@ impl<const CALLS: usize, const BYTES: usize> OpenCalls<CALLS, BYTES> {
         taken
     }
 
-    /// Starts the timeouts of calls that are now sent for the first time.
+    /// Starts the timeouts of calls that were just sent for the first time.
     pub(super) fn start_timeouts(&mut self, now: Instant) {
         for open in self.open.iter_mut().filter(|open| open.deadline.is_none()) {
             open.deadline = Some(now + open.timeout);

@@ -1,4 +1,4 @@
-//! Identifiers of calls, and the ways in which calls end.
+//! Call ids, and the ways in which calls end.
 
 use heapless::Vec;
 use rakwire::codec::rabbit::unpack;
@@ -8,7 +8,7 @@ use super::{Function, Refusal};
 
 const BAD_NAME: &str = "a name has 1 to 64 bytes";
 
-/// The identifier of a call. It is reused after four billion other calls.
+/// The id of a call. It is reused after four billion other calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId {
     pub(super) number: u32,
@@ -19,11 +19,11 @@ pub struct CallId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegisterError {
-    /// There is no room for another one: give the plugin more room.
+    /// The plugin's capacity for functions is reached: choose a larger `FUNCTIONS`.
     Full,
-    /// A function of this name is registered.
+    /// A function with this name is already registered.
     NameTaken,
-    /// A name has 1 to [`MAX_NAME`](super::MAX_NAME) bytes.
+    /// The name is empty or longer than [`MAX_NAME`](super::MAX_NAME) bytes.
     BadName,
 }
 
@@ -43,13 +43,13 @@ impl core::error::Error for RegisterError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The maximum number of calls is under way or has ended without being polled.
+    /// The maximum number of calls is in progress, or has ended and was not polled yet.
     TooManyCalls,
     /// The message exceeds the maximum length.
     TooLong,
-    /// A name has 1 to [`MAX_NAME`](super::MAX_NAME) bytes.
+    /// The name is empty or longer than [`MAX_NAME`](super::MAX_NAME) bytes.
     BadName,
-    /// The endpoint of the plugin is closed, so nothing is sent any more.
+    /// The endpoint of the plugin is closed.
     EndpointClosed,
 }
 
@@ -72,15 +72,15 @@ impl core::error::Error for CallError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallFailure {
-    /// The remote peer has refused it.
+    /// The remote peer refused the call.
     Refused(Refusal),
-    /// No answer came in time. The function may have run.
+    /// No answer arrived within the timeout. The function may have run.
     TimedOut,
-    /// The connection has ended. The function may have run.
+    /// The connection closed. The function may have run.
     Disconnected,
-    /// The reply is not an answer of this function.
+    /// The reply is not a valid answer of this function.
     BadAnswer,
-    /// It could not be sent.
+    /// The call could not be sent.
     NotSent(SendError),
 }
 
@@ -98,7 +98,7 @@ impl core::fmt::Display for CallFailure {
 
 impl core::error::Error for CallFailure {}
 
-/// A call that has ended.
+/// The id and the result of a call that has ended.
 #[derive(Clone, Debug)]
 pub struct Finished<const BYTES: usize> {
     /// The call.
@@ -107,16 +107,15 @@ pub struct Finished<const BYTES: usize> {
 }
 
 impl<const BYTES: usize> Finished<BYTES> {
-    /// The result of a call after its plugin was dropped.
+    /// Creates the result of a call whose plugin was dropped.
     #[cfg(feature = "native")]
     pub(crate) const fn lost(id: CallId) -> Self {
         Self { id, outcome: Err(CallFailure::Disconnected) }
     }
 
-    /// Returns the answer of the function. `F` must be the function that was called.
+    /// Decodes the answer of the function. `F` must be the function that was called.
     ///
-    /// # Errors
-    /// The reason why there is no answer.
+    /// # Errors The reason why there is no answer.
     pub fn answer<F: Function>(&self) -> Result<F::Answer<'_>, CallFailure> {
         let bytes = self.outcome.as_ref().map_err(|failure| *failure)?;
         unpack(bytes).map_err(|_| CallFailure::BadAnswer)
@@ -128,37 +127,37 @@ impl<const BYTES: usize> Finished<BYTES> {
 pub struct CallStats {
     /// Functions that ran for remote peers.
     pub calls: u64,
-    /// Signals that arrived.
+    /// Signals that were received.
     pub signals: u64,
-    /// Calls that were refused for any reason, and signals that their sender was not allowed to send.
+    /// Calls that were refused for any reason, and signals that their sender may not send.
     pub refused: u64,
     /// Calls and answers that were dropped because too many answers were queued.
     ///
-    /// Calls are refused ([`Refusal::Busy`]) if too many answers for the caller are queued or pending. Answers are
-    /// dropped ([`Refusal::AnswerDropped`]) to make room for those of others.
+    /// A call is refused with [`Refusal::Busy`] if too many answers to its caller are queued or pending. An
+    /// answer is dropped ([`Refusal::AnswerDropped`]) to make space for answers to other callers.
     pub busy: u64,
-    /// Answers, refusals and signals that the connection does not accept.
+    /// Answers, refusals and signals that could not be sent.
     ///
-    /// It has ended, a hook drops them, or they exceed its maximum length. In the last case the caller gets
-    /// [`Refusal::AnswerTooLong`], or an empty answer in RPC4, which has no such error. In RPC4, calls without an
-    /// answer count here too.
+    /// The connection closed, a hook dropped them, or they exceeded its maximum message length. In the last
+    /// case the caller gets [`Refusal::AnswerTooLong`], or an empty answer in RPC4, which has no such error.
+    /// Calls without an answer count here too in RPC4.
     pub unsent: u64,
     /// Messages that are malformed or too long.
     pub malformed: u64,
-    /// Answers to calls that are not under way: late or never requested.
+    /// Answers to calls that are not in progress, because they were late or never requested.
     pub unexpected: u64,
-    /// Calls and signals with types that differ between the peers, which have not run.
+    /// Calls and signals that did not run because their types differ between the peers.
     ///
-    /// [`RemoteCalls::poll_mismatch`](super::RemoteCalls::poll_mismatch) returns the latest. RPC4 does not compare
-    /// types.
+    /// [`RemoteCalls::poll_mismatch`](super::RemoteCalls::poll_mismatch) returns the latest one. RPC4 does
+    /// not compare types.
     pub mismatched: u64,
 }
 
-/// A difference between the peers in the types of a function or a signal.
+/// A function or signal whose types differ between the peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The remote peer.
     pub peer: ConnectionId,
-    /// The function or signal that it called, if it is registered here; `None` if it has refused a call.
+    /// The function or signal that the remote peer used, if registered here; `None` if it refused a call.
     pub name: Option<&'static str>,
 }

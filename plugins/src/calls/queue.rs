@@ -3,7 +3,7 @@
 use heapless::{Deque, Vec};
 use rakwire::endpoint::{ConnectionId, MessageSender, Protocol, SendError};
 
-/// A message, and the number of its call if it is a call.
+/// A queued message, and the number of its call if it is a call.
 #[derive(Debug)]
 pub(super) struct Queued<P: Protocol, const BYTES: usize> {
     pub(super) to: ConnectionId,
@@ -12,7 +12,7 @@ pub(super) struct Queued<P: Protocol, const BYTES: usize> {
     pub(super) bytes: Vec<u8, BYTES>,
 }
 
-/// A queue of up to `N` messages. Those for a connection without room wait without blocking those for others.
+/// A queue of up to `N` messages. If a connection accepts no messages, only its own messages wait.
 #[derive(Debug)]
 pub(super) struct SendQueue<P: Protocol, const N: usize, const BYTES: usize> {
     messages: Deque<Queued<P, BYTES>, N>,
@@ -40,12 +40,12 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         self.messages.is_full()
     }
 
-    /// Queues a message; returns false if there is no room.
+    /// Queues a message. Returns false if the queue is full.
     pub(super) fn push(&mut self, message: Queued<P, BYTES>) -> bool {
         self.messages.push_back(message).is_ok()
     }
 
-    /// Removes the oldest message of the connection with the most messages.
+    /// Removes the oldest message for the connection that has the most messages in the queue.
     pub(super) fn pop_of_fullest(&mut self) -> Option<Queued<P, BYTES>> {
         let counted = self.messages.iter().map(|message| (self.waiting_for(message.to), message.to));
         let (_, fullest) = counted.max_by_key(|(count, _)| *count)?;
@@ -61,7 +61,7 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         popped
     }
 
-    /// Drops the messages for which `keep` returns false; the others stay in order.
+    /// Removes the messages for which `keep` returns false. The others keep their order.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&Queued<P, BYTES>) -> bool) {
         for _ in 0..self.messages.len() {
             let Some(message) = self.messages.pop_front() else { return };
@@ -71,8 +71,8 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         }
     }
 
-    /// Sends messages as long as there is room. `failed` receives those that can never be sent, and returns a
-    /// replacement to send instead.
+    /// Sends messages while connections accept them. Calls `failed` with each message that can never be sent;
+    /// the result is sent instead.
     pub(super) fn send(
         &mut self,
         sender: &mut dyn MessageSender<P>,
@@ -89,7 +89,7 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
             match sent {
                 Ok(()) => {}
                 Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
-                    // Cannot fail: there is at most one entry for each message.
+                    // Cannot fail, because there is at most one entry per message.
                     let _ = blocked.push(message.to);
                     self.push(message);
                 }

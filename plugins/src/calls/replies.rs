@@ -8,19 +8,19 @@ use super::queue::{Queued, SendQueue};
 use super::wire::{REFUSAL_BYTES, encoded};
 use super::{CallStats, Message, Refusal};
 
-/// A call to be answered later, or to be refused. It does not take up a message buffer.
+/// A call that has no answer yet. It needs no message buffer.
 #[derive(Debug)]
 pub(super) struct Unanswered<P: Protocol> {
     pub(super) pending: PendingCall,
     pub(super) delivery: P::Delivery,
 }
 
-/// The replies to remote callers, of which one caller may use half of the slots.
+/// The replies to remote callers. One caller may occupy half of the slots.
 #[derive(Debug)]
 pub(super) struct Replies<P: Protocol, const CALLS: usize, const BYTES: usize> {
     /// Calls that are answered later.
     later: Vec<Unanswered<P>, CALLS>,
-    /// Queued refusals of calls for which there was no room.
+    /// Queued refusals of calls that exceeded the capacity.
     refusals: SendQueue<P, CALLS, REFUSAL_BYTES>,
     answers: SendQueue<P, CALLS, BYTES>,
 }
@@ -30,7 +30,8 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
         Self { later: Vec::new(), refusals: SendQueue::new(), answers: SendQueue::new() }
     }
 
-    /// Returns whether there is no slot for the answer to a caller, or for a call of it that is answered later.
+    /// Returns true if no slot is free for an answer to a caller, or for a deferred call of the caller if
+    /// `is_later`.
     pub(super) fn is_busy(&self, caller: ConnectionId, is_later: bool) -> bool {
         let half = CALLS.div_ceil(2);
         if is_later {
@@ -40,18 +41,18 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
         self.answers.waiting_for(caller) >= half
     }
 
-    /// Keeps a call that is answered later; returns false if there is no room.
+    /// Stores a call that is answered later. Returns false if the capacity is reached.
     pub(super) fn defer(&mut self, call: Unanswered<P>) -> bool {
         self.later.push(call).is_ok()
     }
 
-    /// Removes a call that is answered later.
+    /// Removes and returns a call that is answered later.
     pub(super) fn take_deferred(&mut self, pending: PendingCall) -> Option<Unanswered<P>> {
         let at = self.later.iter().position(|call| call.pending == pending)?;
         Some(self.later.swap_remove(at))
     }
 
-    /// Queues the answer of a call, or a refusal.
+    /// Queues the answer or the refusal of a call.
     pub(super) fn push(
         &mut self,
         call: Unanswered<P>,
@@ -71,7 +72,7 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
         }
     }
 
-    /// Makes room for an answer: drops one of the caller with the most answers, and notifies that caller.
+    /// Makes space for an answer: drops one of the caller with the most answers, and notifies that caller.
     pub(super) fn make_room(&mut self, stats: &mut CallStats) {
         if !self.answers.is_full() {
             return;
@@ -86,8 +87,8 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
         }
     }
 
-    /// Refuses a call for which there is no room. If the refusals are full too, those for the caller with the most are
-    /// dropped, so a flood costs no other caller its refusals.
+    /// Refuses a call that exceeds the capacity. If the refusals are full too, refusals of the caller with
+    /// the most are dropped. A flood therefore costs other callers none of their refusals.
     pub(super) fn push_refusal(&mut self, call: Unanswered<P>, refusal: Refusal, stats: &mut CallStats) {
         let Unanswered { pending: PendingCall { number, caller: to }, delivery } = call;
         let Some(bytes) = encoded(&Message::Refusal { number, refusal }) else { return };
@@ -97,19 +98,19 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
         self.refusals.push(Queued { to, delivery, call: None, bytes });
     }
 
-    /// Drops everything for a caller whose connection has ended.
+    /// Drops everything for a caller whose connection has closed.
     pub(super) fn forget(&mut self, caller: ConnectionId) {
         self.answers.retain(|message| message.to != caller);
         self.later.retain(|call| call.pending.caller != caller);
         self.refusals.retain(|message| message.to != caller);
     }
 
-    /// Returns whether nothing waits to be sent.
+    /// Returns true if nothing is queued.
     pub(super) fn is_empty(&self) -> bool {
         self.answers.is_empty() && self.refusals.is_empty()
     }
 
-    /// Sends replies as long as there is room.
+    /// Sends replies while connections accept them.
     pub(super) fn send(&mut self, sender: &mut dyn MessageSender<P>, stats: &mut CallStats) {
         self.answers.send(sender, |answer, error| {
             stats.unsent = stats.unsent.saturating_add(1);
@@ -123,7 +124,7 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
     }
 }
 
-/// Returns the refusal that replaces an answer which is too long for the connection.
+/// Returns the refusal to send instead of an answer that is too long for the connection.
 fn refusal_of<const BYTES: usize>(answer: &[u8]) -> Option<Vec<u8, BYTES>> {
     let Some(Message::Answer { number, .. }) = Message::decode(answer) else { return None };
     encoded(&Message::Refusal { number, refusal: Refusal::AnswerTooLong })

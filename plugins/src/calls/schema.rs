@@ -9,7 +9,8 @@ use super::wire::MAX_SCHEMA;
 pub(super) struct Schema(u32);
 
 impl Schema {
-    /// Returns the fingerprint of a function with arguments `A` and answer `B`; `None` if a type has no description.
+    /// Returns the fingerprint of a function with arguments `A` and answer `B`; `None` if one of the types
+    /// has none.
     pub(super) fn of_function<A: Pack, B: Pack>() -> Option<Self> {
         let mut fingerprint = Fingerprint::new();
         fingerprint.nested::<A>();
@@ -18,7 +19,7 @@ impl Schema {
         fingerprint.finish().map(Self::of)
     }
 
-    /// Returns the fingerprint of a signal with arguments `A`; `None` if a type has no description.
+    /// Returns the fingerprint of a signal with arguments `A`; `None` if the type has none.
     pub(super) fn of_signal<A: Pack>() -> Option<Self> {
         let mut fingerprint = Fingerprint::new();
         fingerprint.nested::<A>();
@@ -31,7 +32,7 @@ impl Schema {
         Self(u32::from_be_bytes([a, b, c, d]))
     }
 
-    /// Returns the trailer of the arguments: the fingerprint, and four bytes that identify it as one.
+    /// Returns the trailer of the arguments: the fingerprint, and four bytes that mark it as such.
     fn trailer(self, name: &[u8]) -> [u8; MAX_SCHEMA] {
         let [a, b, c, d] = self.0.to_be_bytes();
         let mut check = Fingerprint::new();
@@ -42,7 +43,8 @@ impl Schema {
         [a, b, c, d, e, f, g, h]
     }
 
-    /// Appends the trailer to the arguments at the front of a buffer, and returns both; `None` if there is no room.
+    /// Appends the trailer to the arguments at the start of a buffer. Returns both, or `None` if they do not
+    /// fit.
     pub(super) fn append<'b>(
         schema: Option<Self>,
         name: &str,
@@ -55,7 +57,7 @@ impl Schema {
         buffer.get(..end)
     }
 
-    /// Splits the arguments of a message from the fingerprint after them, if there is one.
+    /// Separates the arguments of a message from the fingerprint that may follow them.
     pub(super) fn split<'m>(name: &[u8], arguments: &'m [u8]) -> (&'m [u8], Option<Self>) {
         let Some((rest, trailer)) = arguments.split_last_chunk::<MAX_SCHEMA>() else {
             return (arguments, None);

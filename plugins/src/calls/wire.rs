@@ -26,18 +26,18 @@ pub enum Refusal {
     Unknown,
     /// The caller is not allowed to call it.
     Forbidden,
-    /// The arguments are not those of the function.
+    /// The arguments could not be decoded.
     BadArguments,
     /// The answer exceeds the maximum length.
     AnswerTooLong,
-    /// The function failed, with a separate code.
+    /// The function failed with this code.
     Failed(u8),
-    /// Too many answers for the caller, or answers to be given later, are queued at the remote. The function has not
-    /// run: retry later, or have fewer calls under way.
+    /// Too many answers to the caller are queued or pending at the remote peer. The function did not run:
+    /// retry later, or have fewer calls in progress.
     Busy,
-    /// The function has run, but its answer was dropped to make room for that of another caller.
+    /// The function ran, but its answer was dropped to make space for that of another caller.
     AnswerDropped,
-    /// The function is registered with other types of arguments or answers, and has not run.
+    /// The function is registered with other argument or answer types, and did not run.
     SchemaMismatch,
     /// A reason that this version does not know.
     Other(u8),
@@ -100,9 +100,9 @@ impl core::error::Error for Refusal {}
 /// A message. Numbers are big-endian; the data after the header are in Rabbit or a bit stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'m> {
-    /// Calls a function and requests its answer under a number.
+    /// Calls a function and requests an answer.
     Call {
-        /// The number, chosen by the caller.
+        /// The call number, chosen by the caller and repeated in the answer.
         number: u32,
         /// The name of the function, up to [`MAX_NAME`] bytes.
         name: &'m [u8],
@@ -133,7 +133,7 @@ pub enum Message<'m> {
 }
 
 impl<'m> Message<'m> {
-    /// Writes the message to the front of a buffer, and returns its length; `None` if it does not fit.
+    /// Encodes the message at the start of a buffer. Returns its length, or `None` if it does not fit.
     #[must_use]
     pub fn encode(&self, buffer: &mut [u8]) -> Option<usize> {
         let mut at = 0;
@@ -171,7 +171,7 @@ impl<'m> Message<'m> {
         Some(at)
     }
 
-    /// Decodes a message; returns `None` if it is malformed.
+    /// Decodes a message. Returns `None` if it is malformed.
     #[must_use]
     pub fn decode(bytes: &'m [u8]) -> Option<Self> {
         let (&[id, kind], rest) = bytes.split_first_chunk()?;
@@ -199,7 +199,7 @@ impl<'m> Message<'m> {
     }
 }
 
-/// Encodes a message; returns `None` if it is too long.
+/// Encodes a message. Returns `None` if it is too long.
 pub(super) fn encoded<const BYTES: usize>(message: &Message<'_>) -> Option<Vec<u8, BYTES>> {
     let mut bytes = Vec::new();
     bytes.resize(BYTES, 0).ok()?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::shown;
 use super::usage::DirectoryLimit;
 
-/// The reason why a directory cannot be sent or cannot receive files.
+/// The reason why a directory cannot be sent, or cannot receive files.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DirectoryError {
@@ -14,7 +14,7 @@ pub enum DirectoryError {
     CannotRead(PathBuf, io::Error),
     /// A file cannot be written, or a directory cannot be created.
     CannotWrite(PathBuf, io::Error),
-    /// The receiving directory exceeds a limit, or would exceed it with the files to come.
+    /// The receiving directory exceeds a limit, or would exceed it with the files of the transfer.
     Exceeds(PathBuf, DirectoryLimit),
     /// The directory contains a symbolic link, which may lead elsewhere.
     Link(PathBuf),

@@ -1,9 +1,9 @@
-//! Directories on a disk, for [file transfer](crate::files) (feature `directory`).
+//! Directories on disk, for [file transfer](crate::files) (feature `directory`).
 //!
-//! A [`DirectorySource`] reads the files of a directory once and sends them as they were then. It sends bsdiff 4
-//! patches to receivers that have an older version. A [`DirectoryStore`] moves each file to its path when it is
-//! complete and verified, resumes earlier transfers, and writes through no link. `rakwire push` and `rakwire pull` use
-//! both.
+//! A [`DirectorySource`] reads the files of a directory once, and serves them as they were at that time.
+//! Receivers with an older version get bsdiff 4 patches. A [`DirectoryStore`] moves each file to its path
+//! once it is complete and verified, resumes earlier transfers, and never writes through a link. `rakwire
+//! push` and `rakwire pull` use both.
 //!
 //! ```
 //! use std::time::Duration;
@@ -45,7 +45,7 @@ pub use self::usage::{DirectoryLimit, DirectoryLimits};
 /// The subdirectory for partial files in a receiving directory.
 const PARTS: &str = ".rakwire-part";
 
-/// Returns a path as text that is safe to print.
+/// Returns a path as text that is safe to print on a terminal.
 fn shown(path: &Path) -> String {
     rakwire_udp::printable(&path.to_string_lossy())
 }

@@ -1,4 +1,4 @@
-//! Patches that make a file from an older version, in the format of bsdiff 4.
+//! Patches that produce a file from an older version, in the format of bsdiff 4.
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Take, Write};
 use std::prelude::rust_2024::*;
@@ -6,52 +6,53 @@ use std::prelude::rust_2024::*;
 use bzip2::read::BzDecoder;
 use qbsdiff::Bsdiff;
 
-/// The maximum size of a file to patch: both versions are in memory while the patch is made.
+/// The maximum size in bytes of a file to patch. Both versions are in memory while the patch is created.
 pub(super) const LONGEST: u64 = 128 * 1_024 * 1_024;
 
-/// The magic number of a patch, and the length of its header, which holds the lengths of its parts.
+/// The magic number of a patch, and the length of its header, which contains the lengths of its sections.
 const MAGIC: &[u8] = b"BSDIFF40";
 const HEADER: usize = 32;
 
 /// The size of the buffers, in bytes.
 const PIECE: usize = 4_096;
 
-/// The length of an entry in the control part.
+/// The length of an entry in the control section, in bytes.
 ///
-/// It holds the number of bytes to add to those of the older version, the number to copy, and the distance to move.
+/// It contains the number of bytes to add to those of the older version, the number to copy, and the distance
+/// to seek.
 const ENTRY: usize = 24;
 
-/// A lower bound of the average bytes of the newer version that a bsdiff entry makes.
+/// A lower bound of the average number of bytes of the newer version that a bsdiff entry produces.
 ///
-/// bsdiff begins another entry only where more than 8 bytes are the same elsewhere.
+/// bsdiff starts a new entry only where more than 8 bytes match elsewhere.
 const BYTES_PER_ENTRY: u64 = 8;
 
-/// The allowance for further entries, such as those at the ends of a patch, which may write nothing.
+/// The allowance for additional entries, such as those at the ends of a patch, which may produce no bytes.
 const FURTHER_ENTRIES: u64 = 1_024;
 
-/// Makes a patch between two versions.
+/// Creates a patch between two versions.
 pub(super) fn make(old: &[u8], new: &[u8]) -> io::Result<Vec<u8>> {
     let mut patch = Vec::new();
     Bsdiff::new(old, new).compare(Cursor::new(&mut patch))?;
     Ok(patch)
 }
 
-/// Applies a patch step by step. Only pieces of the two versions and of the patch are in memory.
+/// Applies a patch in steps. Only small parts of the two versions and of the patch are in memory.
 pub(super) struct Patcher<R: Read, O> {
     control: BzDecoder<Take<R>>,
     difference: BzDecoder<Take<R>>,
     extra: BzDecoder<Take<R>>,
-    /// Read without a buffer: with short entries that are far apart, a buffer would read far more than they make.
+    /// Not buffered: for short entries that are far apart, a buffer would read far more than is used.
     old: O,
     /// The position in the older version, and the position that the current entry requires.
     old_at: i64,
     wanted_at: i64,
     /// The remaining work of the current entry.
     entry: Entry,
-    /// The bytes of the newer version that are still to be made.
+    /// The number of bytes of the newer version that remain.
     left: u64,
-    /// The remaining number of entries. Without a limit, a few compressed bytes could hold endless entries that write
-    /// nothing.
+    /// The number of entries that remain. Without a limit, a few compressed bytes could expand to endless
+    /// entries that produce nothing.
     entries_left: u64,
 }
 
@@ -63,7 +64,7 @@ struct Entry {
     step: i64,
 }
 
-/// The error of a step, and whether the writer caused it. If the writer did not, the patch is unusable.
+/// The error of a step, and whether the writer caused it. Otherwise, the patch is unusable.
 #[derive(Debug)]
 pub(super) struct StepError {
     pub(super) error: io::Error,
@@ -83,11 +84,10 @@ impl From<io::Error> for StepError {
 }
 
 impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
-    /// Creates a patcher from a patch and an older version, both read from the beginning. Each part of the patch gets a
-    /// reader of its own.
+    /// Creates a patcher from a patch and an older version, both read from the start. Each section of the
+    /// patch needs its own reader.
     ///
-    /// # Errors
-    /// The patch is malformed, or makes a file of another size.
+    /// # Errors The patch is malformed, or produces a file of another size.
     pub(super) fn new(open_patch: impl Fn() -> io::Result<R>, old: O, size: u64) -> io::Result<Self> {
         let mut header = [0; HEADER];
         open_patch()?.read_exact(&mut header)?;
@@ -119,8 +119,8 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
         })
     }
 
-    /// Makes up to `bytes` more bytes, and reads no more of the older version. Entries count toward the limit too.
-    /// Returns false once the file is complete.
+    /// Produces up to `bytes` more bytes, and reads no more than that of the older version. Entries count
+    /// toward the limit too. Returns false once the file is complete.
     pub(super) fn step(&mut self, new: &mut impl Write, bytes: u64) -> Result<bool, StepError> {
         let mut budget = bytes;
         while self.left > 0 && budget > 0 {
@@ -153,7 +153,7 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
         Ok(())
     }
 
-    /// Makes bytes by adding those of the patch to those of the older version.
+    /// Produces bytes by adding bytes of the patch to those of the older version.
     fn add(&mut self, new: &mut impl Write, budget: u64) -> Result<u64, StepError> {
         let (mut buffer, mut old) = ([0; PIECE], [0; PIECE]);
         let bytes = piece(&mut buffer, self.entry.add.min(budget));
@@ -229,7 +229,7 @@ mod tests {
         [old, new]
     }
 
-    /// Writes the newer version in steps of `bytes` bytes, and returns the number of steps.
+    /// Applies a patch in steps of `bytes` bytes. Returns the number of steps.
     fn apply_by(old: &[u8], patch: &[u8], size: u64, mut new: impl Write, bytes: u64) -> io::Result<usize> {
         let mut patcher = Patcher::new(|| Ok(Cursor::new(patch)), Cursor::new(old), size)?;
         let mut steps = 1;
@@ -254,7 +254,7 @@ mod tests {
         assert!(apply(&old, &patch, new.len() as u64 - 1, io::sink()).is_err());
     }
 
-    /// The output of one step is bounded for any entries.
+    /// The output of one step is bounded for all entries.
     #[test]
     fn file_is_made_in_steps_of_bounded_length() {
         let [old, new] = versions();
@@ -271,7 +271,7 @@ mod tests {
             }
             assert_eq!(made, new);
         }
-        // Entries that make nothing use up their part of a step.
+        // Entries that produce nothing use up a part of a step.
         let nothing = std::iter::repeat_n([0; 3], 1_000).chain([[1_000, 0, 0]]);
         let patch = patch_of(nothing, 1_000);
         assert_eq!(apply_by(&old, &patch, 1_000, io::sink(), 240).expect("it fits"), 105);
@@ -297,7 +297,7 @@ mod tests {
         }
     }
 
-    /// One-byte entries that are far apart do not make a step read more of the older version.
+    /// One-byte entries that are far apart must not make a step read more of the older version.
     #[test]
     fn each_step_reads_a_bounded_number_of_bytes() {
         const FAR: u64 = 30_000;
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(made, [7; 1_000]);
     }
 
-    /// A full disk does not mean that the patch is wrong.
+    /// A full disk must not count as an invalid patch.
     #[test]
     fn writer_errors_are_distinguished_from_patch_errors() {
         let [old, new] = versions();
@@ -330,7 +330,7 @@ mod tests {
         assert!(!is_of_writer(&patch[..patch.len() / 2], &mut io::sink()));
     }
 
-    /// The newer version may begin with bytes from elsewhere, so an entry may only move.
+    /// The newer version may start with bytes from elsewhere, so an entry may only seek.
     #[test]
     fn patch_handles_swapped_halves() {
         let [old, _] = versions();
@@ -345,7 +345,7 @@ mod tests {
         }
     }
 
-    /// Makes a patch with these entries; its add and copy parts are zeros.
+    /// Creates a patch with these entries. Its add and copy sections are zeros.
     fn patch_of(entries: impl Iterator<Item = [u64; 3]>, size: u64) -> Vec<u8> {
         let compress = |bytes: &mut dyn Read| {
             let mut part = Vec::new();
@@ -413,7 +413,7 @@ mod tests {
         }
     }
 
-    /// Whatever a sender sends, the output never exceeds the size of the file.
+    /// The output never exceeds the size of the file, for any input from a sender.
     #[test]
     fn corrupted_patches_fail_or_stay_within_the_size() {
         let [old, new] = versions();
@@ -426,7 +426,7 @@ mod tests {
         for _ in 0..2_000 {
             let mut changed = patch.clone();
             for _ in 0..=next(3) {
-                // The header holds the lengths, so most changes are made there.
+                // Most changes are made in the header, which contains the lengths.
                 let at = if next(2) == 0 { next(32) } else { next(patch.len()) };
                 changed[at] ^= 1 << next(8);
             }

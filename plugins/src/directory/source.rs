@@ -16,18 +16,18 @@ use super::{PARTS, patches, shown};
 /// The number of bytes of a file read at a time.
 const PIECE: usize = 64 * 1_024;
 
-/// The files of a directory, as they were when it was read. The module has an example.
+/// The files of a directory as they were when it was read. The module documentation has an example.
 #[derive(Debug)]
 pub struct DirectorySource {
     files: Vec<SourceFile>,
     totals: Totals,
     patches: Vec<Patch>,
     open: Option<(u32, File)>,
-    /// The reason why a file could not be read, which has ended a transfer.
+    /// The reason why a file could not be read, which made a transfer fail.
     pub error: Option<String>,
 }
 
-/// A patch that makes a file from an older version.
+/// A patch that produces a file from an older version.
 #[derive(Debug)]
 struct Patch {
     file: u32,
@@ -46,10 +46,11 @@ struct SourceFile {
 impl DirectorySource {
     /// Reads all files of a directory and its subdirectories to compute their SHA-256.
     ///
-    /// It takes as long as the disk needs. Parts that a [`DirectoryStore`](super::DirectoryStore) has left are skipped.
+    /// It blocks until all files are read. Partial files left by a [`DirectoryStore`](super::DirectoryStore)
+    /// are skipped.
     ///
-    /// # Errors
-    /// A [`DirectoryError`], also for links, because they may lead elsewhere.
+    /// # Errors A [`DirectoryError`]. Symbolic links are errors too, because they may lead outside of the
+    /// directory.
     pub fn read(root: impl AsRef<Path>) -> Result<Self, DirectoryError> {
         let root = root.as_ref();
         let mut files = Vec::new();
@@ -79,12 +80,11 @@ impl DirectorySource {
         Ok(Self { files, totals, patches: Vec::new(), open: None, error: None })
     }
 
-    /// Makes patches from the files of an older version of the directory, and keeps them in memory.
+    /// Creates patches from an older version of the directory, and keeps them in memory.
     ///
-    /// Files above 128 MiB get none. Both versions of a file are in memory while its patch is made.
+    /// Files above 128 MiB get no patch. Both versions of a file are in memory while its patch is created.
     ///
-    /// # Errors
-    /// See [`read`](Self::read).
+    /// # Errors See [`read`](Self::read).
     pub fn add_previous(&mut self, root: impl AsRef<Path>) -> Result<(), DirectoryError> {
         let previous = Self::read(root)?;
         for (number, file) in (0..).zip(&self.files) {
@@ -104,13 +104,13 @@ impl DirectorySource {
         Ok(())
     }
 
-    /// Returns the number of patches and their total bytes.
+    /// Returns the number of patches and their total size in bytes.
     #[must_use]
     pub fn patches(&self) -> (usize, usize) {
         (self.patches.len(), self.patches.iter().map(|patch| patch.bytes.len()).sum())
     }
 
-    /// Returns a patch by its number, which is above those of the files.
+    /// Returns a patch by its number. Patch numbers follow those of the files.
     fn patch_at(&self, number: u32) -> Option<&Patch> {
         let index = number.checked_sub(self.totals.files)?;
         self.patches.get(usize::try_from(index).ok()?)
@@ -142,7 +142,7 @@ impl SourceFile {
 }
 
 impl SourceFile {
-    /// Makes the patch from this version to another.
+    /// Creates the patch from this version to another.
     fn patch_to(&self, other: &Self) -> io::Result<Vec<u8>> {
         patches::make(&fs::read(&self.file)?, &fs::read(&other.file)?)
     }
@@ -163,7 +163,7 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Returns the identifier of the version from which a patch starts.
+/// Returns the identifier of the version to which a patch applies.
 fn base(digest: &[u8; DIGEST_LENGTH]) -> [u8; BASE_LENGTH] {
     array::from_fn(|index| digest.get(index).copied().unwrap_or(0))
 }

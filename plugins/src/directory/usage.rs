@@ -8,8 +8,8 @@ use std::vec;
 
 use super::PARTS;
 
-/// The maximum contents of a receiving directory. Files that were there before count too, regardless of their origin,
-/// and so do parts that earlier attempts have left.
+/// The limits of a receiving directory. All files count, including those that existed before and partial
+/// files of earlier attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectoryLimits {
     /// The maximum number of files.
@@ -20,7 +20,7 @@ pub struct DirectoryLimits {
     pub bytes: u64,
 }
 
-/// The limit that an addition would have exceeded.
+/// The limit that an addition would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DirectoryLimit {
@@ -50,7 +50,7 @@ impl From<DirectoryLimit> for io::Error {
     }
 }
 
-/// The contents of a directory and their limits.
+/// The contents of a directory, counted against its limits.
 #[derive(Debug)]
 pub(super) struct Usage {
     limits: DirectoryLimits,
@@ -65,8 +65,8 @@ impl Usage {
         Self { limits, files: 0, directories: 0, bytes: 0 }
     }
 
-    /// Adds the contents of a directory without its parts. Links are not followed, and unreadable directories are
-    /// skipped, because no transfer created them. Stops early if a limit is exceeded.
+    /// Adds the contents of a directory without its partial files. Links are not followed, and unreadable
+    /// directories are skipped, because no transfer created them. Stops early if a limit is exceeded.
     pub(super) fn add_tree(&mut self, root: &Path) -> io::Result<()> {
         let mut waiting = vec![root.to_owned()];
         while let Some(directory) = waiting.pop() {
@@ -94,7 +94,7 @@ impl Usage {
         Ok(())
     }
 
-    /// Adds the parts of files, which may be removed if they exceed a limit.
+    /// Adds partial files, which may be removed if they exceed a limit.
     pub(super) fn add_parts(&mut self, parts: &Path) -> io::Result<()> {
         for entry in fs::read_dir(parts)? {
             let found = entry?.metadata()?;
@@ -150,7 +150,7 @@ impl Usage {
         self.files = self.files.saturating_sub(1);
     }
 
-    /// Adds files that a transfer has left, regardless of the limit.
+    /// Adds files left by a transfer, regardless of the limit.
     pub(super) const fn leave(&mut self, files: u32) {
         self.files = self.files.saturating_add(files);
     }

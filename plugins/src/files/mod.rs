@@ -1,10 +1,10 @@
-//! File transfer: copies a directory of one peer to another peer.
+//! File transfer: copies a directory from one peer to another.
 //!
-//! The [receiver](FileReceiver) requests everything, so it controls the rate and resumes where an earlier transfer
-//! ended. Each file is checked against the SHA-256 in the manifest before it is reported as complete. The application
-//! provides access to its files by a [`Source`] and a [`Store`]. Files that the receiver already has are not sent
-//! again. Of a changed file only a patch is sent, if both peers have the older version. `docs/plugins/files.md`
-//! describes the messages.
+//! The [receiver](FileReceiver) requests all data. It thereby controls the rate, and resumes where an earlier
+//! transfer stopped. Each file is verified against the SHA-256 in the manifest before it is reported as
+//! complete. The application provides its files through a [`Source`] or a [`Store`]. Files that the receiver
+//! already has are not sent. For a changed file only a patch is sent if both peers have the older version.
+//! `docs/plugins/files.md` describes the messages.
 //!
 //! ```
 //! use rakwire::endpoint::PluginHost;

@@ -4,11 +4,11 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The application has cancelled it.
+    /// The application cancelled the transfer.
     Cancelled,
     /// The sender does not serve this peer.
     Forbidden,
-    /// There are more files than the receiver accepts.
+    /// The manifest lists more files than the receiver accepts.
     TooManyFiles,
     /// A file is longer than the receiver accepts.
     FileTooLong,
@@ -30,7 +30,7 @@ pub enum Reason {
     BadMessage,
     /// A reply exceeds the maximum message length of the connection.
     TooLong,
-    /// No answer came in time.
+    /// No reply arrived within the timeout.
     TimedOut,
     /// A reason that this version does not know.
     Other(u8),
@@ -95,12 +95,12 @@ impl core::error::Error for Reason {}
 /// The cause of a failed transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// This peer has ended it and has sent the reason to the remote.
+    /// This peer aborted the transfer, and has sent the reason to the remote peer.
     Local(Reason),
-    /// The remote peer has ended it.
+    /// The remote peer aborted the transfer.
     Remote(Reason),
-    /// The connection has ended. The receiver may fetch again on another connection, and resumes from its partial
-    /// files.
+    /// The connection closed. The receiver may fetch again on another connection, and resumes from its
+    /// partial files.
     Disconnected,
 }
 
@@ -116,7 +116,7 @@ impl core::fmt::Display for Failure {
 
 impl core::error::Error for Failure {}
 
-/// A failure of the application's storage. The application keeps the details itself.
+/// The application's storage failed. Only the application knows the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageError;
 
@@ -128,7 +128,7 @@ impl core::fmt::Display for StorageError {
 
 impl core::error::Error for StorageError {}
 
-/// A number of files and of their bytes.
+/// A number of files and their total size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// The number of files.
@@ -142,11 +142,11 @@ pub struct Totals {
 pub struct Progress {
     /// The whole transfer; zero until the first page of the manifest has arrived.
     pub total: Totals,
-    /// Verified files, and all bytes that are here, including earlier ones that are still to be checked.
+    /// The verified files, and all bytes present, including bytes from before that are not verified yet.
     pub done: Totals,
-    /// Of the complete files, those that were already here.
+    /// The number of complete files that were already present.
     pub unchanged: u32,
-    /// Of the complete files, those made from an older version and a patch.
+    /// The number of complete files that were produced from an older version and a patch.
     pub patched: u32,
     /// The bytes received over the connection.
     pub received: u64,

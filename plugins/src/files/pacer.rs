@@ -1,11 +1,11 @@
-//! A limit of bytes per second.
+//! Limits a rate in bytes per second.
 
 use core::num::NonZeroU32;
 use core::time::Duration;
 
 use rakwire::Instant;
 
-/// How much unused time may be made up for.
+/// The maximum unused time that counts as credit.
 const BURST: Duration = Duration::from_millis(100);
 
 /// Decides when the next bytes may be sent.

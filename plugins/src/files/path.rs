@@ -3,10 +3,11 @@
 /// The maximum length of a path, in bytes.
 pub const MAX_PATH: usize = 255;
 
-/// Returns the path if it is allowed, and `None` otherwise.
+/// Returns the path if it is allowed, and otherwise `None`.
 ///
-/// A path is relative, UTF-8, and has 1 to [`MAX_PATH`] bytes. Its parts are separated by `/`, and none is empty, `.`
-/// or `..`. It has no backslashes, colons or control characters, which have a special meaning on some systems.
+/// An allowed path is relative, UTF-8, and has 1 to [`MAX_PATH`] bytes. Its components are separated by `/`,
+/// and none is empty, `.` or `..`. It has no backslashes, colons or control characters, which some systems
+/// interpret.
 ///
 /// ```
 /// use rakwire_plugins::files::check_path;

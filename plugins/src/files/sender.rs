@@ -1,4 +1,4 @@
-//! The plugin of the peer that serves files.
+//! The plugin that serves files.
 
 use core::net::SocketAddr;
 use core::num::NonZeroU32;
@@ -17,7 +17,7 @@ use super::wire::{
 };
 use crate::bytes;
 
-/// The minimum bytes of a file in a reply, even at a low rate.
+/// The minimum number of file bytes in a reply, even at a low rate.
 const MIN_CHUNK: usize = 256;
 /// The minimum number of replies per second at a low rate.
 const REPLIES_PER_SECOND: usize = 4;
@@ -27,7 +27,8 @@ pub trait Source {
     /// Returns the number and the size of all files.
     fn totals(&self) -> Totals;
 
-    /// Returns a file by its number. Files are numbered from 0 in the byte order of their paths; `None` ends them.
+    /// Returns a file by its number; `None` after the last one. Files are numbered from 0 in the byte order
+    /// of their paths.
     fn entry(&self, file: u32) -> Option<Entry<'_>>;
 
     /// Reads bytes of a file from an offset until the buffer is full. The range is within the file.
@@ -36,10 +37,11 @@ pub trait Source {
     /// [`StorageError`], which ends the transfer.
     fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError>;
 
-    /// Returns the number of a patch for a file, from the older version with a SHA-256 that begins with `base`.
+    /// Returns the number of the patch for a file from the older version whose SHA-256 starts with `base`.
     ///
-    /// The number is above those of the files, and [`read`](Self::read) reads the patch by it. The application chooses
-    /// the format of patches. The default returns `None`, for applications without patches.
+    /// Patch numbers must be above those of the files. [`read`](Self::read) reads the patch by its number.
+    /// The application chooses the patch format. The default returns `None`, for applications without
+    /// patches.
     fn patch(&self, _file: u32, _base: &[u8; BASE_LENGTH]) -> Option<u32> {
         None
     }
@@ -55,7 +57,7 @@ pub trait Source {
 pub enum SenderEvent {
     /// The bytes of files sent since the connection began.
     Progress(u64),
-    /// The receiver has everything, or the transfer has failed.
+    /// The receiver has all files, or the transfer has failed.
     Ended(Result<(), Failure>),
 }
 
@@ -72,11 +74,11 @@ pub struct SenderStats {
     pub over_capacity: u64,
 }
 
-/// The plugin of the peer that serves files.
+/// The plugin that serves files.
 ///
-/// It has room for `PEERS` connections, each with up to `WINDOW` open requests, and messages of up to `BYTES` bytes.
-/// [The module](super) has an example. No peer is served until [`serve`](Self::serve) names it, unless
-/// [`serve_all`](Self::serve_all) is called.
+/// It serves up to `PEERS` connections, each with up to `WINDOW` open requests. Messages have up to `BYTES`
+/// bytes. No peer is served until [`serve`](Self::serve) or [`serve_all`](Self::serve_all) is called. [The
+/// module](super) has an example.
 #[derive(Debug)]
 pub struct FileSender<P: Protocol, S, const PEERS: usize, const WINDOW: usize, const BYTES: usize> {
     /// The application's files.
@@ -98,14 +100,14 @@ struct Receiver<const WINDOW: usize> {
     is_progress_due: bool,
     ended: Option<Result<(), Failure>>,
     is_blocked: bool,
-    /// The connection has ended, and the result of the transfer has yet to be reported.
+    /// The connection has closed, and the result of the transfer is still to be reported.
     is_gone: bool,
-    /// It has made a request and has not ended the transfer since.
+    /// The receiver has sent a request since the last transfer ended.
     is_begun: bool,
 }
 
 impl<const WINDOW: usize> Receiver<WINDOW> {
-    /// Ends the transfer, and notifies the remote.
+    /// Aborts the transfer and notifies the remote peer.
     fn fail(&mut self, reason: Reason) {
         self.end(Err(Failure::Local(reason)));
         self.failed = Some(reason);
@@ -135,12 +137,12 @@ impl<const WINDOW: usize> Receiver<WINDOW> {
         if core::mem::take(&mut self.is_progress_due) {
             return Some(SenderEvent::Progress(self.sent));
         }
-        // Reported only after the final message was sent: an application that closes the connection on this event would
-        // otherwise keep it from the remote.
+        // Reported only after the final message was sent. Otherwise an application that closes the connection
+        // on this event would prevent it.
         if self.failed.is_some() { None } else { self.ended.take().map(SenderEvent::Ended) }
     }
 
-    /// Handles the result of sending a reply with this many bytes of files, or of sending a failure.
+    /// Handles the result of sending a reply with this many file bytes, or of sending a failure.
     fn on_sent(&mut self, sent: Result<(), SendError>, bytes: u64) {
         match sent {
             Ok(()) if self.failed.take().is_some() => {}
@@ -163,7 +165,7 @@ impl<const WINDOW: usize> Receiver<WINDOW> {
 impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTES: usize>
     FileSender<P, S, PEERS, WINDOW, BYTES>
 {
-    /// Creates a sender that serves no peers. Its messages use the default delivery, which is reliable.
+    /// Creates a sender that serves no peer yet. Its messages use the default delivery, which is reliable.
     #[must_use]
     pub fn new(source: S) -> Self {
         const { assert!(BYTES >= MIN_BYTES && WINDOW > 1, "a page of the manifest needs room") };
@@ -183,13 +185,13 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         Self { delivery, ..Self::new(source) }
     }
 
-    /// Limits the bytes sent per second to all receivers together; `None` removes the limit.
+    /// Sets the maximum rate in bytes per second for all receivers together; `None` is unlimited.
     pub fn set_rate(&mut self, bytes_per_second: Option<NonZeroU32>) {
         self.pacer.bytes_per_second = bytes_per_second;
     }
 
-    /// Serves a peer. Returns false if the connection is in a slot beyond `PEERS`. A peer that sends a request before
-    /// this call is refused.
+    /// Starts serving a peer. Requests before this call are refused. Returns false if the connection is in a
+    /// slot beyond `PEERS`.
     pub fn serve(&mut self, id: ConnectionId) -> bool {
         if self.peers.get(id).is_none() && !self.peers.insert(id, Receiver::default()) {
             return false;
@@ -197,13 +199,13 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         self.peers.get_mut(id).map(|peer| peer.is_served = true).is_some()
     }
 
-    /// Serves all connected peers, and those that connect later.
+    /// Serves all connected peers and those that connect later.
     pub fn serve_all(&mut self) {
         self.serves_all = true;
         self.peers.iter_mut().for_each(|(_, peer)| peer.is_served = true);
     }
 
-    /// Stops serving a peer, and notifies it; returns false if it was not served.
+    /// Stops serving a peer and notifies it. Returns false if it was not served.
     pub fn cancel(&mut self, id: ConnectionId) -> bool {
         let Some(peer) = self.peers.get_mut(id).filter(|peer| peer.is_served) else { return false };
         peer.is_served = false;
@@ -211,7 +213,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         true
     }
 
-    /// Returns an event of a receiver since the last call.
+    /// Returns the next event of a receiver.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, SenderEvent)> {
         let event = self.peers.iter_mut().find_map(|(id, peer)| peer.poll_event().map(|event| (id, event)));
         self.peers.retain(|_, peer| !peer.is_gone || peer.is_progress_due || peer.ended.is_some());
@@ -224,7 +226,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         self.stats
     }
 
-    /// Returns the maximum number of bytes of a file in a reply.
+    /// Returns the maximum number of file bytes in a reply.
     fn chunk(&self) -> u32 {
         let longest = BYTES - DATA_HEADER;
         let paced = self
@@ -234,7 +236,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         u32::try_from(paced.max(MIN_CHUNK).min(longest)).unwrap_or(u32::MAX)
     }
 
-    /// Writes the reply to a request to the front of a buffer, and returns its length.
+    /// Encodes the reply to a request at the start of a buffer, and returns its length.
     fn reply(&mut self, request: Request, buffer: &mut [u8]) -> Result<usize, Reason> {
         match request {
             Request::List { number, first, count } => self.page(number, first, count, buffer),
@@ -283,7 +285,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         if writer.is_empty() && first < totals.files { Err(Reason::Storage) } else { Ok(writer.len()) }
     }
 
-    /// Sends one message to a receiver, and returns whether it did.
+    /// Sends one message to a receiver. Returns true if it was sent.
     fn send_to(
         &mut self,
         now: Instant,
@@ -365,7 +367,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
     fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
         let mut buffer = [0; BYTES];
         self.peers.iter_mut().for_each(|(_, peer)| peer.is_blocked = false);
-        // Round-robin, so that no receiver waits for the requests of others.
+        // Round-robin, so that no receiver starves.
         loop {
             let mut ids: heapless::Vec<ConnectionId, PEERS> = heapless::Vec::new();
             ids.extend(self.peers.iter().map(|(id, _)| id));

@@ -9,9 +9,9 @@ pub const REQUEST_ID: u8 = 128;
 pub const REPLY_ID: u8 = 129;
 /// The length of a digest (SHA-256), in bytes.
 pub const DIGEST_LENGTH: usize = 32;
-/// The length of the identifier of an older version, in bytes: the beginning of its SHA-256.
+/// The length in bytes of the identifier of an older version: the first bytes of its SHA-256.
 pub const BASE_LENGTH: usize = 16;
-/// The length of a data message before the bytes of the file.
+/// The length of a data message without its file bytes.
 pub(super) const DATA_HEADER: usize = 6;
 /// The maximum length of an entry, in bytes.
 const MAX_ENTRY: usize = 1 + MAX_PATH + 8 + DIGEST_LENGTH;
@@ -19,7 +19,7 @@ const MAX_ENTRY: usize = 1 + MAX_PATH + 8 + DIGEST_LENGTH;
 const PAGE_HEADER: usize = 28;
 /// The length of the longest request, in bytes.
 pub(super) const MAX_REQUEST: usize = 10 + BASE_LENGTH;
-/// The minimum size that messages must be allowed to have: a page with the longest entry.
+/// The minimum value of the message size limit: a page with the longest entry.
 pub const MIN_BYTES: usize = PAGE_HEADER + MAX_ENTRY;
 
 const LIST: u8 = 0;
@@ -63,9 +63,9 @@ pub enum Request {
         /// The identifier of the older version.
         base: [u8; BASE_LENGTH],
     },
-    /// The receiver has everything.
+    /// The receiver has all files.
     Done,
-    /// The receiver has ended the transfer.
+    /// The receiver has aborted the transfer.
     Failed(Reason),
 }
 
@@ -75,7 +75,7 @@ impl Request {
         if let Self::Read { length, .. } = *self { length.into() } else { 0 }
     }
 
-    /// Writes the message to the front of a buffer, and returns its length; `None` if it does not fit.
+    /// Encodes the message at the start of a buffer. Returns its length, or `None` if it does not fit.
     #[must_use]
     pub fn encode(&self, buffer: &mut [u8]) -> Option<usize> {
         let mut writer = Writer { buffer, at: 0 };
@@ -105,7 +105,7 @@ impl Request {
         Some(writer.at)
     }
 
-    /// Decodes a message; returns `None` if it is malformed.
+    /// Decodes a message. Returns `None` if it is malformed.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (&[id, kind], rest) = bytes.split_first_chunk()?;
@@ -156,7 +156,7 @@ impl<'m> Entry<'m> {
 pub struct Entries<'m>(&'m [u8]);
 
 impl Entries<'_> {
-    /// No entries.
+    /// The empty list of entries.
     pub const NONE: Self = Self(&[]);
 }
 
@@ -171,7 +171,7 @@ impl<'m> Iterator for Entries<'m> {
     }
 }
 
-/// A part of the manifest.
+/// A page of the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page<'m> {
     /// The number of the request.
@@ -188,14 +188,14 @@ pub struct Page<'m> {
     pub entries: Entries<'m>,
 }
 
-/// Writes a page: the header first, then entries while there is room.
+/// Encodes a page: the header first, and then entries while they fit.
 #[derive(Debug)]
 pub struct PageWriter<'b> {
     writer: Writer<'b>,
 }
 
 impl<'b> PageWriter<'b> {
-    /// Begins a page with the header of `page`, without its entries. Returns `None` if the buffer is too short.
+    /// Starts a page with the header of `page`. Returns `None` if the buffer is too short.
     #[must_use]
     pub fn new(buffer: &'b mut [u8], page: &Page<'_>) -> Option<Self> {
         let mut writer = Writer { buffer, at: 0 };
@@ -209,7 +209,7 @@ impl<'b> PageWriter<'b> {
         Some(Self { writer })
     }
 
-    /// Adds an entry; returns `None` if there is no room or the path is too long.
+    /// Adds an entry. Returns `None` if it does not fit or its path is too long.
     pub fn push(&mut self, entry: &Entry<'_>) -> Option<()> {
         let before = self.writer.at;
         let pushed = self.put(entry);
@@ -226,13 +226,13 @@ impl<'b> PageWriter<'b> {
         self.writer.put(&entry.digest)
     }
 
-    /// Returns the length of the page.
+    /// Returns the length of the page in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.writer.at
     }
 
-    /// Returns whether there are no entries.
+    /// Returns true if the page has no entries.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.writer.at == PAGE_HEADER
@@ -251,8 +251,8 @@ pub enum Reply<'m> {
         /// The bytes.
         bytes: &'m [u8],
     },
-    /// A patch that makes a file from an older version. It is read like a file, by its number, which is above those of
-    /// the manifest.
+    /// A patch that produces a file from an older version. It is read like a file, by its number, which is
+    /// above those of the manifest.
     Patch {
         /// The number of the request.
         number: u32,
@@ -261,12 +261,12 @@ pub enum Reply<'m> {
         /// The size in bytes; 0 if there is no patch.
         size: u64,
     },
-    /// The sender has ended the transfer.
+    /// The sender has aborted the transfer.
     Failed(Reason),
 }
 
 impl<'m> Reply<'m> {
-    /// Writes the message to the front of a buffer, and returns its length; `None` if it does not fit.
+    /// Encodes the message at the start of a buffer. Returns its length, or `None` if it does not fit.
     #[must_use]
     pub fn encode(&self, buffer: &mut [u8]) -> Option<usize> {
         match self {
@@ -299,7 +299,7 @@ impl<'m> Reply<'m> {
         }
     }
 
-    /// Decodes a message; returns `None` if it is malformed.
+    /// Decodes a message. Returns `None` if it is malformed.
     #[must_use]
     pub fn decode(bytes: &'m [u8]) -> Option<Self> {
         let (&[id, kind], rest) = bytes.split_first_chunk()?;

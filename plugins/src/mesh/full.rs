@@ -1,4 +1,4 @@
-//! The full mesh: which peers to connect to, and which member is the host.
+//! The full mesh: determines the peers to connect to, and the member that is the host.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -14,20 +14,20 @@ use super::targets::{Target, Targets};
 use super::wire::{Announcement, MAX_LENGTH, MAX_PEERS, MEMBER_ID};
 use crate::bytes;
 
-/// The minimum interval between two announcements, however often other members announce changes.
+/// The minimum interval between two announcements, regardless of how often other members announce changes.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The maximum number of scans for unconnected members in each [`CHECK_PERIOD`]. A scan compares all members with all
-/// others, and any message of a member may require one.
+/// The maximum number of scans for unconnected members per [`CHECK_PERIOD`]. A scan compares all pairs of
+/// members, and any message of a member may require one.
 const CHECKS: u8 = 5;
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
-/// The progress of connecting to all members.
+/// The progress of connecting to all other members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinStatus {
     /// This peer has no connections.
     Alone,
-    /// Another member is connected to a member that this peer has not reached yet.
+    /// Another member reports a connection to a member that this peer is not connected to yet.
     Joining,
     /// This peer is connected to every known member.
     Complete,
@@ -40,7 +40,7 @@ pub enum JoinStatus {
 pub struct MeshStats {
     /// Announcements that are malformed or list more members than fit.
     pub malformed: u64,
-    /// Peers announced by other members that are not tried, because there is no room to remember them.
+    /// Members announced by others that are ignored because the plugin has no capacity for them.
     pub dropped: u64,
     /// Connections that are ignored because the plugin has fewer slots than the peer has connections.
     pub over_capacity: u64,
@@ -68,15 +68,15 @@ pub struct Mesh<const PEERS: usize> {
     is_leaving: bool,
     reported_host: Option<Guid>,
     next_announcement: Instant,
-    /// When to scan for unconnected members, if an announcement has changed since the last scan.
+    /// The time of the next scan for unconnected members, if an announcement has changed since the last scan.
     check_at: Option<Instant>,
-    /// The remaining scans, and the end of the period to which they apply.
+    /// The remaining scans in the current period, and the end of the period.
     looks: (u8, Instant),
     stats: MeshStats,
 }
 
 impl<const PEERS: usize> Mesh<PEERS> {
-    /// Creates a mesh of this peer alone; `own` is the GUID in its configuration.
+    /// Creates a mesh that consists of this peer alone. `own` is the GUID in its configuration.
     #[must_use]
     pub const fn new(own: Guid) -> Self {
         const { assert!(PEERS <= MAX_PEERS, "a mesh has 64 other members at most") };
@@ -96,9 +96,9 @@ impl<const PEERS: usize> Mesh<PEERS> {
         }
     }
 
-    /// Makes this peer a member from now on. It is the host until it meets a member that joined earlier.
+    /// Makes this peer a member immediately. It is the host until it meets a member that joined earlier.
     ///
-    /// Without this call the peer becomes a member when it meets the first one.
+    /// Without this call, the peer becomes a member when it meets the first other member.
     pub const fn create(&mut self) {
         self.is_creating = true;
     }
@@ -109,10 +109,10 @@ impl<const PEERS: usize> Mesh<PEERS> {
         &self.graph
     }
 
-    /// Returns the next member to connect to.
+    /// Returns the next peer to connect to.
     ///
-    /// The mesh observes the result by itself. If the attempt fails it returns the peer again, with the next of its
-    /// addresses if other members know several.
+    /// The mesh observes the outcome of the attempt itself. If it fails, the mesh returns the peer again,
+    /// with another address if other members report several.
     pub fn poll_connect(&mut self) -> Option<Target> {
         let (target, attempts) = self.targets.poll_due().filter(|_| !self.is_leaving)?;
         let addresses =
@@ -121,13 +121,13 @@ impl<const PEERS: usize> Mesh<PEERS> {
         Some(Target { address: addresses().nth(nth).unwrap_or(target.address), ..target })
     }
 
-    /// Stops returning peers from `poll_connect`. Call it before disconnecting from all others, because the mesh would
-    /// otherwise try to reconnect.
+    /// Stops returning peers from `poll_connect`. Call it before disconnecting from all members, because the
+    /// mesh would otherwise reconnect.
     pub const fn leave(&mut self) {
         self.is_leaving = true;
     }
 
-    /// Returns the member that has been connected longest, among this peer, its neighbours and their neighbours.
+    /// Returns the host: the longest-connected member among this peer, its neighbours and their neighbours.
     /// Returns `None` before this peer is a member.
     #[must_use]
     pub fn host(&self) -> Option<Guid> {
@@ -147,7 +147,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
         (self.reported_host.replace(host) != Some(host)).then_some(host)
     }
 
-    /// Returns whether this peer is the host.
+    /// Returns true if this peer is the host.
     #[must_use]
     pub fn is_host(&self) -> bool {
         self.host() == Some(self.own)
@@ -174,14 +174,14 @@ impl<const PEERS: usize> Mesh<PEERS> {
         }
     }
 
-    /// Returns a member to which another member is connected but which this peer could not reach in time. Each is
-    /// returned once.
+    /// Returns the next member that another member is connected to, but that this peer could not reach in
+    /// time. Each is returned once.
     pub fn poll_unreachable(&mut self) -> Option<Guid> {
         self.targets.poll_unreachable()
     }
 
-    /// Returns the pairs of members that are not connected to each other, including pairs with this peer. Pairs that
-    /// may still connect are included.
+    /// Returns the pairs of members without a connection between them, including pairs with this peer and
+    /// pairs that may still connect.
     pub fn missing_pairs(&self) -> impl Iterator<Item = (Guid, Guid)> {
         let own = self.targets.reported().map(|(guid, _)| (self.own, guid));
         let members = || self.graph.peers().map(|(guid, _)| guid).filter(|guid| self.is_member(*guid));
@@ -236,8 +236,8 @@ impl<const PEERS: usize> Mesh<PEERS> {
         self.check_soon(now);
     }
 
-    /// Moves to the epoch of another member if it wins: of two epochs, the one with the lower founder GUID does. If neither
-    /// peer is a member yet, the one with the lower GUID begins an epoch.
+    /// Adopts the epoch of another member if its founder has the lower GUID. If neither peer is a member yet,
+    /// the peer with the lower GUID starts an epoch.
     fn merge_epoch(&mut self, now: Instant, from: Guid, announcement: &Announcement<PEERS>) {
         let membership = match (self.membership, announcement.joined) {
             (None, None) if self.own < from => Membership::founder(now, self.own),
@@ -254,7 +254,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
         self.announce_again();
     }
 
-    /// Scans for unconnected members, immediately or later if the scans of this period are used up.
+    /// Scans for unconnected members, immediately or, if the scans of this period are used up, later.
     fn check_soon(&mut self, now: Instant) {
         if now >= self.looks.1 {
             self.looks = (CHECKS, now + CHECK_PERIOD);
@@ -269,8 +269,8 @@ impl<const PEERS: usize> Mesh<PEERS> {
         self.look_for_peers(now);
     }
 
-    /// Remembers the members to which others are connected and this peer is not. Peers that are connected to others but
-    /// are not members, such as clients and web pages, may not accept connections and are left out.
+    /// Records the members that others are connected to and this peer is not. Peers that are not members,
+    /// such as clients and web pages, are ignored, because they may not accept connections.
     fn look_for_peers(&mut self, now: Instant) {
         let address =
             |guid| self.graph.remotes().find(|remote| remote.guid == guid).map(|remote| remote.address);

@@ -1,4 +1,4 @@
-//! The connection graph, with the messages of the C++ RakNet plugin of that name.
+//! The connection graph, which uses the messages of C++ RakNet's plugin of that name.
 
 use core::net::SocketAddr;
 
@@ -19,10 +19,10 @@ pub const GRAPH_IDS: [u8; 3] =
 /// The value for an unknown round-trip time, as in C++ RakNet.
 pub const UNKNOWN_PING: u16 = u16::MAX;
 
-/// The maximum number of connections in one sent message; more are split into several messages.
+/// The maximum number of connections per sent message. More are split into several messages.
 const ENTRIES: usize = 16;
 
-/// The maximum length of a received message.
+/// The maximum length of a received message in bytes.
 const MAX_LENGTH: usize = 5 + 64 * RemotePeer::MAX_SIZE;
 
 /// Counters of the graph.
@@ -30,13 +30,13 @@ const MAX_LENGTH: usize = 5 + 64 * RemotePeer::MAX_SIZE;
 pub struct GraphStats {
     /// Messages that are malformed or too long.
     pub malformed: u64,
-    /// Connections of other peers that are ignored for lack of room.
+    /// Connections of other peers that are ignored because the capacity is reached.
     pub dropped: u64,
     /// Connections that are ignored because the plugin has fewer slots than the peer has connections.
     pub over_capacity: u64,
 }
 
-/// A connection about which another peer was notified.
+/// A connection that another peer was notified of.
 #[derive(Clone, Copy, Debug)]
 struct Announced {
     id: ConnectionId,
@@ -57,8 +57,8 @@ struct Node<const PEERS: usize> {
 
 /// The connection graph plugin.
 ///
-/// It informs each peer about the other connections of this peer, and stores those that each peer reports. `PEERS` is
-/// the number of connections that the peer can have, and the number that are stored for each other peer.
+/// It notifies each peer of this peer's other connections, and stores the connections that each peer reports.
+/// `PEERS` is the maximum number of connections of this peer, and the number stored for each other peer.
 #[derive(Debug)]
 pub struct ConnectionGraph<const PEERS: usize> {
     nodes: BySlot<Node<PEERS>, PEERS>,
@@ -68,7 +68,7 @@ pub struct ConnectionGraph<const PEERS: usize> {
 }
 
 impl<const PEERS: usize> ConnectionGraph<PEERS> {
-    /// Creates an empty graph. Its messages are sent reliably and in order on channel 0, as C++ RakNet sends them.
+    /// Creates an empty graph. Its messages use reliable ordered delivery on channel 0, as in C++ RakNet.
     #[must_use]
     pub const fn new() -> Self {
         let stats = GraphStats { malformed: 0, dropped: 0, over_capacity: 0 };
@@ -80,7 +80,7 @@ impl<const PEERS: usize> ConnectionGraph<PEERS> {
         self.nodes.iter().map(|(_, node)| (node.guid, node.address))
     }
 
-    /// Returns whether a peer is connected to this one.
+    /// Returns true if a peer is connected to this one.
     #[must_use]
     pub fn is_connected(&self, guid: Guid) -> bool {
         self.nodes.iter().any(|(_, node)| node.guid == guid)
@@ -92,14 +92,15 @@ impl<const PEERS: usize> ConnectionGraph<PEERS> {
         self.nodes.iter().find(|(_, node)| node.guid == guid).map_or(&[], |(_, node)| &node.remotes)
     }
 
-    /// Returns whether at least one of two other peers reports a connection to the other.
+    /// Returns true if at least one of two other peers reports a connection to the other.
     #[must_use]
     pub fn are_connected(&self, a: Guid, b: Guid) -> bool {
         let reports = |a, b| self.connections_of(a).iter().any(|remote| remote.guid == b);
         reports(a, b) || reports(b, a)
     }
 
-    /// Returns the connections that other peers report. A connection that both of its peers report appears twice.
+    /// Returns the connections that other peers report. A connection reported by both of its peers appears
+    /// twice.
     pub fn remotes(&self) -> impl Iterator<Item = &RemotePeer> {
         self.nodes.iter().flat_map(|(_, node)| &node.remotes)
     }
@@ -110,7 +111,7 @@ impl<const PEERS: usize> ConnectionGraph<PEERS> {
         self.stats
     }
 
-    /// Handles a message. Returns the peer that it reports as having disconnected, if any.
+    /// Handles a message. Returns the peer whose disconnect it reports, if any.
     pub(super) fn receive(&mut self, from: ConnectionId, message: &dyn Chunks) -> Option<Guid> {
         let mut buffer = [0; MAX_LENGTH];
         let notice =
@@ -137,7 +138,7 @@ impl<const PEERS: usize> ConnectionGraph<PEERS> {
 }
 
 impl<const PEERS: usize> Node<PEERS> {
-    /// Stores a connection of this peer; returns false if there is no room for it.
+    /// Stores a connection of this peer. Returns false if the capacity is reached.
     fn learn(&mut self, remote: RemotePeer) -> bool {
         if let Some(known) = self.remotes.iter_mut().find(|known| known.guid == remote.guid) {
             *known = remote;
@@ -146,7 +147,7 @@ impl<const PEERS: usize> Node<PEERS> {
         self.remotes.push(remote).is_ok()
     }
 
-    /// Sends pending changes to this peer; returns false if some could not be sent.
+    /// Sends pending changes to this peer. Returns false if some could not be sent.
     fn send_changes(&mut self, peers: &[Announced], mut send: impl FnMut(&[u8]) -> bool) -> bool {
         let mut is_sent = true;
         self.announced.retain(|notified| {
@@ -177,7 +178,7 @@ impl<const PEERS: usize> Node<PEERS> {
 }
 
 impl Announced {
-    /// Returns the notice for the end of this connection.
+    /// Returns the notice about the disconnect of this connection.
     const fn end(&self) -> Notice<'static> {
         let Self { address, guid, .. } = *self;
         if self.is_lost {

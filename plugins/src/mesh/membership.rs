@@ -1,33 +1,33 @@
-//! Join times of members, as numbers on which all agree without a common clock.
+//! Join times of members, as numbers on which all members agree without a common clock.
 
 use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::raknet::Guid;
 
-/// The age of a member for comparison: earlier times come first, and of two equal times the lower GUID.
+/// The seniority of a member: earlier join times come first, and for equal times the lower GUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
-    /// When the member joined, in milliseconds of the epoch; negative if it joined before the epoch began.
+    /// The join time in milliseconds of the epoch; negative if the member joined before the epoch began.
     pub joined: i64,
     /// The member.
     pub guid: Guid,
 }
 
-/// The common time of a mesh, as announced by a member.
+/// The common time of a mesh, as a member announces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
-    /// The GUID of the member that began the epoch, which follows its clock.
+    /// The GUID of the member that started the epoch. The time of the epoch follows its clock.
     pub founder: Guid,
     /// The current time in the epoch, in milliseconds.
     pub now: i64,
 }
 
-/// When this peer joined, in the epoch that it shares with the other members.
+/// The join time of this peer, in the epoch that it shares with the other members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Membership {
     pub(super) founder: Guid,
-    /// The offset that converts this peer's clock to the time in the epoch.
+    /// The offset from this peer's clock to the time of the epoch.
     offset: i64,
     pub(super) joined: i64,
 }
@@ -37,7 +37,7 @@ fn millis(now: Instant) -> i64 {
 }
 
 impl Membership {
-    /// Begins an epoch.
+    /// Starts an epoch.
     pub(super) fn founder(now: Instant, own: Guid) -> Self {
         Self { founder: own, offset: millis(now).saturating_neg(), joined: 0 }
     }
@@ -48,7 +48,7 @@ impl Membership {
         Self { founder: epoch.founder, offset, joined: epoch.now.saturating_add(1) }
     }
 
-    /// Switches to another epoch and keeps the age of this peer.
+    /// Switches to another epoch. The age of this peer does not change.
     pub(super) fn move_to(self, now: Instant, epoch: Epoch) -> Self {
         let age = self.now(now).saturating_sub(self.joined);
         let offset = epoch.now.saturating_sub(millis(now));

@@ -1,11 +1,11 @@
-//! Meshes: peers without a server, each connected to every other, that agree on a host.
+//! Meshes: peers without a server that are all connected to each other and agree on a host.
 //!
-//! [`ConnectionGraph`] stores all known connections and uses the messages of the C++ RakNet plugin of that name.
-//! [`Mesh`] contains a graph. It lists the peers to connect to and chooses the host: the member that has been connected
-//! longest. All members choose the same one, without a server or a vote; see `docs/plugins/mesh.md`.
+//! [`ConnectionGraph`] stores all known connections, and uses the messages of C++ RakNet's plugin of that
+//! name. [`Mesh`] contains a graph. It returns the peers to connect to and determines the host, which is the
+//! longest-connected member. All members determine the same host without a vote; see `docs/plugins/mesh.md`.
 //!
-//! A plugin has no socket. The application therefore takes the peers to connect to from [`Mesh::poll_connect`], and
-//! opens the connections with its peer or endpoint.
+//! A plugin has no socket. The application therefore takes the peers to connect to from
+//! [`Mesh::poll_connect`], and opens the connections through its peer or endpoint.
 //!
 //! ```
 //! use rakwire::endpoint::{Hooked, PluginHost};

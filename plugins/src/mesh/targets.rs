@@ -1,4 +1,4 @@
-//! Known peers without a connection, and when to try to connect to each.
+//! Known peers without a connection, and the times of the attempts to connect to them.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -7,17 +7,18 @@ use heapless::Vec;
 use rakwire::Instant;
 use rakwire::raknet::Guid;
 
-/// The time after which a peer that could not be connected counts as out of reach.
+/// The time after which a peer counts as unreachable if connecting to it fails.
 pub const REACH_TIME: Duration = Duration::from_secs(12);
-/// How long to keep trying a peer that no member reports any more, so that the parts of a split mesh can rejoin.
+/// The time for which a peer that no member reports is still tried, so that the parts of a partitioned mesh
+/// can rejoin.
 pub const MEMORY_TIME: Duration = Duration::from_secs(60);
 
 const SHORT_PAUSE: Duration = Duration::from_secs(4);
 const LONG_PAUSE: Duration = Duration::from_secs(10);
-/// The maximum number of times that the reach time of a peer restarts. Without it, a member that reports and withdraws
-/// a peer in turns would have it tried at the short pause forever.
+/// The maximum number of times that a peer's reach time restarts. Without it, a member that alternately
+/// reports and withdraws a peer would make this one retry with the short pause forever.
 const RESTARTS: u8 = 4;
-/// The delay of the peer with the higher GUID, so that two peers rarely dial each other at the same time.
+/// The delay of the peer with the higher GUID, so that two peers rarely connect to each other simultaneously.
 const HEAD_START: Duration = Duration::from_secs(2);
 
 /// A peer to connect to.
@@ -25,7 +26,7 @@ const HEAD_START: Duration = Duration::from_secs(2);
 pub struct Target {
     /// The address to connect to.
     pub address: SocketAddr,
-    /// The GUID that other members report for it.
+    /// The GUID that other members report for the peer.
     pub guid: Guid,
 }
 
@@ -34,15 +35,15 @@ struct Entry {
     target: Target,
     known_at: Instant,
     next_at: Instant,
-    /// A member reports a connection to it now.
+    /// Whether a member currently reports a connection to it.
     is_reported: bool,
-    /// `poll_due` has yet to return it.
+    /// Whether `poll_due` is still to return it.
     is_due: bool,
     is_out_of_reach: bool,
     is_unreported: bool,
-    /// It fell silent, and may be in another part of a mesh that is split.
+    /// Whether its connection timed out. It may be in another part of a partitioned mesh.
     is_lost: bool,
-    /// It disconnected, and no member reports a connection to it.
+    /// Whether it disconnected, and no member reports a connection to it.
     has_left: bool,
     /// The number of attempts so far.
     attempts: usize,
@@ -50,8 +51,8 @@ struct Entry {
     restarts: u8,
 }
 
-/// Up to `PEERS` targets. Each keeps its slot for a minimum time, which limits how often a member that invents peers
-/// can make this one dial.
+/// Up to `PEERS` targets. Each occupies its slot for a minimum time, which limits how often a member that
+/// invents peers can make this one connect.
 #[derive(Debug)]
 pub(super) struct Targets<const PEERS: usize>(Vec<Entry, PEERS>);
 
@@ -60,7 +61,7 @@ impl<const PEERS: usize> Targets<PEERS> {
         Self(Vec::new())
     }
 
-    /// Adds a peer; returns false if there is no room.
+    /// Adds a peer. Returns false if the capacity is reached.
     pub(super) fn learn(&mut self, now: Instant, own: Guid, target: Target) -> bool {
         if self.0.iter().any(|entry| entry.target.guid == target.guid) {
             return true;
@@ -82,8 +83,8 @@ impl<const PEERS: usize> Targets<PEERS> {
         self.0.push(entry).is_ok()
     }
 
-    /// Handles the end of a connection. A lost peer is tried immediately. A peer that left is tried only if another
-    /// member still reports a connection to it after a while.
+    /// Handles a disconnect. A peer whose connection was lost is tried immediately. A peer that left is tried
+    /// only if another member still reports a connection to it after a while.
     pub(super) fn on_disconnected(&mut self, now: Instant, own: Guid, target: Target, is_lost: bool) {
         self.learn(now, own, target);
         let Some(entry) = self.find(target.guid) else { return };
@@ -94,8 +95,8 @@ impl<const PEERS: usize> Targets<PEERS> {
         }
     }
 
-    /// Handles a report that a peer has left. It has less weight than a connection that this peer lost itself, or
-    /// members could keep the parts of a mesh apart.
+    /// Handles a report that a peer has left. The report counts less than a connection loss of this peer.
+    /// Otherwise members could keep the parts of a mesh apart.
     pub(super) fn on_left(&mut self, guid: Guid) {
         if let Some(entry) = self.find(guid) {
             entry.has_left = !entry.is_lost;
@@ -110,7 +111,7 @@ impl<const PEERS: usize> Targets<PEERS> {
         self.0.retain(|entry| entry.target.guid != guid);
     }
 
-    /// Updates which peers are reported. The reach time of a peer begins when it is first reported.
+    /// Updates which peers are reported. A peer's reach time starts when it is first reported.
     pub(super) fn report(&mut self, now: Instant, is_reported: impl Fn(Guid) -> bool) {
         for entry in &mut self.0 {
             let was_reported = core::mem::replace(&mut entry.is_reported, is_reported(entry.target.guid));
@@ -141,7 +142,7 @@ impl<const PEERS: usize> Targets<PEERS> {
         self.0.iter().map(next).min()
     }
 
-    /// Returns a peer to try, and the number of earlier attempts.
+    /// Returns the next peer to try, and the number of earlier attempts.
     pub(super) fn poll_due(&mut self) -> Option<(Target, usize)> {
         let entry = self.0.iter_mut().find(|entry| entry.is_due && !entry.has_left)?;
         entry.is_due = false;

@@ -18,17 +18,17 @@ pub const MAX_LENGTH: usize = 1 + 8 + 8 + 8 + 1 + MAX_PEERS * 16;
 /// A member's announcement of itself and its neighbours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement<const PEERS: usize> {
-    /// The epoch, and when the sender joined in it; `None` until it has joined one.
+    /// The epoch, and the sender's join time in it; `None` if the sender has not joined an epoch.
     pub joined: Option<(Epoch, i64)>,
     /// The connected members of the same epoch.
     pub neighbours: Vec<Rank, PEERS>,
 }
 
 impl<const PEERS: usize> Announcement<PEERS> {
-    /// Writes the message.
+    /// Encodes the message.
     ///
-    /// # Errors
-    /// [`WireError::NoRoom`] if the buffer is shorter than the message; [`MAX_LENGTH`] bytes are enough.
+    /// # Errors [`WireError::NoRoom`] if the buffer is shorter than the message; [`MAX_LENGTH`] bytes are
+    /// always enough.
     pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b [u8], WireError> {
         let mut writer = Writer::new(buffer);
         let none = (Epoch { founder: Guid::UNASSIGNED, now: 0 }, 0);
@@ -45,7 +45,7 @@ impl<const PEERS: usize> Announcement<PEERS> {
         Ok(writer.finish())
     }
 
-    /// Converts the announcement to another epoch, with times that are later by `by`.
+    /// Converts the announcement to another epoch, whose times are later by `by`.
     pub(super) fn move_to(&mut self, epoch: Epoch, by: i64) {
         let Some((_, joined)) = self.joined else { return };
         self.joined = Some((epoch, joined.saturating_add(by)));
@@ -54,10 +54,10 @@ impl<const PEERS: usize> Announcement<PEERS> {
         }
     }
 
-    /// Reads the message and ignores trailing bytes.
+    /// Decodes the message and ignores trailing bytes.
     ///
-    /// # Errors
-    /// A [`WireError`] if the message is malformed; [`WireError::NoRoom`] if it lists more than `PEERS` members.
+    /// # Errors A [`WireError`] if the message is malformed; [`WireError::NoRoom`] if it lists more than
+    /// `PEERS` members.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);
         if reader.u8("id")? != MEMBER_ID {

@@ -1,4 +1,4 @@
-//! The plugin of the peer that brings other peers together.
+//! The plugin of the facilitator, which helps other peers to connect to each other.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -17,21 +17,21 @@ use crate::bytes;
 
 /// The maximum number of ports of each kind.
 const MAX_PORTS: usize = 64;
-/// The maximum number of attempts of one client, and of its forwarded pairs. Twice as many attempts of others may
-/// target it.
+/// The maximum number of attempts that one client may request, and of its forwarded pairs. Twice as many
+/// attempts of others may target it.
 const ATTEMPTS_OF_ONE: usize = 4;
 /// The maximum number of queued filter probes.
 const QUEUE: usize = 64;
 /// The number of times that each filter probe is sent.
 const FILTER_PROBES: usize = 3;
 
-/// Returns the share of clients on one host: half of all slots, and at least one. Clients on one host may claim any
-/// identity.
+/// Returns the maximum number of clients on one host: half of all slots, and at least one. Clients on one
+/// host may claim any identity.
 const fn share_of_host(all: usize) -> usize {
     all.div_ceil(2)
 }
 
-/// A datagram to send from a probe port, to test whether it passes the client's router.
+/// A datagram to send from a probe port, to test whether the client's router lets it pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterProbe {
     /// The port of the socket to send it from.
@@ -45,17 +45,18 @@ pub struct FilterProbe {
 /// Counters of the facilitator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FacilitatorStats {
-    /// Attempts that were started.
+    /// Attempts that the facilitator started.
     pub attempts: u64,
-    /// Attempts that the facilitator forwards, because no direct path was found.
+    /// Attempts that the facilitator forwards because no direct path was found.
     pub forwarded: u64,
     /// Attempts that were refused.
     pub refused: u64,
-    /// Messages that are malformed or refer to no current attempt.
+    /// Messages that were malformed or do not belong to a current attempt.
     pub malformed: u64,
-    /// Datagrams that were not forwarded: from unknown senders, above the rate limit, or before both ends were known.
+    /// Datagrams that were not forwarded: from unknown senders, above the rate limit, or before both ends
+    /// were known.
     pub dropped: u64,
-    /// Messages to clients and filter probes that were dropped for lack of room.
+    /// Messages to clients and filter probes that were dropped because a queue was full.
     pub over_capacity: u64,
 }
 
@@ -66,13 +67,16 @@ struct ForwardingPort {
     pair: Option<Forwarding>,
 }
 
-/// The facilitator plugin, for up to `CLIENTS` connections and `ATTEMPTS` concurrent attempts. The module documentation
-/// has an example of a client.
+/// The facilitator plugin, for up to `CLIENTS` connections and `ATTEMPTS` concurrent attempts. The module
+/// documentation has an example of a client.
 ///
-/// Its driver has further sockets in addition to that of its peer. For each *probe port* it passes arriving datagrams
-/// to [`handle_probe`](Self::handle_probe) and sends what [`poll_filter_probe`](Self::poll_filter_probe) returns. For
-/// each *forwarding port* it sends what [`handle_forwarded`](Self::handle_forwarded) returns. All sockets must have the
-/// IP address of the peer's socket, because clients have only that address.
+/// Its driver needs more sockets than that of its peer:
+///
+/// - one for each *probe port*: pass arriving datagrams to [`handle_probe`](Self::handle_probe), and send
+///   what [`poll_filter_probe`](Self::poll_filter_probe) returns;
+/// - one for each *forwarding port*: send what [`handle_forwarded`](Self::handle_forwarded) returns.
+///
+/// All sockets must have the IP address of the peer's socket, because clients know only that address.
 #[derive(Debug)]
 pub struct Facilitator<const CLIENTS: usize, const ATTEMPTS: usize> {
     clients: BySlot<Client, CLIENTS>,
@@ -88,9 +92,10 @@ pub struct Facilitator<const CLIENTS: usize, const ATTEMPTS: usize> {
 impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS> {
     /// Creates a facilitator with these ports in addition to that of its peer, at most 64 of each kind.
     ///
-    /// Three probe ports are enough to tell NAT types apart and to predict the ports of symmetric NATs. Add one for
-    /// each further attempt of the same client within two minutes. Without forwarding ports, a pair that cannot reach
-    /// each other is refused. The entropy must be random, or others could guess session numbers.
+    /// Three probe ports are enough to distinguish NAT types and to predict the ports of symmetric NATs. Add
+    /// one for each further attempt of the same client within two minutes. Without forwarding ports, pairs
+    /// that cannot reach each other are refused. The entropy must be random, or others could guess session
+    /// numbers.
     #[must_use]
     pub fn new(probe_ports: &[u16], forwarding_ports: &[u16], entropy: [u8; 32]) -> Self {
         let forwarding = forwarding_ports.iter().take(MAX_PORTS);
@@ -120,7 +125,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             sides.find(|side| side.has_probe(punch.number)).map(|side| (punch.number, side))
         });
         let client = side.and_then(|(token, side)| Some((token, self.clients.get_mut(side.id)?, side)));
-        // A probe from another address is forged, and would make other clients send there.
+        // A probe from another address is forged, and would make other clients send punches there.
         let known = client.filter(|(_, client, _)| client.remote.ip() == from.ip());
         let Some((token, client, side)) = known else {
             self.stats.malformed = self.stats.malformed.saturating_add(1);
@@ -140,7 +145,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         self.filter_probes.pop_front()
     }
 
-    /// Returns where to send a datagram that arrived at a forwarding port, from the same port; `None` drops it.
+    /// Returns where to send a datagram from the forwarding port at which it arrived; `None` drops it.
     pub fn handle_forwarded(
         &mut self,
         now: Instant,
@@ -174,7 +179,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         self.notify(id, Note::Refused { peer, reason });
     }
 
-    /// Builds the message of a note from the current state; `None` if its subject no longer exists.
+    /// Builds the message of a note from the current state; `None` if its session no longer exists.
     fn message(&self, id: ConnectionId, note: Note) -> Option<FromFacilitator> {
         let mapped = self.clients.get(id)?.remote;
         Some(match note {
@@ -194,7 +199,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         })
     }
 
-    /// Returns both sides of a session as `id` sees it: its own side, the other one, and whether it connects.
+    /// Returns both sides of a session from the view of `id`: its own side, the other side, and whether it
+    /// connects.
     fn sides_of(&self, session: u64, id: ConnectionId) -> Option<(&Side, &Side, bool)> {
         let pairing = self.pairings.iter().find(|pairing| pairing.session == session && pairing.has(id))?;
         let [connecting, accepting] = pairing.sides();
@@ -202,8 +208,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         Some(if connects { (connecting, accepting, true) } else { (accepting, connecting, false) })
     }
 
-    /// Handles the hello of a client: sends it its mapped address, and filter probes from a port to which it has not
-    /// sent.
+    /// Handles the hello of a client. Sends it its mapped address, and filter probes from a port that it has
+    /// not sent to.
     fn handle_hello(&mut self, id: ConnectionId) {
         let number = self.number();
         let Some(client) = self.clients.get(id) else { return };
@@ -224,7 +230,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         let other = other.map(|(id, _)| id).filter(|other| *other != id);
         let mut between = self.pairings.iter_mut().filter(|pairing| pairing.is_between(from, target));
         if between.any(|pairing| pairing.is_joined_by(id, other)) {
-            // Both clients have asked; one attempt serves both.
+            // Both clients have requested each other; one attempt serves both.
             return;
         }
         self.pairings.retain(|pairing| !pairing.is_between(from, target));
@@ -252,7 +258,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             phase: Phase::Probing { until: now + PROBE_TIME },
             ends_at: now + ATTEMPT_TIME,
         };
-        // Cannot fail: the room was checked above.
+        // Cannot fail, because the capacity was checked above.
         let _ = self.pairings.push(pairing);
     }
 
@@ -260,7 +266,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         self.clients.get(id).map(|client| HostPrefix::of(client.remote.ip()))
     }
 
-    /// Returns whether a client and its host are below their limits of forwarding ports.
+    /// Returns true if a client and its host are below their limits of forwarding ports.
     fn may_forward(&self, guid: Guid, address: IpAddr) -> bool {
         let pairs = || self.forwarding.iter().filter_map(|port| port.pair.as_ref());
         let host = HostPrefix::of(address);
@@ -270,11 +276,12 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
 
     /// Creates the side of a client, and requests the probes that it needs.
     ///
-    /// Each probe goes to a port that the client has not used for a long time. Two show the router's port step, and one
-    /// is enough once the step is known. A router that uses one address for all destinations needs none.
+    /// Each probe goes to a port that the client has not used for a long time. Two probes show the port step
+    /// of the router; one is enough if the step is known. A router that uses one address for all destinations
+    /// needs none.
     fn side(&mut self, id: ConnectionId, guid: Guid) -> Side {
         let host = self.host_of(id);
-        // The last port is the one that sends filter probes.
+        // The last port sends the filter probes.
         let ports = self.probe_ports.len().saturating_sub(1);
         let client =
             self.clients.get_mut(id).filter(|client| ports >= 2 && client.is_symmetric != Some(false));
@@ -322,12 +329,13 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         }
     }
 
-    /// Handles a client's report that it is connected to the peer. A forwarded pair keeps its port, without an attempt.
+    /// Handles a client's report that it is connected to the other. A forwarded pair keeps its port without
+    /// an attempt.
     fn succeed(&mut self, id: ConnectionId, session: u64) {
         self.pairings.retain(|pairing| pairing.session != session || !pairing.has(id));
     }
 
-    /// Handles a client's report that it could not reach the peer.
+    /// Handles a client's report that it could not reach the other.
     fn fail(&mut self, now: Instant, id: ConnectionId, session: u64) {
         let mut pairings = self.pairings.iter_mut();
         let Some(pairing) = pairings.find(|pairing| pairing.session == session && pairing.has(id)) else {
@@ -392,7 +400,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         }
     }
 
-    /// Sends pending notes, to each client in order and as long as its connection has room.
+    /// Sends pending notes to each client in order, while its connection accepts them.
     fn send_notes(&mut self, sender: &mut dyn MessageSender<RakNet>) {
         let mut buffer = [0; MAX_MESSAGE];
         let waiting = self.clients.iter().filter(|(_, client)| !client.unsent.is_empty());
@@ -408,8 +416,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         }
     }
 
-    /// Returns whether a client's router accepts datagrams from addresses to which nothing was sent, as far as is
-    /// known.
+    /// Returns true if a client's router is known to accept datagrams from addresses to which the client has
+    /// sent nothing.
     #[must_use]
     pub fn accepts_unsolicited(&self, id: ConnectionId) -> bool {
         self.clients.get(id).is_some_and(|client| client.accepts_unsolicited)
@@ -447,7 +455,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Plugin<RakNet> for Facilitator
 
     fn on_disconnected(&mut self, _: Instant, id: ConnectionId, _: DisconnectReason) {
         self.clients.remove(id);
-        // A pair that already sends punches does not need the facilitator any more.
+        // Once a pair sends punches, it no longer needs the facilitator.
         let is_lost = |pairing: &&Pairing| pairing.has(id) && matches!(pairing.phase, Phase::Probing { .. });
         let lost: Vec<(ConnectionId, Guid), ATTEMPTS> = self
             .pairings

@@ -10,17 +10,17 @@ use rakwire::{HostPrefix, Instant};
 
 use super::wire::{Punch, PunchKind};
 
-/// The forwarding rate of one pair, in bytes per second for both directions together.
+/// The maximum forwarding rate of one pair, in bytes per second for both directions together.
 pub const FORWARDING_RATE: u32 = 256 << 10;
-/// How long an idle pair keeps its port.
+/// The time after which an idle pair loses its port.
 pub const FORWARDING_TIME: Duration = Duration::from_secs(30);
 
 /// One end of a forwarded pair.
 #[derive(Clone, Copy, Debug)]
 struct End {
-    /// The IP address of the client, from its connection to the facilitator.
+    /// The IP address of the client, as seen on its connection to the facilitator.
     ip: IpAddr,
-    /// The source address of its datagrams, once a punch with the session number has arrived from it.
+    /// The source address of its datagrams; `None` until a punch with the session number has arrived from it.
     address: Option<SocketAddr>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Forwarding {
     connecting: End,
     accepting: End,
     used_at: Instant,
-    /// The bytes that may pass now.
+    /// The number of bytes that may currently be forwarded.
     room: u32,
 }
 
@@ -74,7 +74,7 @@ impl Forwarding {
         self.used_at + FORWARDING_TIME
     }
 
-    /// Returns where a datagram goes; `None` drops it.
+    /// Returns the destination of a datagram; `None` drops it.
     pub(super) fn forward(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Option<SocketAddr> {
         self.learn(from, datagram);
         let to = if self.connecting.address == Some(from) {
@@ -94,8 +94,8 @@ impl Forwarding {
         to
     }
 
-    /// Records the address of an end from a punch with the session number. Only the first one counts, and only from the
-    /// client's IP address.
+    /// Records the address of an end from a punch with the session number. Only the first one counts, and
+    /// only if it comes from the client's IP address.
     fn learn(&mut self, from: SocketAddr, datagram: &[u8]) {
         let Ok(Offline::OutOfBand { data, .. }) = Offline::read(&mut Reader::new(datagram)) else { return };
         let Some(punch) = Punch::decode(data).filter(|punch| punch.number == self.session) else { return };

@@ -1,13 +1,20 @@
-//! NAT traversal: connects two peers behind routers, with the help of a third that both can reach.
+//! NAT traversal: connects two peers behind routers, with the help of a third peer that both can reach.
 //!
-//! The third peer has a [`Facilitator`]. The two others have a [`Traversal`] each and are connected to it. Either of
-//! them requests a connection to the other by its GUID. The facilitator makes their routers allocate addresses and
-//! sends each peer the possible addresses of the other. Both send punches to all of them until one gets through. Then
-//! one of them connects as usual. If no punch gets through, the facilitator forwards their datagrams, provided that it
-//! has forwarding ports; see `docs/plugins/nat.md`.
+//! The third peer has a [`Facilitator`]. The other two have a [`Traversal`] each and are connected to the
+//! facilitator.
 //!
-//! A plugin has no socket. The application therefore sends the datagrams of [`Traversal::poll_action`] from the socket
-//! of its peer as out-of-band messages, and passes arriving ones to [`Traversal::handle_out_of_band`].
+//! 1. Either of them requests a connection to the other by its GUID.
+//! 2. The facilitator makes their routers allocate addresses, and sends each peer the possible addresses of
+//!    the other.
+//! 3. Both send punches to all of these addresses until one arrives.
+//! 4. One of them connects as usual.
+//!
+//! If no punch arrives, the facilitator forwards their datagrams, provided that it has forwarding ports; see
+//! `docs/plugins/nat.md`.
+//!
+//! A plugin has no socket. The application therefore sends the datagrams of [`Traversal::poll_action`] from
+//! the socket of its peer as out-of-band messages, and passes received ones to
+//! [`Traversal::handle_out_of_band`].
 //!
 //! ```
 //! use rakwire::endpoint::{Event, Hooked, PluginHost};

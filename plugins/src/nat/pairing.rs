@@ -1,4 +1,4 @@
-//! Pairs of clients that a facilitator brings together.
+//! Pairs of clients that a facilitator connects.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -10,16 +10,17 @@ use rakwire::{HostPrefix, Instant};
 
 use super::wire::{MAX_CANDIDATES, MAX_INTERNAL, Refusal};
 
-/// How long the routers of both clients may take to allocate new addresses.
+/// The time that the routers of both clients may take to allocate new addresses.
 pub(super) const PROBE_TIME: Duration = Duration::from_millis(500);
-/// How long an attempt without a reported result is remembered. It is longer than both clients try.
+/// The time for which an attempt without a reported result is kept. It is longer than the clients keep
+/// trying.
 pub(super) const ATTEMPT_TIME: Duration = Duration::from_secs(12);
-/// The maximum number of notes queued for one client. A client that reads nothing fills only its own queue.
+/// The maximum number of notes queued per client. A client that reads nothing fills only its own queue.
 pub(super) const QUEUE: usize = 16;
-/// The number of predicted ports that are tried for a router with a new port for each destination.
+/// The number of predicted ports to try for a router that uses a new port for each destination.
 const PREDICTED_PORTS: u16 = 6;
 
-/// A notification for a client. Its content is built when it is sent.
+/// A notification for a client. Its content is determined when it is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Note {
     /// The mapped address of its connection.
@@ -48,9 +49,9 @@ pub(super) struct Client {
     /// Whether its router uses another port for each destination; unknown until a probe has arrived.
     pub(super) is_symmetric: Option<bool>,
     pub(super) accepts_unsolicited: bool,
-    /// The port step of its router, once two probes have shown it.
+    /// The port step of its router; `None` until two probes have shown it.
     pub(super) step: Option<u16>,
-    /// The index of the facilitator's port to be probed next.
+    /// The index of the facilitator's port for its next probe.
     pub(super) next_port: usize,
     pub(super) unsent: Deque<Note, QUEUE>,
 }
@@ -62,8 +63,8 @@ pub(super) struct Side {
     pub(super) guid: Guid,
     /// The host of the client, kept after it has disconnected.
     pub(super) host: Option<HostPrefix>,
-    /// The tokens of the probes of this attempt, and their source addresses. The first one is unused if the step is
-    /// known.
+    /// The tokens of this attempt's probes, and their source addresses. The first one is unused if the step
+    /// is known.
     pub(super) probes: [(u64, Option<SocketAddr>); 2],
     pub(super) known_step: Option<u16>,
     /// Its client requested this attempt.
@@ -76,8 +77,8 @@ impl Side {
         self.probes.iter().any(|(known, _)| *known == token)
     }
 
-    /// Records the source address of a probe of this side; returns whether it was new. Probes are repeated, so only the
-    /// first one with a token counts.
+    /// Records the source address of a probe of this side. Returns true if it was new. Probes are repeated,
+    /// so only the first one with a token counts.
     pub(super) fn see(&mut self, token: u64, from: SocketAddr) -> bool {
         let probe = self.probes.iter_mut().find(|(known, mapped)| *known == token && mapped.is_none());
         probe.map(|(_, mapped)| *mapped = Some(from)).is_some()
@@ -89,7 +90,7 @@ impl Side {
 
     /// Predicts the external addresses of the next datagrams of this side.
     ///
-    /// If the router counts ports, they follow the last probed one.
+    /// If the router assigns ports in steps, they follow the last probed port.
     fn predicted(&self) -> impl Iterator<Item = SocketAddr> {
         let [_, (_, last)] = self.probes;
         last.zip(self.step()).into_iter().flat_map(|(last, step)| {
@@ -98,7 +99,7 @@ impl Side {
         })
     }
 
-    /// Returns the port step of the router, if it counts ports.
+    /// Returns the port step of the router, if it assigns ports in steps.
     pub(super) fn step(&self) -> Option<u16> {
         let [(_, before), (_, last)] = self.probes;
         let seen = || Some(last?.port().wrapping_sub(before?.port()));

@@ -7,8 +7,8 @@ pub const MAX_FIELDS: usize = 32;
 
 /// A field of an entity: a number of a fixed width.
 ///
-/// The application defines its meaning and precision. With a [short form](Self::or_short) most changes take fewer bits.
-/// The numbers wrap around, so a full-circle angle is a field like any other.
+/// The application defines its meaning and precision. With a [short form](Self::or_short), small changes take
+/// fewer bits. Values wrap around, so that angles need no special handling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     pub(super) bits: u8,
@@ -22,7 +22,8 @@ impl Field {
         Self { bits, short: 0 }
     }
 
-    /// Sends only `bits` bits if the value has changed by less than half of what they can hold.
+    /// Adds a short form of `bits` bits, which is sent if the value changed by less than half of what they
+    /// can hold.
     #[must_use]
     pub const fn or_short(self, bits: u8) -> Self {
         Self { short: bits, ..self }
@@ -32,7 +33,7 @@ impl Field {
         self.bits >= 1 && self.bits <= 32 && self.short < self.bits
     }
 
-    /// Returns the part of a number that fits into the field.
+    /// Returns the low bits of a value that fit into the field.
     pub(super) fn truncate(self, value: u32) -> u32 {
         value & low_bits(self.bits)
     }
@@ -42,7 +43,7 @@ impl Field {
         signed(to.wrapping_sub(from), self.bits)
     }
 
-    /// Returns whether the short form leads from one value to another.
+    /// Returns true if the short form leads from one value to another.
     pub(super) fn is_short(self, from: u32, to: u32) -> bool {
         let half = (1_i64 << self.short) >> 1;
         (-half..half).contains(&self.difference(from, to))
@@ -53,7 +54,7 @@ impl Field {
         value & low_bits(self.short)
     }
 
-    /// Returns the value that has this short form and is nearest to the previous value.
+    /// Returns the value with this short form that is nearest to the previous value.
     pub(super) fn lengthen(self, was: u32, short: u32) -> u32 {
         let difference = signed(short.wrapping_sub(was), self.short);
         self.truncate((i64::from(was) + difference) as u32)
@@ -73,11 +74,12 @@ fn signed(value: u32, bits: u8) -> i64 {
     if value >> (bits - 1) == 0 { value } else { value - (1_i64 << bits) }
 }
 
-/// A kind of entities with the same fields. It is identified by its index in the list of classes, which must be the
+/// A kind of entity with its fields. It is identified by its index in the list of classes, which must be the
 /// same at both peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// The fields, in the order of their values. Deltas are shortest if the fields that change most come first.
+    /// The fields, in the order of their values. Deltas are shortest if the most frequently changing fields
+    /// come first.
     pub fields: &'static [Field],
 }
 
@@ -87,12 +89,12 @@ impl Class {
     }
 }
 
-/// The reason why classes cannot be replicated.
+/// The reason why a list of classes is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassError {
     /// There are no classes, or more than 256.
     BadCount,
-    /// A class has more fields than the plugin has room for, or a field has an invalid width.
+    /// A class has more fields than the plugin's capacity, or a field has an invalid width.
     BadField,
     /// An entity does not fit into a message.
     TooLong,
@@ -121,14 +123,15 @@ pub(super) fn check(classes: &[Class], fields: usize, room: usize) -> Result<(),
     if !classes.iter().all(is_valid) {
         return Err(ClassError::BadField);
     }
-    // A changed field with its two flags is longer than a full one.
+    // The longest record has all fields changed, with two flags each.
     let fits = |class: &Class| class.bits() + 2 * class.fields.len() <= room;
     if classes.iter().all(fits) { Ok(()) } else { Err(ClassError::TooLong) }
 }
 
-/// Returns the fingerprint of the classes. Lists with the same fields in the same order have the same one.
+/// Returns the fingerprint of the classes. It is the same for lists with the same fields in the same order.
 ///
-/// It is FNV-1a with 64 bits, over the number of fields of each class, and the bits and short bits of each field.
+/// It is the 64-bit FNV-1a hash over the number of fields of each class, and the bits and short bits of each
+/// field.
 pub(super) fn fingerprint(classes: &[Class]) -> u64 {
     let of_class = |class: &'static [Field]| {
         let count = u8::try_from(class.len()).unwrap_or(u8::MAX);

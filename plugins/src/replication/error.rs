@@ -1,4 +1,4 @@
-//! Errors of changing and spawning entities.
+//! Errors of spawning and changing entities.
 
 /// The reason why an entity was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,7 +6,7 @@
 pub enum SetError {
     /// There is no such entity.
     Unknown,
-    /// Another peer owns the entity and controls it.
+    /// Another peer owns the entity.
     NotOwner,
     /// The entity has no such field.
     NoField,
@@ -28,9 +28,9 @@ impl core::error::Error for SetError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// There is no such class, or it has another number of fields.
+    /// There is no such class, or it has a different number of fields.
     BadClass,
-    /// There is no room for another entity: despawn one, or give the plugin more room.
+    /// The maximum number of entities is reached: despawn one, or choose a higher maximum.
     TooMany,
 }
 

@@ -1,7 +1,7 @@
 //! The identifiers of entities.
 
-/// The identifier of an entity at all peers. The authority assigns it; it is reused after its index was used 65,536
-/// times.
+/// The id of an entity, which is the same at all peers. The authority assigns it. An id is reused after its
+/// index was used 65,536 times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NetworkId {
     pub(super) index: u16,
@@ -9,8 +9,8 @@ pub struct NetworkId {
 }
 
 impl NetworkId {
-    /// Returns the index of the entity, below the number of entities that the authority has room for. Entities may
-    /// reuse the index of a removed one.
+    /// Returns the index of the entity, which is below the authority's maximum number of entities. Later
+    /// entities may reuse it.
     #[must_use]
     pub const fn index(self) -> u16 {
         self.index

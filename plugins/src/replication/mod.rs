@@ -1,10 +1,13 @@
 //! Replication: copies the entities of one peer to others.
 //!
-//! The [authority](Authority) spawns entities, each of a [class](Class) with fields of fixed widths, and calls
-//! [`Authority::tick`] several times per second. Each tick sends every client the changes since its last
-//! acknowledgement. They cover the entities in its [scope](Scope), highest priority first, up to a budget of bytes. The
-//! [replicas](Replicas) of a client match the authority exactly at each tick that arrives. A client can be given an
-//! entity and then controls it. `docs/plugins/replication.md` describes the messages.
+//! - The [authority](Authority) spawns entities, each of a [class](Class) with fields of fixed widths, and
+//!   calls [`Authority::tick`] several times per second.
+//! - Each tick sends every client the changes since the tick that it last acknowledged, for the entities in
+//!   its [scope](Scope). The highest priority comes first, up to a budget of bytes.
+//! - The [replicas](Replicas) of a client equal the entities of the authority at each tick that arrives.
+//! - A client can become the owner of an entity, and then sets its values.
+//!
+//! `docs/plugins/replication.md` describes the messages.
 //!
 //! ```
 //! use rakwire::endpoint::PluginHost;
@@ -28,10 +31,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With the feature `alloc`, `HeapAuthority` and `HeapReplicas` take their sizes from a configuration and are never on
-//! a stack: `plugins/examples/replication.rs` shows both sides. The peers first compare a fingerprint of their classes.
-//! An authority sends nothing to a client with other classes, and [`Authority::poll_mismatch`] and
-//! [`Replicas::poll_mismatch`] report it.
+//! With the feature `alloc`, `HeapAuthority` and `HeapReplicas` take their sizes from a configuration and are
+//! never on a stack: `plugins/examples/replication.rs` shows both sides. The peers first compare a
+//! fingerprint of their classes. An authority sends nothing to a client with other classes;
+//! [`Authority::poll_mismatch`] and [`Replicas::poll_mismatch`] report this.
 
 mod authority;
 mod class;

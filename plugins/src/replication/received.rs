@@ -3,18 +3,18 @@
 /// The number of ticks that one acknowledgement covers.
 const WINDOW: u32 = 33;
 
-/// The latest tick that was received or sent, and which of the 63 before it.
+/// The latest tick that was received or sent, and a bit for each of the 63 ticks before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Received {
     latest: u32,
-    /// Bit `n` means `n` ticks before the latest.
+    /// Bit `n` is set for the tick `n` before the latest.
     bits: u64,
 }
 
 impl Received {
     pub(super) const NONE: Self = Self { latest: 0, bits: 0 };
 
-    /// Creates the set from the contents of an acknowledgement.
+    /// Creates the set from an acknowledgement.
     pub(super) const fn of(latest: u32, before: u32) -> Self {
         Self { latest, bits: ((before as u64) << 1) | 1 }
     }
@@ -23,12 +23,12 @@ impl Received {
         self.latest
     }
 
-    /// Returns which of the 32 ticks before the latest were received.
+    /// Returns a bit for each of the 32 ticks before the latest.
     pub(super) const fn before(self) -> u32 {
         (self.bits >> 1) as u32
     }
 
-    /// Returns whether a tick is too old to be acknowledged.
+    /// Returns true if a tick is too old to be acknowledged.
     pub(super) const fn is_too_old(self, tick: u32) -> bool {
         self.latest.saturating_sub(tick) >= WINDOW
     }

@@ -23,7 +23,7 @@ const NO_TICK: u32 = 0;
 pub(super) const HEADER: usize = 5;
 pub(super) const STATE_HEADER: usize = 6;
 pub(super) const ACKNOWLEDGEMENT_LENGTH: usize = 10;
-/// The maximum bits of a message apart from the fields of a single record.
+/// The maximum number of bits of a message with a single record, without the fields of the record.
 pub(super) const OVERHEAD_BITS: usize = 8 * STATE_HEADER + 1 + 33 + FULL_BITS;
 /// The bits of a full record before its fields.
 const FULL_BITS: usize = 3 + NAME_BITS;
@@ -59,7 +59,7 @@ pub(super) fn classes_of_authority(fingerprint: u64) -> [u8; HEADER + 8] {
     message
 }
 
-/// Reads the fingerprint from such a message.
+/// Decodes the message with the fingerprint of an authority's classes.
 pub(super) fn read_classes_of_authority(message: &[u8]) -> Option<u64> {
     let (header, rest) = message.split_first_chunk::<HEADER>()?;
     (*header == update_header(NO_TICK)).then_some(())?;
@@ -103,7 +103,7 @@ pub(super) enum Change {
     Whole,
 }
 
-/// The content of a record apart from its values.
+/// The content of a record without its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     Delta([Change; MAX_FIELDS]),
@@ -111,12 +111,12 @@ pub(super) enum Record {
     Removed { is_destroyed: bool },
 }
 
-/// The content of a full record apart from its values.
+/// The content of a full record without its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full {
     pub(super) generation: u16,
     pub(super) class: u8,
-    /// The number of times that the owner of the entity has changed.
+    /// The number of ownership changes so far.
     pub(super) term: u16,
     /// Whether the receiver owns the entity.
     pub(super) is_owner: bool,
@@ -128,7 +128,7 @@ impl Record {
             Self::Delta(changes) => {
                 let fields = class.fields.iter().zip(changes).take(covered(changes));
                 let bits: usize = fields.map(|(field, change)| change_bits(*field, *change)).sum();
-                // The last field needs no flag for a change.
+                // The last covered field has always changed, so it has no flag.
                 gamma_bits(covered(changes)) + bits
             }
             Self::Full(_) => FULL_BITS + class.bits(),
@@ -136,14 +136,14 @@ impl Record {
         }
     }
 
-    /// Returns the bits of each field, and the rest; `None` for a record without fields.
+    /// Returns the bits of each field, and the other bits; `None` for a record without fields.
     pub(super) fn split_bits(&self, class: &Class, fields: &mut [u16; MAX_FIELDS]) -> Option<u16> {
         let places = fields.iter_mut().zip(class.fields);
         match self {
             Self::Delta(changes) => {
                 let last = covered(changes);
                 for (number, ((bits, field), change)) in (1..).zip(places.zip(changes)).take(last) {
-                    // The last field needs no flag for a change.
+                    // The last covered field has always changed, so it has no flag.
                     *bits = (change_bits(*field, *change) - usize::from(number == last)) as u16;
                 }
                 Some(gamma_bits(last) as u16 + 1)
@@ -182,7 +182,7 @@ impl Record {
 }
 
 impl Full {
-    /// Writes the identity of the entity.
+    /// Encodes the identity of the entity.
     pub(super) fn write_name(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
         writer.bits(self.generation.into(), 16)?;
         writer.bits(self.class.into(), 8)?;
@@ -204,7 +204,7 @@ fn change_bits(field: Field, change: Change) -> usize {
     }
 }
 
-/// Returns the number of fields that a delta covers: up to the last one that has changed.
+/// Returns the number of fields that a delta covers, up to the last changed field.
 fn covered(changes: &[Change]) -> usize {
     changes.iter().rposition(|change| *change != Change::Unchanged).map_or(0, |last| last + 1)
 }

@@ -1,8 +1,9 @@
-//! RPC4: remote calls and signals, compatible with the C++ RakNet plugin of that name.
+//! RPC4: remote calls and signals that are compatible with C++ RakNet's plugin of that name.
 //!
-//! Use it in games with such peers. Where both peers use rakwire, [`RemoteCalls`](super::RemoteCalls) offers more.
-//! Arguments and answers are bit streams in a format that each handler chooses. As in `RemoteCalls`, only registered
-//! functions can be called, and only by peers that are allowed to. `docs/plugins/calls.md` describes the messages.
+//! Use it if some peers use that plugin. Between rakwire peers, [`RemoteCalls`](super::RemoteCalls) has more
+//! features. Arguments and answers are bit streams in a format of the handler's choice. As in `RemoteCalls`,
+//! a peer can call only registered functions, and only if their handler allows it. `docs/plugins/calls.md`
+//! describes the messages.
 //!
 //! ```
 //! use rakwire::endpoint::PluginHost;
@@ -42,10 +43,10 @@ use crate::bytes;
 pub use self::registered::{Handle, HandleAnswered, IsAllowed};
 pub use self::wire::{ERROR_ID, MESSAGE_ID, Message};
 
-/// Marks a queued message as an answered call.
+/// The mark of a queued message that is an answered call.
 const ANSWERED: Option<u32> = Some(0);
 
-/// The result of an answered call.
+/// The result of a call with an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer<const BYTES: usize> {
     /// The peer that was called.
@@ -54,7 +55,8 @@ pub struct Answer<const BYTES: usize> {
     pub outcome: Result<Vec<u8, BYTES>, CallFailure>,
 }
 
-/// An answered call. A call that has timed out keeps its slot, because the answer that may still arrive has no number.
+/// A call with an answer. After a timeout it keeps its slot, because a late answer has no number to tell it
+/// apart.
 #[derive(Clone, Debug)]
 struct OpenCall {
     to: ConnectionId,
@@ -67,9 +69,12 @@ struct OpenCall {
 
 /// The RPC4 plugin. `C` is the context of the handlers.
 ///
-/// It has room for `FUNCTIONS` functions and slots. It also has room for `CALLS` answered calls that are under way, as
-/// many queued messages, and as many answers; one caller may use half of them. A message has up to `BYTES` bytes. The
-/// module documentation has an example.
+/// - `FUNCTIONS` is the maximum number of functions and slots.
+/// - `CALLS` is the maximum number of answered calls in progress, of queued messages, and of queued answers.
+///   One caller may use half of them.
+/// - `BYTES` is the maximum message length.
+///
+/// The module documentation has an example.
 #[derive(Debug)]
 pub struct Rpc4<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
     /// The context of the handlers.
@@ -112,11 +117,10 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         self.insert(Registered { name, is_allowed, run: Run::Function(handle) })
     }
 
-    /// Registers a function with an answer: `RegisterBlockingFunction` in C++ RakNet. It may share the name of a
-    /// function without an answer.
+    /// Registers a function with an answer: `RegisterBlockingFunction` in C++ RakNet. A function without an
+    /// answer may have the same name.
     ///
-    /// # Errors
-    /// See [`RegisterError`].
+    /// # Errors See [`RegisterError`].
     pub fn register_answered(
         &mut self,
         name: &'static str,
@@ -126,11 +130,10 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         self.insert(Registered { name, is_allowed, run: Run::Answered(handle) })
     }
 
-    /// Connects a slot to a signal: `RegisterSlot` in C++ RakNet. Slots with the highest `order` run first; those with
-    /// the same order run in the order in which they were connected.
+    /// Connects a slot to a signal: `RegisterSlot` in C++ RakNet. Slots run in descending `order`, and in the
+    /// order of connecting if it is equal.
     ///
-    /// # Errors
-    /// [`RegisterError::Full`] and [`RegisterError::BadName`].
+    /// # Errors [`RegisterError::Full`] and [`RegisterError::BadName`].
     pub fn connect(
         &mut self,
         name: &'static str,
@@ -154,18 +157,17 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
             .map_err(|_| RegisterError::Full)
     }
 
-    /// Unregisters the functions and slots of a name. Returns false if there were none.
+    /// Unregisters the functions and slots with a name. Returns false if there were none.
     pub fn unregister(&mut self, name: &str) -> bool {
         let before = self.registered.len();
         self.registered.retain(|other| other.name != name);
         self.registered.len() < before
     }
 
-    /// Calls a function of a remote peer that has no answer: `Call` in C++ RakNet. If the remote does not know it,
-    /// [`poll_unknown`](Self::poll_unknown) returns its name.
+    /// Calls a function that has no answer: `Call` in C++ RakNet. If the remote peer does not know the
+    /// function, [`poll_unknown`](Self::poll_unknown) returns its name.
     ///
-    /// # Errors
-    /// See [`CallError`].
+    /// # Errors See [`CallError`].
     pub fn call(
         &mut self,
         to: ConnectionId,
@@ -179,16 +181,15 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         self.enqueue(to, delivery, None, &message)
     }
 
-    /// Calls a function of a remote peer that has an answer: `CallBlocking` in C++ RakNet, without blocking.
+    /// Calls a function that has an answer: `CallBlocking` in C++ RakNet, without blocking.
     ///
-    /// [`poll_answer`](Self::poll_answer) returns the result, after `timeout` at the latest. The timeout starts at the
-    /// first attempt to send the call.
+    /// [`poll_answer`](Self::poll_answer) returns the result within `timeout`, which starts at the first
+    /// attempt to send the call.
     ///
-    /// Answers have no number, so only one call to each peer is under way at a time. After a timeout its slot stays
-    /// taken until the answer arrives or the connection ends.
+    /// Answers have no number, so only one call to each peer can be in progress. After a timeout its slot
+    /// stays occupied until the answer arrives or the connection closes.
     ///
-    /// # Errors
-    /// See [`CallError`].
+    /// # Errors See [`CallError`].
     pub fn call_answered(
         &mut self,
         to: ConnectionId,
@@ -237,13 +238,13 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         is_queued.then_some(()).ok_or(CallError::TooManyCalls)
     }
 
-    /// Returns the result of an answered call.
+    /// Returns the next result of a call with an answer.
     pub fn poll_answer(&mut self) -> Option<Answer<BYTES>> {
         self.finished.pop_front()
     }
 
-    /// Returns a function that a remote peer does not know or does not let this one call. Only the last one of each
-    /// peer is kept.
+    /// Returns the name of a function that a remote peer does not know or does not let this one call. Only
+    /// the last name of each peer is kept.
     pub fn poll_unknown(&mut self) -> Option<(ConnectionId, Vec<u8, MAX_NAME>)> {
         self.unknown.pop_front()
     }
@@ -254,7 +255,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         self.stats
     }
 
-    /// Ends the call to a peer; returns false if none is under way.
+    /// Ends the call to a peer. Returns false if none is in progress.
     fn finish(&mut self, from: ConnectionId, outcome: Result<&[u8], CallFailure>) -> bool {
         let Some(at) = self.open.iter().position(|open| open.to == from) else { return false };
         if self.open.swap_remove(at).is_given_up {
@@ -295,7 +296,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
             self.stats.busy = self.stats.busy.saturating_add(1);
             return;
         }
-        // Checked before the function runs: if it ran without an answer, the caller would repeat it.
+        // Must precede the function: if it ran without an answer, the caller would repeat it.
         if self.answers.is_full() {
             drop(self.answers.pop_of_fullest());
             self.stats.busy = self.stats.busy.saturating_add(1);
@@ -313,7 +314,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         }
     }
 
-    /// Runs a function. An error is reported to the caller.
+    /// Runs a function. The caller receives its error.
     fn run<'b>(
         &mut self,
         caller: ConnectionId,
@@ -360,7 +361,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         }
     }
 
-    /// Times out the calls with an expired deadline.
+    /// Ends the calls whose deadline has expired.
     fn give_up(&mut self, now: Instant) {
         for open in self.open.iter_mut().filter(|open| open.deadline.is_none()) {
             open.deadline = Some(now + open.timeout);
@@ -373,16 +374,16 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
             let waiting = self.outgoing.len();
             self.outgoing.retain(|message| message.to != to || message.call != ANSWERED);
             if self.outgoing.len() < waiting {
-                // It was never sent, so no answer will arrive.
+                // The call was never sent, so no answer will arrive.
                 self.open.retain(|open| open.to != to);
             }
-            // Cannot fail: together with the calls that have not timed out, they never exceed the capacity.
+            // Cannot fail: finished calls and calls before their timeout together never exceed the capacity.
             let _ = self.finished.push_back(Answer { from: to, outcome: Err(CallFailure::TimedOut) });
         }
     }
 }
 
-/// Encodes a message; returns `None` if it is too long.
+/// Encodes a message. Returns `None` if it is too long.
 fn encoded<const BYTES: usize>(message: &Message<'_>) -> Option<Vec<u8, BYTES>> {
     let mut bytes = Vec::new();
     bytes.resize(BYTES, 0).ok()?;
@@ -391,7 +392,8 @@ fn encoded<const BYTES: usize>(message: &Message<'_>) -> Option<Vec<u8, BYTES>> 
     Some(bytes)
 }
 
-/// Returns the empty answer that replaces one which is too long for the connection. RPC4 has no error for this.
+/// Returns the empty answer to send instead of one that is too long for the connection. RPC4 has no error for
+/// this.
 fn empty_answer<const BYTES: usize>(message: &[u8]) -> Option<Vec<u8, BYTES>> {
     let mut name = [0; MAX_NAME];
     match Message::decode(message, &mut name) {
@@ -445,7 +447,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Plugin<R
         let mut unsent: Vec<(ConnectionId, SendError), CALLS> = Vec::new();
         self.outgoing.send(sender, |message, error| {
             if message.call == ANSWERED {
-                // Cannot fail: there is at most one entry for each call.
+                // Cannot fail, because there is at most one entry per call.
                 let _ = unsent.push((message.to, error));
             } else {
                 stats.unsent = stats.unsent.saturating_add(1);

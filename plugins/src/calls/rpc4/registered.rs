@@ -4,15 +4,15 @@ use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter};
 use rakwire::endpoint::ConnectionId;
 use rakwire::wire::WireError;
 
-/// Returns whether a peer may call a function. It runs before the arguments are read.
+/// Returns true if a peer may call a function. Runs before the arguments are read.
 pub type IsAllowed<C> = fn(&C, ConnectionId) -> bool;
 
-/// Handles a call or a signal. It blocks the peer, so it should be short. An error means that the arguments are not
-/// those of the function.
+/// Handles a call or a signal. It runs inside the peer and blocks it, so it must be short. An error means
+/// that the arguments are invalid.
 pub type Handle<C> = fn(&mut C, ConnectionId, &mut BitStreamReader<'_>) -> Result<(), WireError>;
 
-/// Handles a call of a function with an answer. If it fails, the caller receives the error for an unknown function, the
-/// only one that RPC4 has.
+/// Handles a call of a function with an answer. On an error, the caller receives the error for an unknown
+/// function, the only one that RPC4 has.
 pub type HandleAnswered<C> =
     fn(&mut C, ConnectionId, &mut BitStreamReader<'_>, &mut BitStreamWriter<'_>) -> Result<(), WireError>;
 
@@ -25,7 +25,7 @@ pub(super) enum Run<C> {
     Slot(i32, Handle<C>),
 }
 
-/// A handler and its name. Several slots may share a name.
+/// A handler and its name. Several slots may have the same name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Registered<C> {
     pub(super) name: &'static str,
@@ -34,7 +34,7 @@ pub(super) struct Registered<C> {
 }
 
 impl<C> Registered<C> {
-    /// Returns whether the other handler cannot be registered together with this one.
+    /// Returns true if the other handler cannot be registered together with this one.
     pub(super) fn excludes(&self, other: &Self) -> bool {
         let is_same_kind = match (&self.run, &other.run) {
             (Run::Function(_), Run::Function(_)) | (Run::Answered(_), Run::Answered(_)) => true,
@@ -43,7 +43,7 @@ impl<C> Registered<C> {
         is_same_kind && self.name == other.name
     }
 
-    /// Returns whether both are slots and the other one runs first.
+    /// Returns true if both are slots and the other one runs first.
     pub(super) fn runs_after(&self, other: &Self) -> bool {
         match (&self.run, &other.run) {
             (Run::Slot(order, _), Run::Slot(of_other, _)) => order < of_other,

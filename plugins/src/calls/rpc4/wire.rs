@@ -28,7 +28,7 @@ pub enum Message<'m> {
         /// The arguments.
         arguments: &'m [u8],
     },
-    /// Answers the last answered call.
+    /// Answers the current answered call.
     Answer {
         /// The answer.
         answer: &'m [u8],
@@ -48,7 +48,7 @@ pub enum Message<'m> {
 }
 
 impl<'m> Message<'m> {
-    /// Writes the message to the front of a buffer, and returns its length; `None` if it does not fit.
+    /// Encodes the message at the start of a buffer. Returns its length, or `None` if it does not fit.
     #[must_use]
     pub fn encode(&self, buffer: &mut [u8]) -> Option<usize> {
         let mut writer = BitStreamWriter::new(buffer);
@@ -83,7 +83,7 @@ impl<'m> Message<'m> {
         }
     }
 
-    /// Decodes a message; returns `None` if it is malformed. A compressed name is expanded into the buffer.
+    /// Decodes a message. Returns `None` if it is malformed. A compressed name is expanded into the buffer.
     #[must_use]
     pub fn decode(bytes: &'m [u8], name: &'m mut [u8; MAX_NAME]) -> Option<Self> {
         let (header, rest) = bytes.split_first_chunk()?;

@@ -18,16 +18,17 @@ use super::error::DirectoryError;
 use super::usage::{DirectoryLimit, DirectoryLimits, Usage};
 use super::{PARTS, shown};
 
-/// The maximum nesting of directories.
+/// The maximum depth of directories.
 const MAX_DEPTH: usize = 32;
 
-/// A directory that receives files. A file moves to its path when it is complete and verified; until then it is in a
-/// separate directory of parts. Nothing is written through a link. The module has an example.
+/// A directory that receives files. Partial files are in a separate subdirectory; a file moves to its path
+/// once it is complete and verified. Nothing is written through a link. The module documentation has an
+/// example.
 pub struct DirectoryStore {
     root: PathBuf,
     usage: Usage,
     open: HashMap<u32, OpenFile>,
-    /// The reason why a file could not be written, which has ended a transfer.
+    /// The reason why a file could not be written, which made a transfer fail.
     pub error: Option<DirectoryError>,
 }
 
@@ -41,14 +42,13 @@ impl core::fmt::Debug for DirectoryStore {
 }
 
 impl DirectoryStore {
-    /// Opens a directory that may hold no more than `limits` in all, and creates it if necessary.
+    /// Opens a directory that may contain at most `limits` in total, and creates it if necessary.
     ///
-    /// While a file is replaced, its older version and the patch for it count as well. Parts of earlier attempts are
-    /// removed when their room is needed. Names have at most 255 bytes, which do not count.
+    /// While a file is replaced, its older version and the patch count too. Partial files of earlier attempts
+    /// are removed when their space is needed. File names have at most 255 bytes and do not count.
     ///
-    /// # Errors
-    /// [`DirectoryError::CannotWrite`], [`DirectoryError::CannotRead`], and [`DirectoryError::Exceeds`] if the
-    /// directory already exceeds a limit.
+    /// # Errors [`DirectoryError::CannotWrite`], [`DirectoryError::CannotRead`], and
+    /// [`DirectoryError::Exceeds`] if the directory already exceeds a limit.
     pub fn new(root: impl AsRef<Path>, limits: DirectoryLimits) -> Result<Self, DirectoryError> {
         let root = root.as_ref();
         fs::create_dir_all(root).map_err(|error| DirectoryError::CannotWrite(root.to_owned(), error))?;

@@ -1,4 +1,4 @@
-//! A file being received: its requested and its verified parts.
+//! The state of a file being received: its requested and verified parts.
 
 use sha2::{Digest, Sha256};
 
@@ -13,23 +13,23 @@ pub(super) struct IncomingFile {
     pub(super) number: u32,
     pub(super) size: u64,
     digest: [u8; DIGEST_LENGTH],
-    /// The number of bytes that were here before the transfer.
+    /// The number of bytes that were present before the transfer.
     pub(super) present: u64,
-    /// The end of the bytes that are here or were requested.
+    /// The end offset of the bytes that are present or were requested.
     pub(super) requested: u64,
     hashed: u64,
     hasher: Sha256,
     pub(super) patch: Patch,
 }
 
-/// The state of patching a file. It is tried once.
+/// The state of patching a file, which is attempted once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patch {
-    /// It is tried if an older version is here.
+    /// Patching is attempted if an older version is present.
     Untried,
-    /// The digest of the older version is being computed; `read` of `size` bytes are done.
+    /// The digest of the older version is being computed; `read` of its `size` bytes are done.
     Hashing { size: u64, read: u64 },
-    /// A patch from the version with this digest is to be requested.
+    /// A patch from the version with this digest should be requested.
     Wanted([u8; BASE_LENGTH]),
     /// The patch was requested.
     AskedFor,
@@ -37,19 +37,19 @@ pub(super) enum Patch {
     Fetching { number: u32, size: u64, requested: u64 },
     /// The patch is complete and is being applied.
     Applying,
-    /// The file was made from the patch.
+    /// The file was produced from the patch.
     Applied,
-    /// The file is not patched, or no longer.
+    /// The file cannot be patched, or patching failed.
     Impossible,
 }
 
 /// The result of checking a file against its digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Checked {
-    /// Its bytes have not all arrived or have not all been read back.
+    /// Some bytes have not arrived or were not read back yet.
     Incomplete,
     Right,
-    /// The digest does not match, and some bytes were here before the transfer.
+    /// The digest does not match, and some bytes were present before the transfer.
     WrongAndOld,
     /// The digest does not match, and all bytes were received in this transfer.
     Wrong,
@@ -70,13 +70,13 @@ impl IncomingFile {
         }
     }
 
-    /// Returns the state of the same file without any of its bytes.
+    /// Returns the initial state of the same file, without any bytes.
     pub(super) fn anew(&self) -> Self {
         let patch = if self.patch == Patch::Untried { Patch::Untried } else { Patch::Impossible };
         Self { present: 0, requested: 0, hashed: 0, hasher: Sha256::new(), patch, ..*self }
     }
 
-    /// Looks for an older version, if nothing of the new one is here.
+    /// Looks for an older version if no bytes of the new one are present.
     pub(super) fn find_base<S: Store>(&mut self, store: &mut S) {
         if self.patch == Patch::Untried && self.present == 0 && self.size > 0 {
             let hashing = |size| Patch::Hashing { size, read: 0 };
@@ -84,7 +84,7 @@ impl IncomingFile {
         }
     }
 
-    /// Reads at most `budget` bytes of the older version, and returns the rest of the budget.
+    /// Reads at most `budget` bytes of the older version. Returns the remaining budget.
     pub(super) fn hash_base<S: Store>(&mut self, store: &mut S, buffer: &mut [u8], mut budget: u64) -> u64 {
         let Patch::Hashing { size, mut read } = self.patch else { return budget };
         while read < size && budget > 0 {
@@ -112,7 +112,7 @@ impl IncomingFile {
             if is_worth_it { Patch::Fetching { number, size, requested: 0 } } else { Patch::Impossible };
     }
 
-    /// Applies more of the patch, to make about `bytes` bytes of the file.
+    /// Applies more of the patch, producing about `bytes` bytes of the file.
     pub(super) fn apply_patch<S: Store>(&mut self, store: &mut S, bytes: u64) -> Result<(), StorageError> {
         match store.apply_patch(self.number, bytes)? {
             PatchStep::Unfinished => {}
@@ -152,17 +152,17 @@ impl IncomingFile {
         }
     }
 
-    /// Returns whether the older version is to be read, or the patch to be applied.
+    /// Returns true if the older version must be read or the patch applied.
     pub(super) const fn is_being_patched(&self) -> bool {
         matches!(self.patch, Patch::Hashing { .. } | Patch::Applying)
     }
 
-    /// Returns whether bytes up to `stored` are to be read back, or the file is complete.
+    /// Returns true if bytes up to `stored` must be read back, or the file is complete.
     pub(super) const fn can_be_checked(&self, stored: u64) -> bool {
         self.hashed < stored || self.hashed == self.size
     }
 
-    /// Reads back at most `budget` bytes up to `stored`, and returns the rest of the budget. Reading back makes the
+    /// Reads back at most `budget` bytes up to `stored`. Returns the remaining budget. Reading back makes the
     /// digest cover what the application has actually stored.
     pub(super) fn check<S: Store>(
         &mut self,

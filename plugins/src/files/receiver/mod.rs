@@ -1,4 +1,4 @@
-//! The plugin of the peer that fetches files.
+//! The plugin that fetches files.
 
 mod file;
 mod store;
@@ -18,7 +18,7 @@ use crate::bytes;
 pub use self::store::{PatchStep, Store};
 pub use self::transfer::Limits;
 
-/// The maximum number of bytes read back or patched in one update, to leave time for other work.
+/// The maximum number of bytes read back or patched per update, so that an update does not block for long.
 const BYTES_AT_ONCE: u64 = 256 * 1_024;
 
 /// An event of a receiver.
@@ -30,7 +30,7 @@ pub enum ReceiverEvent {
     Ended(Result<Progress, Failure>),
 }
 
-/// The error when a transfer is already under way: cancel it, or wait until it has ended.
+/// A transfer is already in progress: cancel it, or wait until it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferInProgress;
 
@@ -47,19 +47,19 @@ impl core::error::Error for TransferInProgress {}
 pub struct ReceiverStats {
     /// Requests that were sent.
     pub requests: u64,
-    /// Replies that were not requested, or from another peer.
+    /// Replies that were not requested, or that came from another peer.
     pub unexpected: u64,
     /// Messages that are malformed or too long.
     pub malformed: u64,
 }
 
-/// The plugin of the peer that fetches files.
+/// The plugin that fetches files.
 ///
-/// It runs one transfer at a time, with up to `WINDOW` open requests for up to `AHEAD` files, and messages of up to
-/// `BYTES` bytes. [The module](super) has an example.
+/// It runs one transfer at a time, with up to `WINDOW` open requests for up to `AHEAD` files. Messages have
+/// up to `BYTES` bytes. [The module](super) has an example.
 #[derive(Debug)]
 pub struct FileReceiver<P: Protocol, S, const WINDOW: usize, const AHEAD: usize, const BYTES: usize> {
-    /// The application's storage, to which files are written.
+    /// The application's storage for received files.
     pub store: S,
     limits: Limits,
     transfer: Option<Transfer<WINDOW, AHEAD>>,
@@ -100,15 +100,14 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         Self { delivery, ..Self::new(store, limits) }
     }
 
-    /// Limits the bytes requested per second; `None` removes the limit.
+    /// Sets the maximum rate in bytes requested per second; `None` is unlimited.
     pub fn set_rate(&mut self, bytes_per_second: Option<NonZeroU32>) {
         self.pacer.bytes_per_second = bytes_per_second;
     }
 
-    /// Fetches all files of a peer that are not here yet. It resumes earlier transfers.
+    /// Fetches all files of a peer that are not present yet, resuming earlier transfers.
     ///
-    /// # Errors
-    /// [`TransferInProgress`].
+    /// # Errors [`TransferInProgress`].
     pub fn fetch(&mut self, id: ConnectionId) -> Result<(), TransferInProgress> {
         if self.transfer.is_some() {
             return Err(TransferInProgress);
@@ -119,21 +118,21 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         Ok(())
     }
 
-    /// Cancels the transfer, and notifies the sender; returns false if there is none.
+    /// Cancels the transfer and notifies the sender. Returns false if there is no transfer.
     pub fn cancel(&mut self) -> bool {
         let is_under_way = self.transfer.is_some();
         self.fail(Reason::Cancelled);
         is_under_way
     }
 
-    /// Returns the progress or the end of the transfer since the last call.
+    /// Returns the latest progress, or the end of the transfer.
     pub fn poll_event(&mut self) -> Option<ReceiverEvent> {
         if let Some(transfer) = self.transfer.as_ref().filter(|_| self.is_progress_due) {
             self.is_progress_due = false;
             return Some(ReceiverEvent::Progress(transfer.progress));
         }
-        // Reported only after the final message was sent: an application that closes the connection on this event would
-        // otherwise keep it from the sender.
+        // Reported only after the final message was sent. Otherwise an application that closes the connection
+        // on this event would prevent it.
         if self.last.is_some() { None } else { self.ended.take().map(ReceiverEvent::Ended) }
     }
 
@@ -157,7 +156,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         Some(transfer.id)
     }
 
-    /// Applies a reply of the sender to the transfer. Returns false if it was not requested.
+    /// Applies a reply of the sender to the transfer. Returns false if the reply was not requested.
     fn on_reply(&mut self, now: Instant, reply: &Reply<'_>) -> Result<bool, Reason> {
         let Some(transfer) = &mut self.transfer else { return Ok(false) };
         match reply {
@@ -171,7 +170,8 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         }
     }
 
-    /// Reads back arrived files, applies patches and reads older versions. Ends the transfer if everything is complete.
+    /// Reads back arrived files, applies patches and reads older versions. Ends the transfer once all files
+    /// are complete.
     fn check(&mut self, buffer: &mut [u8]) {
         let Some(transfer) = &mut self.transfer else { return };
         let store = &mut self.store;
@@ -191,7 +191,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         }
     }
 
-    /// Sends the requests that are allowed now.
+    /// Sends the requests that the limits allow.
     fn request(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
         while let Some(transfer) = self.transfer.as_mut().filter(|_| self.pacer.is_ready(now)) {
             let Some(request) = transfer.next_request() else { return };

@@ -10,23 +10,23 @@ pub enum PatchStep {
     Unfinished,
     /// The file is complete.
     Applied,
-    /// The patch is unusable. The store holds nothing of the file, and all of it is fetched.
+    /// The patch is unusable. The store has discarded the file, and the file is fetched in full.
     Invalid,
 }
 
 /// The application's storage for received files.
 ///
-/// A file is identified by its number from [`begin`](Self::begin) until it is finished or the transfer has ended.
-/// Several files are under way at the same time. Implementations that write to a disk should not follow existing links,
-/// because the remote chooses the paths.
+/// A file is identified by its number from [`begin`](Self::begin) until it is finished or the transfer has
+/// ended. Several files are in progress at the same time. Implementations that write to a disk should not
+/// follow existing links, because the remote peer chooses the paths.
 pub trait Store {
-    /// Begins a file, and returns how many of its first bytes are already here.
+    /// Starts a file. Returns how many of its first bytes are already present.
     ///
-    /// The path is [allowed](crate::files::check_path) and appears once. The existing bytes may come from an earlier
-    /// attempt or version: they are read back, and if the SHA-256 does not match, the whole file is fetched again.
+    /// The path is [allowed](crate::files::check_path) and unique. Existing bytes may come from an earlier
+    /// attempt or an older version. They are read back, and if the SHA-256 does not match, the whole file is
+    /// fetched again.
     ///
-    /// # Errors
-    /// [`StorageError`], which ends the transfer, as in the other methods.
+    /// # Errors [`StorageError`], which aborts the transfer, as in the other methods.
     fn begin(&mut self, file: u32, entry: &Entry<'_>) -> Result<u64, StorageError>;
 
     /// Reads bytes back until the buffer is full.
@@ -41,52 +41,47 @@ pub trait Store {
     /// See [`begin`](Self::begin).
     fn write(&mut self, file: u32, offset: u64, bytes: &[u8]) -> Result<(), StorageError>;
 
-    /// Discards the stored bytes of a file, because they are wrong. All of it is written again from the beginning.
+    /// Discards the stored bytes of a file because they are wrong. They are all written again from the start.
     ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
+    /// # Errors See [`begin`](Self::begin).
     fn discard(&mut self, file: u32) -> Result<(), StorageError>;
 
-    /// Returns the size of an older version of a file from which a patch may start.
+    /// Returns the size of an older version of a file to which a patch may apply.
     ///
-    /// It is called when there is no part of the file, or a wrong one. The default returns `None`, for
+    /// It is called if no bytes of the file are present, or wrong ones. The default returns `None`, for
     /// applications that cannot apply patches.
     fn base(&mut self, _file: u32) -> Option<u64> {
         None
     }
 
-    /// Reads bytes of the older version until the buffer is full. All of it is read once, because its SHA-256
-    /// identifies it to the sender.
+    /// Reads bytes of the older version until the buffer is full. The whole version is read once, because its
+    /// SHA-256 identifies it to the sender.
     ///
-    /// # Errors
-    /// [`StorageError`], after which the file is fetched as if there were no older version.
+    /// # Errors [`StorageError`], after which the file is fetched as if there were no older version.
     fn read_base(&mut self, _file: u32, _offset: u64, _buffer: &mut [u8]) -> Result<(), StorageError> {
         Err(StorageError)
     }
 
-    /// Writes bytes of a patch for a file, not necessarily in order if the protocol is unordered. A patch is shorter
-    /// than its file.
+    /// Writes bytes of a patch for a file, not necessarily in order if the protocol is unordered. A patch is
+    /// shorter than its file.
     ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
+    /// # Errors See [`begin`](Self::begin).
     fn write_patch(&mut self, _file: u32, _offset: u64, _bytes: &[u8]) -> Result<(), StorageError> {
         Err(StorageError)
     }
 
-    /// Makes about `bytes` bytes of a file from its complete patch and the older version.
+    /// Produces about `bytes` bytes of a file from its complete patch and the older version.
     ///
-    /// It is called again until the file is complete, so that other work can run in between. The file is then read
-    /// back.
+    /// It is called repeatedly until the file is complete, so that other work can run in between. The file is
+    /// then read back.
     ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
+    /// # Errors See [`begin`](Self::begin).
     fn apply_patch(&mut self, _file: u32, _bytes: u64) -> Result<PatchStep, StorageError> {
         Ok(PatchStep::Invalid)
     }
 
-    /// Finishes a file that is complete and has the right SHA-256.
+    /// Finishes a file that is complete and has the correct SHA-256.
     ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
+    /// # Errors See [`begin`](Self::begin).
     fn finish(&mut self, file: u32) -> Result<(), StorageError>;
 }

@@ -1,4 +1,4 @@
-//! One transfer at its receiver.
+//! One transfer at the receiver.
 
 use core::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::files::outcome::{Progress, Reason, StorageError, Totals};
 use crate::files::path::{MAX_PATH, check_path};
 use crate::files::wire::{Entry, Page, Request};
 
-/// The limits of a receiver. Exceeding one ends the transfer.
+/// The limits of a receiver. A transfer that exceeds one is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum number of files.
@@ -21,7 +21,7 @@ pub struct Limits {
     pub file_bytes: u64,
     /// The maximum size of all files, in bytes.
     pub bytes: u64,
-    /// How long the sender may leave requests unanswered.
+    /// The maximum time for which the sender may leave requests unanswered.
     pub timeout: Duration,
 }
 
@@ -49,10 +49,10 @@ pub(super) struct Transfer<const WINDOW: usize, const AHEAD: usize> {
     pub(super) id: ConnectionId,
     pub(super) progress: Progress,
     limits: Limits,
-    /// The maximum bytes of one request, and the maximum number of open requests.
+    /// The maximum number of bytes per request, and the maximum number of open requests.
     chunk: u32,
     window: usize,
-    /// The totals of the pages so far, and their last path.
+    /// The totals of the pages received so far, and the last path in them.
     listed: Totals,
     last_path: Vec<u8, MAX_PATH>,
     is_begun: bool,
@@ -64,7 +64,7 @@ pub(super) struct Transfer<const WINDOW: usize, const AHEAD: usize> {
 }
 
 impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
-    /// `next_number` must differ from the numbers of earlier transfers, because their replies may still arrive.
+    /// `next_number` must differ from the numbers of earlier transfers, whose replies may still arrive.
     pub(super) fn new(id: ConnectionId, limits: Limits, chunk: u32, next_number: u32) -> Self {
         Self {
             id,
@@ -95,14 +95,14 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         self.listing.is_some() || !self.open.is_empty()
     }
 
-    /// Returns when the transfer times out.
+    /// Returns the time at which the transfer times out.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.last_received_at
             .filter(|_| self.is_waiting())
             .map(|last_received_at| last_received_at + self.limits.timeout)
     }
 
-    /// Handles a page of the manifest; returns false if it was not requested.
+    /// Handles a page of the manifest. Returns false if it was not requested.
     pub(super) fn on_page<S: Store>(
         &mut self,
         now: Instant,
@@ -123,7 +123,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
             self.on_entry(store, &entry)?;
         }
         let is_last = self.listed.files == page.totals.files;
-        // A page without entries would be requested forever.
+        // An empty page would be requested forever.
         let is_empty = page.first == self.listed.files;
         if (is_empty && !is_last) || (is_last && self.listed.bytes != page.totals.bytes) {
             return Err(Reason::BadManifest);
@@ -151,7 +151,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
     fn on_entry<S: Store>(&mut self, store: &mut S, entry: &Entry<'_>) -> Result<(), Reason> {
         let number = self.listed.files;
         check_path(entry.path).ok_or(Reason::BadPath)?;
-        // Ascending order rules out duplicate paths.
+        // Strictly ascending paths contain no duplicates.
         let is_in_order = number == 0 || self.last_path.as_slice() < entry.path;
         let bytes = self.listed.bytes.checked_add(entry.size).ok_or(Reason::BadManifest)?;
         if !is_in_order || number >= self.progress.total.files || bytes > self.progress.total.bytes {
@@ -173,7 +173,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         self.files.push_back(file).map_err(|_| Reason::BadMessage)
     }
 
-    /// Handles bytes of a file; returns false if they were not requested.
+    /// Handles bytes of a file. Returns false if they were not requested.
     pub(super) fn on_data<S: Store>(
         &mut self,
         now: Instant,
@@ -207,7 +207,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         Some(self.open.remove(at))
     }
 
-    /// Handles a patch reply; returns false if it was not requested.
+    /// Handles a patch reply. Returns false if it was not requested.
     pub(super) fn on_patch(
         &mut self,
         now: Instant,
@@ -226,7 +226,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         Ok(true)
     }
 
-    /// Starts to apply the patch of a file if the patch is complete.
+    /// Starts applying the patch of a file if the patch is complete.
     fn begin_to_patch(&mut self, number: u32) {
         let Some(file) = self.files.iter_mut().find(|other| other.number == number) else { return };
         let Patch::Fetching { size, requested, .. } = file.patch else { return };
@@ -235,7 +235,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         }
     }
 
-    /// Returns the length of the gapless beginning of the first file.
+    /// Returns the length of the contiguous start of the first file.
     fn stored(&self, first: &IncomingFile) -> u64 {
         let open = self.open.iter().filter(|open| open.file == first.number);
         let offsets = open.filter_map(|open| match open.what {
@@ -245,13 +245,13 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         offsets.min().unwrap_or(first.requested)
     }
 
-    /// Returns whether files are to be checked, patches to be applied, or older versions to be read.
+    /// Returns true if files must be verified, patches applied or older versions read.
     pub(super) fn can_be_checked(&self) -> bool {
         self.files.front().is_some_and(|first| first.can_be_checked(self.stored(first)))
             || self.files.iter().any(IncomingFile::is_being_patched)
     }
 
-    /// Applies the patch of the next file that has one, for about `budget` bytes. Returns the rest of the budget.
+    /// Applies about `budget` bytes of the patch of the next file that has one. Returns the remaining budget.
     pub(super) fn apply_patches<S: Store>(&mut self, store: &mut S, budget: u64) -> Result<u64, Reason> {
         let file = self.files.iter_mut().find(|file| file.patch == Patch::Applying);
         let Some(file) = file.filter(|_| budget > 0) else { return Ok(budget) };
@@ -272,8 +272,8 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         }
     }
 
-    /// Reads back at most `budget` bytes, and finishes complete files. Returns whether a file was finished, and the
-    /// rest of the budget.
+    /// Reads back at most `budget` bytes, and finishes complete files. Returns whether a file was finished,
+    /// and the remaining budget.
     pub(super) fn check<S: Store>(
         &mut self,
         store: &mut S,
@@ -351,7 +351,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         let Some(file) = file else { return };
         let open = OpenRequest { number, file: file.number, what: what(file.patch) };
         file.on_requested(end);
-        // Cannot fail: requests are only made while there is room.
+        // Cannot fail: requests are only created while there is capacity.
         let _ = self.open.push(open);
     }
 }

@@ -2,18 +2,18 @@
 
 use rakwire::endpoint::ConnectionId;
 
-/// The state of an entity apart from its fields.
+/// The state of an entity without its fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entity {
     pub(super) generation: u16,
     pub(super) class: u8,
     pub(super) handle: u32,
     pub(super) owner: Option<ConnectionId>,
-    /// The number of times that its owner has changed.
+    /// The number of ownership changes so far.
     pub(super) term: u16,
-    /// The number of the last message of its owner that was applied.
+    /// The number of the last applied message of its owner.
     pub(super) owner_number: u32,
-    /// The tick in which it was first sent out; 0 before that.
+    /// The tick in which it was first sent; 0 before that.
     pub(super) created_at: u32,
     /// The last tick in which any field changed.
     pub(super) changed_at: u32,

@@ -1,4 +1,4 @@
-//! The memory of an authority: inline with sizes in its type, or on the heap with sizes chosen at run time.
+//! The memory of an authority: inline, with sizes in its type, or on the heap, with sizes chosen at run time.
 
 #[cfg(feature = "alloc")]
 use alloc::{boxed::Box, vec};
@@ -49,7 +49,7 @@ pub(super) struct View<'m> {
 }
 
 impl Parts<'_> {
-    /// Stores the values of a tick that has just begun.
+    /// Stores the current values as those of a new tick.
     pub(super) fn on_tick(&mut self, tick: u32) {
         let (fields, history) = (self.fields, self.history);
         for (index, entity) in self.entities.iter_mut().enumerate() {
@@ -93,10 +93,10 @@ impl View<'_> {
     }
 }
 
-/// Inline memory, which needs no allocator and is as large as all its lists together.
+/// Inline memory, which needs no allocator.
 ///
-/// It has room for `PEERS` connections and `ENTITIES` entities of up to `FIELDS` fields. Short forms are used if the
-/// last acknowledgement is less than `HISTORY` ticks old. Messages have up to `BYTES` bytes.
+/// It has capacity for `PEERS` connections and `ENTITIES` entities of up to `FIELDS` fields. Short forms are
+/// used if the last acknowledgement is less than `HISTORY` ticks old. Messages have up to `BYTES` bytes.
 #[derive(Debug)]
 pub struct FixedAuthorityMemory<
     const PEERS: usize,
@@ -175,8 +175,7 @@ impl<const PEERS: usize, const ENTITIES: usize, const FIELDS: usize, const HISTO
     }
 }
 
-/// The sizes of an authority on the heap. It has as many fields as the longest class.
-///
+/// The sizes of an authority on the heap. The number of fields is that of the largest class.
 /// ```
 /// use rakwire_plugins::replication::AuthorityConfig;
 ///
@@ -186,15 +185,15 @@ impl<const PEERS: usize, const ENTITIES: usize, const FIELDS: usize, const HISTO
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthorityConfig {
-    /// The maximum number of connections, as in the capacity of the peer. Each takes 32 bytes for each entity. Default:
-    /// 64.
+    /// The maximum number of connections, which should equal the capacity of the peer. Each takes 32 bytes
+    /// per entity. Default: 64.
     pub connections: usize,
-    /// The maximum number of entities, 1 to 65,536. Clients need room for as many. Default: 1,024.
+    /// The maximum number of entities, 1 to 65,536. Clients need the same capacity. Default: 1,024.
     pub entities: usize,
-    /// The number of past ticks that are stored, at least 2. Short forms are used if the last acknowledgement is
-    /// younger. Each tick takes four bytes for each field of each entity. Default: 16.
+    /// The number of past ticks that are stored, at least 2. Short forms are used if the last acknowledgement
+    /// is less old. Each tick takes four bytes per field of each entity. Default: 16.
     pub history: usize,
-    /// The maximum length of a message in bytes. Clients need room for as many. Default: 1,024, which fits into a
+    /// The maximum message length in bytes. Clients need the same maximum. Default: 1,024, which fits into a
     /// datagram.
     pub max_message: usize,
 }
@@ -226,7 +225,7 @@ pub struct HeapAuthorityMemory {
 
 #[cfg(feature = "alloc")]
 impl HeapAuthorityMemory {
-    /// Allocates each list directly on the heap, so that none is ever on a stack.
+    /// Allocates each list directly on the heap, so that no list is ever on a stack.
     pub(super) fn new(config: &AuthorityConfig, fields: usize) -> Self {
         let entities = config.entities.clamp(1, 1 << 16);
         let history = config.history.max(2);

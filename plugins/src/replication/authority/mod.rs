@@ -1,4 +1,4 @@
-//! The plugin of the peer that owns the state of all entities.
+//! The plugin of the authority, which owns the state of all entities.
 
 mod entity;
 mod known;
@@ -35,32 +35,32 @@ pub use self::memory::{AuthorityMemory, FixedAuthorityMemory};
 pub use self::scope::{EntityInfo, EverythingInScope, Scope, SentBits};
 pub use self::stats::{AuthorityStats, PeerStats};
 
-/// The interval, in ticks, at which the authority repeats its classes to a client that has not sent its own.
+/// The interval in ticks at which the authority repeats its classes to a client that has not sent its own.
 const GREETING_TICKS: u32 = 32;
 
-/// The plugin of the peer that owns the state of all entities.
+/// The plugin of the authority, which owns the state of all entities.
 ///
-/// `S` is the [`Scope`]. `M` is the memory: [`FixedAuthority`] has the sizes in its type, [`HeapAuthority`] those of an
-/// [`AuthorityConfig`]. [The module](super) has an example.
+/// `S` is the [`Scope`]. `M` is the memory: [`FixedAuthority`] has the sizes in its type, and
+/// [`HeapAuthority`] takes them from an [`AuthorityConfig`]. [The module](super) has an example.
 #[derive(Debug)]
 pub struct Authority<P: Protocol, S, M> {
-    /// The scope, which decides which client sees which entity.
+    /// Decides which client sees which entity.
     pub scope: S,
     classes: &'static [Class],
     fingerprint: u64,
     memory: M,
     tick: u32,
     delivery: P::Delivery,
-    /// A client with other classes that was not polled yet.
+    /// The latest client with other classes that was not polled yet.
     mismatch: Option<ConnectionId>,
     stats: AuthorityStats,
 }
 
 /// An [`Authority`] without an allocator.
 ///
-/// It has room for `PEERS` connections and `ENTITIES` entities of up to `FIELDS` fields. Short forms are used if the
-/// last acknowledgement is less than `HISTORY` ticks old. Messages have up to `BYTES` bytes. The value is as large as
-/// all of that together, and is usually created on a stack.
+/// It has capacity for `PEERS` connections and `ENTITIES` entities of up to `FIELDS` fields. Short forms are
+/// used if the last acknowledgement is less than `HISTORY` ticks old. Messages have up to `BYTES` bytes. All
+/// lists are inline, and the value is usually created on a stack.
 pub type FixedAuthority<
     P,
     S,
@@ -85,11 +85,10 @@ impl<
     const BYTES: usize,
 > FixedAuthority<P, S, PEERS, ENTITIES, FIELDS, HISTORY, BYTES>
 {
-    /// Creates an authority without entities. Its messages should be unreliable: a lost update is not resent, because a
-    /// later one replaces it.
+    /// Creates an authority without entities. Use unreliable delivery: a lost update need not be resent,
+    /// because the next one replaces it.
     ///
-    /// # Errors
-    /// [`ClassError`].
+    /// # Errors [`ClassError`].
     pub fn new(classes: &'static [Class], scope: S, delivery: P::Delivery) -> Result<Self, ClassError> {
         class::check(classes, FIELDS, (BYTES * 8).saturating_sub(OVERHEAD_BITS))?;
         Ok(Self::over(FixedAuthorityMemory::new(), classes, scope, delivery))
@@ -143,11 +142,10 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         }
     }
 
-    /// Creates an entity, which clients receive at the next [tick](Self::tick). `handle` is the application's own
-    /// number for it.
+    /// Creates an entity, which clients receive at the next [tick](Self::tick). `handle` is a number of the
+    /// application's choice for finding it.
     ///
-    /// # Errors
-    /// [`SpawnError`].
+    /// # Errors [`SpawnError`].
     pub fn spawn(&mut self, class: u8, handle: u32, values: &[u32]) -> Result<NetworkId, SpawnError> {
         let fields = self.classes.get(usize::from(class)).ok_or(SpawnError::BadClass)?.fields;
         if fields.len() != values.len() {
@@ -166,16 +164,15 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         Ok(NetworkId { index, generation: *generation })
     }
 
-    /// Removes an entity, which clients are sent at the next tick; returns false if it does not exist.
+    /// Removes an entity at the next tick. Returns false if it does not exist.
     pub fn despawn(&mut self, id: NetworkId) -> bool {
         let place = self.memory.parts().entities.get_mut(usize::from(id.index));
         place.and_then(|place| place.take_if(|entity| entity.generation == id.generation)).is_some()
     }
 
-    /// Sets a field of an entity. Bits beyond its width are cut off.
+    /// Sets a field of an entity. Bits beyond the width of the field are discarded.
     ///
-    /// # Errors
-    /// [`SetError`].
+    /// # Errors [`SetError`].
     pub fn set(&mut self, id: NetworkId, field: usize, value: u32) -> Result<(), SetError> {
         let classes = self.classes;
         let mut parts = self.memory.parts();
@@ -190,8 +187,8 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         Ok(())
     }
 
-    /// Sets the client that controls an entity; `None` means this authority. A client that disconnects loses its
-    /// entities. Returns false if the entity or the client does not exist.
+    /// Sets the client that owns an entity and sets its values; `None` is this authority. A client that
+    /// disconnects loses its entities. Returns false if the entity or the client does not exist.
     pub fn set_owner(&mut self, id: NetworkId, owner: Option<ConnectionId>) -> bool {
         let mut parts = self.memory.parts();
         if owner.is_some_and(|owner| parts.peer(owner).is_none()) {
@@ -200,7 +197,7 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         find(&mut parts, id).map(|entity| entity.set_owner(owner)).is_some()
     }
 
-    /// Returns an entity.
+    /// Returns an entity; `None` if it does not exist.
     #[must_use]
     pub fn get(&self, id: NetworkId) -> Option<EntityInfo<'_>> {
         let table = self.memory.view().table;
@@ -213,14 +210,14 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         self.memory.view().table.iter()
     }
 
-    /// Returns the first entity with this handle.
+    /// Returns the first entity with this handle; `None` if there is none.
     #[must_use]
     pub fn find(&self, handle: u32) -> Option<EntityInfo<'_>> {
         self.iter().find(|entity| entity.handle == handle)
     }
 
-    /// Sends each client the changes since the last tick, and returns the number of the tick, starting at 1. Run the
-    /// driver afterwards.
+    /// Sends each client the changes since the last tick. Returns the number of the tick, starting at 1. Run
+    /// the driver afterwards.
     ///
     /// After 2^32 - 1 ticks, nothing more is sent.
     pub fn tick(&mut self) -> u32 {
@@ -230,16 +227,17 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         parts.on_tick(tick);
         for (_, peer) in parts.peers.iter_mut().flatten() {
             peer.is_due = peer.budget > 0 && peer.classes == ClientClasses::Same;
-            // A client in a driver without plugins may answer unreliably.
+            // Repeated, because a client in a driver without plugins may reply unreliably.
             peer.classes_due |= peer.classes == ClientClasses::Unknown && tick % GREETING_TICKS == 0;
         }
         tick
     }
 
-    /// Limits the bytes sent to a client in each tick, which are at most one message. Returns false if there is no such
-    /// client.
+    /// Sets the maximum number of bytes sent to a client per tick, in addition to the limit of one message.
+    /// Returns false if there is no such client.
     ///
-    /// An entity that needs more than the budget never reaches the client. With a budget of 0 the client takes no work.
+    /// An entity that needs more than the budget never reaches the client. A client with a budget of 0 costs
+    /// no work.
     pub fn set_budget(&mut self, id: ConnectionId, bytes: usize) -> bool {
         self.memory.parts().peer(id).map(|peer| peer.budget = bytes).is_some()
     }
@@ -256,14 +254,14 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         self.stats
     }
 
-    /// Returns the latest client with classes that differ from those of this authority. Each client is returned once, and
-    /// is sent nothing.
+    /// Returns the latest client whose classes differ from those of this authority. Each client is returned
+    /// once, and is sent no entities.
     pub fn poll_mismatch(&mut self) -> Option<ConnectionId> {
         self.mismatch.take()
     }
 }
 
-/// Returns an entity for changes.
+/// Returns an entity, mutable.
 fn find<'p>(parts: &'p mut Parts<'_>, id: NetworkId) -> Option<&'p mut Entity> {
     let entity = parts.entities.get_mut(usize::from(id.index))?.as_mut();
     entity.filter(|entity| entity.generation == id.generation)
@@ -338,7 +336,8 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Plugin<P> for Authority<P, S, M>
             let (scope, due) = (&mut self.scope, &mut *parts.due);
             let mut cx = Tick { tick, classes, table, scope, due, is_chosen: &mut *parts.is_chosen };
             let Some((length, chosen)) = peer.write(known, &mut cx, *id, parts.buffer) else { continue };
-            // If there is no room the message is dropped: the next tick sends newer state.
+            // If the connection does not accept the message, it is dropped, because the next tick sends newer
+            // state.
             if sender.send(*id, parts.buffer.get(..length).unwrap_or_default(), delivery).is_ok() {
                 report(known, &mut cx, *id);
                 peer.on_sent(known, &cx, &chosen, length);

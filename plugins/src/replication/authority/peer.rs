@@ -11,30 +11,30 @@ use crate::replication::class::{Class, MAX_FIELDS};
 use crate::replication::received::Received;
 use crate::replication::wire::{Full, HEADER, Record, Writer, gamma_bits, update_header, write_gamma};
 
-/// The priority of a removal, which is high because it is short and makes room at the client.
+/// The priority of a removal. It is high because a removal is short and frees capacity at the client.
 const REMOVAL_PRIORITY: u32 = 1 << 24;
-/// How many ticks longer than the usual delay to wait for an acknowledgement.
+/// The number of ticks to wait for an acknowledgement beyond the usual delay.
 const RESEND_MARGIN: u32 = 2;
 
-/// The classes of a client, as far as they are known.
+/// What is known about the classes of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientClasses {
-    /// It has not sent them. No entities are sent to it yet.
+    /// The client has not sent its classes. It gets no entities yet.
     Unknown,
     Same,
-    /// They differ. No entities are sent to it.
+    /// The classes differ. The client gets no entities.
     Other,
 }
 
-/// The state of a client, apart from that of each entity.
+/// The state of a client, without its state for each entity.
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// Ticks acknowledged since the last tick.
+    /// The ticks acknowledged since the last tick.
     received: Received,
     /// The recent delay of acknowledgements, in ticks.
     ack_delay: u32,
     pub(super) classes: ClientClasses,
-    /// The fingerprint of the authority's classes is still to be sent to it.
+    /// Whether the fingerprint of the authority's classes is still to be sent to the client.
     pub(super) classes_due: bool,
     pub(super) is_due: bool,
     pub(super) budget: usize,
@@ -47,17 +47,17 @@ pub(super) struct Tick<'a, S> {
     pub(super) classes: &'static [Class],
     pub(super) table: Table<'a>,
     pub(super) scope: &'a mut S,
-    /// A buffer for the entities with something to send, and their priorities.
+    /// A buffer for the entities that have something to send, with their priorities.
     pub(super) due: &'a mut [(u32, u16)],
     /// The entities that are in the message.
     pub(super) is_chosen: &'a mut [bool],
 }
 
-/// The number of entities chosen for a message, and their bits.
+/// The number of entities chosen for a message, and their total bits.
 pub(super) struct Chosen {
     count: usize,
     bits: usize,
-    /// The counters to store once the message was sent.
+    /// The counters to store once the message is sent.
     stats: PeerStats,
 }
 
@@ -74,7 +74,7 @@ impl Peer {
         }
     }
 
-    /// Handles acknowledged ticks; returns false if they are in the future.
+    /// Handles acknowledged ticks. Returns false if they are in the future.
     pub(super) fn on_acknowledgement(&mut self, received: Received, tick: u32) -> bool {
         if received.latest() > tick {
             return false;
@@ -87,8 +87,8 @@ impl Peer {
         true
     }
 
-    /// Writes the message of a tick to the front of a buffer, and returns its length; `None` if there is nothing to
-    /// send.
+    /// Encodes the message of a tick at the start of a buffer. Returns its length, or `None` if there is
+    /// nothing to send.
     pub(super) fn write(
         &mut self,
         known: &mut [Known],
@@ -110,7 +110,7 @@ impl Peer {
         Some((HEADER + length, chosen))
     }
 
-    /// Collects the entities with something to send, and returns their number.
+    /// Collects the entities that have something to send. Returns their number.
     fn refresh(&mut self, known: &mut [Known], cx: &mut Tick<'_, impl Scope>, id: ConnectionId) -> usize {
         let resend = self.ack_delay.saturating_add(RESEND_MARGIN);
         let (mut in_scope, mut due, tick) = (0, 0, cx.tick);
@@ -118,7 +118,7 @@ impl Peer {
             let entity = entity.as_ref().filter(|entity| entity.created_at > 0);
             let priority = entity.and_then(|entity| {
                 let priority = cx.scope.priority(id, &cx.table.info(index, entity));
-                // The owner of an entity must know that it owns it.
+                // The owner of an entity must learn about its ownership.
                 priority
                     .map(|priority| u32::from(priority.get()))
                     .or_else(|| (entity.owner == Some(id)).then_some(1))
@@ -200,7 +200,7 @@ fn record(known: &[Known], cx: &Tick<'_, impl Scope>, index: usize) -> Option<(R
     Some((record, class))
 }
 
-/// Writes the chosen records, in the order of their indices.
+/// Encodes the chosen records, in the order of their indices.
 fn write_records(
     known: &[Known],
     cx: &Tick<'_, impl Scope>,
@@ -221,7 +221,7 @@ fn write_records(
     Ok(writer.finish().len())
 }
 
-/// Reports the size of each entity in a sent message to the scope, if it watches the bandwidth.
+/// Reports the size of each entity in a sent message to the scope, if the scope watches bandwidth.
 pub(super) fn report(known: &[Known], cx: &mut Tick<'_, impl Scope>, id: ConnectionId) {
     if !cx.scope.watches_bandwidth() {
         return;
@@ -241,8 +241,8 @@ pub(super) fn report(known: &[Known], cx: &mut Tick<'_, impl Scope>, id: Connect
     }
 }
 
-/// Returns an upper bound of the mean bits of an index if `count` of `entities` are named. The logarithm of a mean is
-/// at least the mean of the logarithms.
+/// Returns an upper bound of the mean bits of an index if `count` of `entities` are named, since the
+/// logarithm of a mean is at least the mean of the logarithms.
 fn index_bits(entities: usize, count: usize) -> usize {
     let mean = entities.div_ceil(count.max(1)).max(1);
     2 * mean.next_power_of_two().ilog2() as usize + 1

@@ -24,8 +24,8 @@ pub(super) struct Replies<'a> {
 }
 
 impl Replies<'_> {
-    /// Handles the classes of a client. They are decided once: a client that sends others later is still counted once,
-    /// and hides no other client's mismatch.
+    /// Handles the classes of a client. Only the first ones count: a client that sends others later is not
+    /// counted again, and does not replace another client's mismatch.
     fn on_classes(&mut self, id: ConnectionId, fingerprint: u64) -> Option<()> {
         let peer = self.parts.peer(id)?;
         if peer.classes != ClientClasses::Unknown {
@@ -41,7 +41,7 @@ impl Replies<'_> {
         Some(())
     }
 
-    /// Handles a message of a client; returns `None` if it is malformed.
+    /// Handles a message from a client. Returns `None` if it is malformed.
     pub(super) fn on_reply(&mut self, id: ConnectionId, message: &[u8]) -> Option<()> {
         if let Some((&[REPLY_ID, CLASSES], fingerprint)) = message.split_first_chunk() {
             return self.on_classes(id, u64::from_be_bytes(fingerprint.try_into().ok()?));
@@ -54,7 +54,7 @@ impl Replies<'_> {
                 self.parts.peer(id)?.on_acknowledgement(received, self.tick).then_some(())
             }
             STATE => {
-                // A message is applied only if all of it is valid.
+                // A message is applied only if it is valid as a whole.
                 self.on_state(id, number, rest, false).ok()?;
                 self.on_state(id, number, rest, true).ok()
             }

@@ -13,21 +13,21 @@ pub struct EntityInfo<'e> {
     pub id: NetworkId,
     /// The index of its class.
     pub class: u8,
-    /// The application's number for it.
+    /// The application's number for the entity.
     pub handle: u32,
-    /// The client that controls it; `None` means the authority.
+    /// The client that owns it; `None` is the authority.
     pub owner: Option<ConnectionId>,
-    /// Its fields; values beyond the fields of its class are meaningless.
+    /// Its fields. Values beyond the fields of its class are meaningless.
     pub values: &'e [u32],
 }
 
-/// The size of a record in a message to a client. The header of the message and the distances between entity indices
-/// belong to no entity.
+/// The size of a record in a message to a client, in bits. The message header and the distances between
+/// entity indices are not attributed to entities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentBits<'b> {
     /// The bits of each field of the class; 0 for fields that were not sent.
     pub fields: &'b [u16],
-    /// All other bits: the kind of the record, the identity of the entity, and the number of fields.
+    /// All other bits: the kind of record, the identity of the entity, and the number of fields.
     pub header: u16,
 }
 
@@ -35,11 +35,11 @@ pub struct SentBits<'b> {
 pub trait Scope {
     /// Returns the priority of an entity for a client; `None` hides the entity from the client.
     ///
-    /// If an update does not fit in one tick, the priority adds up in the next. Each entity is always in the scope of
+    /// If an update does not fit into a tick, its priority accumulates. An entity is always in the scope of
     /// its owner.
     fn priority(&mut self, to: ConnectionId, entity: &EntityInfo<'_>) -> Option<NonZeroU16>;
 
-    /// Returns whether [`on_sent`](Self::on_sent) is called, which makes each update more expensive.
+    /// Returns true if [`on_sent`](Self::on_sent) is to be called, which makes each update more expensive.
     fn watches_bandwidth(&self) -> bool {
         false
     }

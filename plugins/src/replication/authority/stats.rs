@@ -11,11 +11,11 @@ pub struct AuthorityStats {
     pub unauthorised: u64,
     /// Connections that are ignored because the plugin has fewer slots than the peer has connections.
     pub over_capacity: u64,
-    /// Clients with other classes. They are sent nothing.
+    /// Clients with other classes, which are sent no entities.
     pub mismatched: u64,
 }
 
-/// Counters of the data sent to a client, from which a bandwidth graph can be drawn.
+/// Counters of the data sent to a client, for example for a bandwidth graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerStats {
     /// Messages that were sent.
@@ -30,7 +30,7 @@ pub struct PeerStats {
     pub removed_bits: u64,
     /// Entities in scope.
     pub in_scope: u32,
-    /// Entities with changes in the last tick that did not fit.
+    /// Entities with changes that did not fit into the last tick.
     pub waiting: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The entities of an authority with the present and past values of their fields.
+//! The entities of an authority, with the current and past values of their fields.
 
 use super::entity::Entity;
 use super::scope::EntityInfo;
@@ -7,7 +7,7 @@ use crate::replication::id::NetworkId;
 use crate::replication::rows::row;
 use crate::replication::wire::Change;
 
-/// The entities. Each has a row of fields in every list.
+/// The entities. Each has one row of fields in every list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table<'m> {
     pub(super) entities: &'m [Option<Entity>],
@@ -26,7 +26,7 @@ impl<'m> Table<'m> {
         self.entities.get(index)?.as_ref()
     }
 
-    /// Returns the present values of an entity.
+    /// Returns the current values of an entity.
     pub(super) fn values(&self, index: usize) -> &'m [u32] {
         row(self.values, index, self.fields)
     }
@@ -47,7 +47,7 @@ impl<'m> Table<'m> {
         entities.filter_map(move |(index, entity)| Some(self.info(index, entity.as_ref()?)))
     }
 
-    /// Returns how to send each field to a client that has the values of some tick from `acked` on.
+    /// Returns how to send each field to a client that has the values of some tick since `acked`.
     pub(super) fn changes(&self, index: usize, class: &Class, acked: u32, tick: u32) -> [Change; MAX_FIELDS] {
         let mut changes = [Change::Unchanged; MAX_FIELDS];
         let fields = class.fields.iter().zip(row(self.field_changed_at, index, self.fields));
@@ -60,7 +60,8 @@ impl<'m> Table<'m> {
         changes
     }
 
-    /// Returns whether the short form gives the right value of a field from every value that it has had since a tick.
+    /// Returns true if the short form leads to the current value from every value that the field has had
+    /// since a tick.
     fn is_short(&self, index: usize, field: Field, number: usize, acked: u32, tick: u32) -> bool {
         if field.short == 0 || (tick - acked) as usize >= self.history {
             return false;

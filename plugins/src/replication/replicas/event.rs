@@ -3,11 +3,11 @@
 /// The reason why an entity was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoveReason {
-    /// The authority has despawned it.
+    /// The authority despawned it.
     Destroyed,
-    /// It has left the scope of this peer, and may return.
+    /// It left the scope of this peer, and may return.
     OutOfScope,
-    /// The connection to the authority has ended.
+    /// The connection to the authority closed.
     Disconnected,
 }
 
@@ -16,9 +16,9 @@ pub enum RemoveReason {
 pub enum ReplicaEvent {
     /// It was created.
     Created,
-    /// Its fields have changed, once or several times.
+    /// Its fields changed, once or several times.
     Changed,
-    /// This peer has gained (true) or lost (false) control of it.
+    /// This peer gained (true) or lost (false) its ownership.
     OwnerChanged(bool),
     /// It was removed. An entity that was created and removed between two polls is not reported.
     Removed(RemoveReason),
