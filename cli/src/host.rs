@@ -174,7 +174,7 @@ mod tests {
 
     /// The time of this test is virtual.
     #[tokio::test(start_paused = true)]
-    async fn unused_time_passes_to_the_next_address() {
+    async fn unused_time_is_left_to_the_next_address() {
         const TIMEOUT: Duration = Duration::from_secs(9);
 
         let servers = [1, 2, 3].map(|port| SocketAddr::from(([192, 0, 2, 1], port)));

@@ -323,7 +323,7 @@ mod tests {
 
     /// Ten messages of 136 bytes would fit into a datagram, but not together with the reserve.
     #[test]
-    fn our_rows_match_the_bytes_sent() {
+    fn rakwire_rows_match_the_bytes_sent() {
         for (reliability, name, ..) in DOCUMENTED {
             let delivery = Delivery { reliability, ..Delivery::default() };
             for (size, count) in [(1, 1), (100, 5), (136, 10), (1_432, 1), (1_433, 1), (3_000, 1)] {

@@ -81,7 +81,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_page_is_one_file_with_the_datagrams_of_failures() {
+    fn the_html_report_is_one_file_with_the_datagrams_of_failures() {
         let model = Model::start(Setup::default(), Fault::Mute(id::PONG)).unwrap();
         let timing = Timing::with_answer(Duration::from_millis(60));
         let case = cases::all().next().unwrap();

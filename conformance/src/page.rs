@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_counts_outcomes_by_group_and_names_failures() {
+    fn the_markdown_page_counts_outcomes_by_group_and_lists_failures() {
         let page = markdown("# Page", &[run("one", "failed"), run("two", "skipped")]);
         assert!(page.contains("| group | one | two |"), "{page}");
         assert!(page.contains("| offline messages | 1 1f | 1 1s |"), "{page}");

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_sides_have_the_same_keys_and_proof() {
+    fn both_sides_derive_the_same_keys_and_proof() {
         let server = KeyPair::new([7; 32]);
         let (mut one, mut two) =
             (Handshake::new(b"prologue", &server.public), Handshake::new(b"prologue", &server.public));

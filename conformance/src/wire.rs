@@ -378,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_of_the_page_are_read_and_written() {
+    fn the_examples_of_raknet_md_are_read_and_written() {
         let mut address = Vec::new();
         put_address(&mut address, "127.0.0.1:19132".parse().unwrap());
         assert_eq!(address, [0x04, 0x80, 0xff, 0xff, 0xfe, 0x4a, 0xbc]);
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn capsules_survive_encoding() {
+    fn capsules_round_trip() {
         for reliability in 0..8 {
             let split = Some(Split { count: 3, id: 7, index: 2 });
             let mut capsule = Capsule { reliability, split, payload: vec![1, 2, 3], ..Capsule::default() };

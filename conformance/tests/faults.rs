@@ -126,7 +126,7 @@ fn sections(page: &str) -> HashSet<String> {
 }
 
 #[test]
-fn every_section_is_in_its_page() {
+fn every_cited_section_is_in_its_document() {
     let raknet = sections(include_str!("documents/raknet.md"));
     let game = sections(include_str!("documents/game-protocol.md"));
     let secure = sections(include_str!("documents/secure.md"));
@@ -141,7 +141,7 @@ fn every_section_is_in_its_page() {
 }
 
 #[test]
-fn the_readme_has_the_number_of_cases() {
+fn the_readme_states_the_number_of_cases() {
     let of = |role: Role| cases::all().filter(|case| case.role == role).count();
     let [servers, clients, games, secure] =
         [Role::Server, Role::Client, Role::GameServer, Role::SecureServer].map(of);

@@ -83,7 +83,7 @@ fn options() -> Options {
 }
 
 #[test]
-fn the_server_of_rakwire_passes() {
+fn the_rakwire_server_passes_every_case() {
     let Some(program) = program() else {
         return;
     };
@@ -92,7 +92,7 @@ fn the_server_of_rakwire_passes() {
 }
 
 #[test]
-fn the_client_of_rakwire_passes() {
+fn the_rakwire_client_passes_every_case() {
     let Some(program) = program() else {
         return;
     };
@@ -103,7 +103,7 @@ fn the_client_of_rakwire_passes() {
 }
 
 #[test]
-fn the_game_protocol_server_of_rakwire_passes() {
+fn the_rakwire_game_protocol_server_passes_every_case() {
     let Some(program) = program() else {
         return;
     };
@@ -112,7 +112,7 @@ fn the_game_protocol_server_of_rakwire_passes() {
 }
 
 #[test]
-fn the_secure_server_of_rakwire_passes() {
+fn the_rakwire_secure_server_passes_every_case() {
     let Some(program) = program() else {
         return;
     };

@@ -22,7 +22,7 @@ fn free_address() -> SocketAddr {
 }
 
 #[test]
-fn a_client_that_connects_repeatedly_is_tested_case_by_case() {
+fn a_client_that_reconnects_is_tested_with_one_case_per_connection() {
     let address = free_address();
     let over = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&over);
@@ -51,7 +51,7 @@ fn a_client_that_connects_repeatedly_is_tested_case_by_case() {
 }
 
 #[test]
-fn a_case_without_any_client_fails_in_time() {
+fn a_case_fails_at_its_timeout_if_no_client_connects() {
     let address = free_address();
     let listening = Listening { address, dialler: Dialler::Other, patience: Duration::from_millis(50) };
     let options = Options { version: 6, listening: Some(listening), ..Options::default() };
@@ -62,7 +62,7 @@ fn a_case_without_any_client_fails_in_time() {
 
 #[test]
 #[cfg(unix)]
-fn a_server_is_started_with_its_port_and_ends_with_its_case() {
+fn each_case_starts_and_stops_a_server_on_its_port() {
     let folder = env!("CARGO_TARGET_TMPDIR");
     let file = format!("{folder}/started-by-the-suite");
     let line = format!("sh -c 'echo $$ {{port}} {{}} > {file}; echo ready; exec cat'");

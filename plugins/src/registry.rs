@@ -79,7 +79,7 @@ pub const REGISTRY: [Claim; 35] = [
     claim(FIRST_APPLICATION_ID, 255, Owner::Application, "messages of the application"),
 ];
 
-/// Returns the claim that contains an id; `None` never occurs, because every id is claimed.
+/// Returns the claim that contains an id. Every id has one.
 ///
 /// ```
 /// use rakwire_plugins::registry::{Owner, lookup};

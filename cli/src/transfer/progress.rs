@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_shows_transferred_and_total_bytes() {
+    fn the_progress_line_shows_transferred_and_total_bytes() {
         let terminal = InMemoryTerm::new(2, 80);
         let line = ProgressLine::on(ProgressDrawTarget::term_like(Box::new(terminal.clone())));
         line.show(512, 2_048);

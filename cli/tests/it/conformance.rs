@@ -24,7 +24,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_installed_suite_gets_all_arguments_and_gives_the_exit_status() {
+fn the_suite_receives_all_arguments_and_its_exit_status_is_returned() {
     let folder = folder("conformance-installed");
     let suite = folder.join("rakwire-conformance");
     fs::write(&suite, "#!/bin/sh\necho \"got $*\"\nexit 1\n").expect("a file");
@@ -36,7 +36,7 @@ fn the_installed_suite_gets_all_arguments_and_gives_the_exit_status() {
 }
 
 #[test]
-fn a_suite_that_is_not_installed_is_named_with_the_way_to_install_it() {
+fn a_missing_suite_is_reported_with_its_install_command() {
     let output = conformance(&folder("conformance-missing"), &["127.0.0.1:1"]);
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{error}");

@@ -41,7 +41,7 @@ fn meet_until(start: impl Fn() -> Server, options: &[&str], wanted: &str) -> Out
 }
 
 #[test]
-fn machines_meet_directly() {
+fn two_machines_connect_directly_through_the_facilitator() {
     let output = meet_until(|| facilitator(&[]), &[], " directly in ");
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
@@ -88,7 +88,7 @@ fn a_facilitator_limits_clients_per_address() {
 /// A client that does not receive datagrams sent to its address takes no slot, triggers no punches, and receives no
 /// more bytes than it sent.
 #[test]
-fn a_facilitator_ignores_unproven_addresses() {
+fn a_facilitator_ignores_addresses_that_were_not_validated() {
     let facilitator = facilitator(&[]);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     socket.connect(&facilitator.announced).expect("its address");
@@ -110,7 +110,7 @@ fn a_facilitator_ignores_unproven_addresses() {
 }
 
 #[test]
-fn unreachable_machines_meet_through_the_facilitator() {
+fn the_facilitator_forwards_between_machines_that_cannot_connect() {
     let start = || facilitator(&["--forwarding-ports", "1"]);
     let output = meet_until(start, &["--forwarded"], " through the facilitator in ");
     let said = text(&output.stdout);
@@ -195,7 +195,7 @@ fn a_facilitator_for_both_families_forwards_ipv4() {
 /// A waiting machine reports that it cannot be reached any more.
 #[cfg(unix)]
 #[test]
-fn a_waiting_machine_notices_the_loss_of_the_facilitator() {
+fn a_waiting_machine_reports_the_loss_of_the_facilitator() {
     let facilitator = facilitator(&[]);
     let waiting = ["meet", &facilitator.announced];
     let mut waiting = Server::start(rakwire(), &waiting, "this machine is ");
@@ -205,7 +205,7 @@ fn a_waiting_machine_notices_the_loss_of_the_facilitator() {
 }
 
 #[test]
-fn without_forwarding_the_failure_is_explained() {
+fn without_forwarding_the_error_explains_the_failure() {
     let output = meet(&facilitator(&[]), &["--forwarded"]);
     assert_eq!(output.status.code(), Some(1));
     let error = text(&output.stderr);
@@ -216,7 +216,7 @@ fn without_forwarding_the_failure_is_explained() {
 }
 
 #[test]
-fn an_unknown_machine_is_reported() {
+fn connecting_to_an_unregistered_machine_is_reported() {
     let facilitator = facilitator(&[]);
     let output = run(rakwire(), &["meet", &facilitator.announced, "0123456789abcdef"], "");
     assert_eq!(output.status.code(), Some(1));

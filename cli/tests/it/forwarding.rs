@@ -14,7 +14,7 @@ use crate::support::{DEADLINE, Server};
 /// The variable with the facilitator to use when the test runs in a network namespace.
 pub(crate) const FACILITATOR: &str = "RAKWIRE_TEST_FACILITATOR";
 /// The test that uses it.
-pub(crate) const TEST: &str = "forwarding::datagrams_are_forwarded_whole";
+pub(crate) const TEST: &str = "forwarding::the_facilitator_forwards_datagrams_unchanged";
 
 /// Datagram lengths in bytes: the longest that rakwire sends, one more, and the longest of other peers.
 const LENGTHS: [usize; 3] = [1_464, 1_465, 1_492];
@@ -88,7 +88,7 @@ fn arrives(socket: &UdpSocket, datagram: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn datagrams_are_forwarded_whole() {
+async fn the_facilitator_forwards_datagrams_unchanged() {
     let (_own, facilitator) = match std::env::var(FACILITATOR) {
         Ok(address) => (None, address),
         Err(_) => {

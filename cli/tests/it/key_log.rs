@@ -98,7 +98,7 @@ fn a_capture_with_a_client_identity_opens_only_with_its_own_keys() {
 
 #[cfg(unix)]
 #[test]
-fn a_key_log_is_readable_by_its_owner_alone() {
+fn a_key_log_is_readable_only_by_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new("key-log-owner");
     let before = folder.file("one.client-keys");

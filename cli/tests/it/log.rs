@@ -22,7 +22,7 @@ fn sum(rows: &[Value], field: &str) -> u64 {
 }
 
 #[test]
-fn a_session_of_each_protocol_is_written_and_shown() {
+fn packet_logs_of_both_protocols_are_written_and_shown() {
     let folder = Folder::new("log");
     for (protocol, first) in [("11", "open connection request 1"), ("game", "handshake")] {
         let (here, there) =

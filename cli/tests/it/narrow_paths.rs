@@ -126,7 +126,7 @@ fn large_messages_arrive_when_the_path_narrows_during_the_connection() {
 }
 
 #[test]
-fn each_size_is_tried_once_on_a_narrow_interface() {
+fn each_mtu_is_probed_once_on_a_narrow_interface() {
     for (mtu, server, tries) in [(1_420, IPV6, 2), (1_280, IPV6, 3), (1_420, IPV4, 2), (1_280, IPV4, 2)] {
         let machines = Machines::new();
         machines.ip(Some("client"), &format!("link set router mtu {mtu}"));

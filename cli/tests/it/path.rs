@@ -21,7 +21,7 @@ fn measure(listen: &[&str], more: &[&str], seconds: &str) -> (Option<i32>, Strin
 }
 
 #[test]
-fn a_path_is_measured_as_json() {
+fn bench_prints_the_measured_path_as_json() {
     let finds_something = |seconds| {
         let (status, out, err) = measure(&[], &["--json", "--size", "2000"], seconds);
         assert_eq!((status, err.as_str()), (Some(0), ""));
@@ -40,7 +40,7 @@ fn a_path_is_measured_as_json() {
 }
 
 #[test]
-fn losses_of_the_path_are_reported() {
+fn bench_reports_losses_of_the_path() {
     let are_near = |seconds| {
         let (status, out, err) = measure(&["--simulate", "loss=30%,seed=3"], &[], seconds);
         assert_eq!((status, err.as_str()), (Some(0), ""));

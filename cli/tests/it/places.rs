@@ -46,7 +46,7 @@ impl Machines {
 }
 
 #[test]
-fn limits_per_address_and_network_apply_and_free_up() {
+fn slots_per_address_and_network_are_limited_and_freed() {
     let machines = Machines::new();
     let listen = ["echo", "--tcp", "--listen", SERVER, "--max-per-address", "1", "--max-per-network", "2"];
     let mut server = machines.0.start(Some("server"), &listen, "listening on ");

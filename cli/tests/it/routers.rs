@@ -27,7 +27,7 @@ fn meet(routers: [&str; 2]) -> String {
 }
 
 #[test]
-fn machines_behind_real_routers_meet() {
+fn machines_behind_kernel_routers_connect_directly() {
     let mut meetings: Vec<String> = Vec::new();
     while meetings.len() < MEETINGS && !meetings.iter().any(|said| said.contains(" directly in ")) {
         meetings.push(meet([PORT_RESTRICTED; 2]));
@@ -38,7 +38,7 @@ fn machines_behind_real_routers_meet() {
 }
 
 #[test]
-fn machines_behind_real_routers_with_random_ports_meet_through_the_facilitator() {
+fn machines_behind_kernel_routers_with_random_ports_are_forwarded() {
     for routers in [[SYMMETRIC_RANDOM; 2], [PORT_RESTRICTED, SYMMETRIC_RANDOM]] {
         let said = meet(routers);
         assert!(said.starts_with("connected with 192.0.2.1:"), "{said}");

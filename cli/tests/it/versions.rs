@@ -83,7 +83,7 @@ fn send_starts_with_the_version_in_the_pong() {
 
 /// Fifteen requests take longer than the 6.5 s that an attempt takes by default.
 #[test]
-fn send_outlasts_a_server_that_blocks_it() {
+fn send_retries_after_a_server_blocks_its_address() {
     let server = echo(&["--protocol", "11"]);
     let blocking = BlockingServer::start(&server, 15, false);
     let outcome = rakwire(&["send", &blocking.address, "x", "--timeout", "60"]);
@@ -91,7 +91,7 @@ fn send_outlasts_a_server_that_blocks_it() {
 }
 
 #[test]
-fn send_reports_the_version_of_a_silent_server() {
+fn send_reports_the_version_of_a_server_that_ignores_it() {
     let server = echo(&["--protocol", "11"]);
     // On a busy machine the answer may miss a short timeout.
     let is_reported = |seconds: &str| {

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn patch_is_small_and_makes_the_newer_version() {
+    fn a_patch_is_small_and_produces_the_newer_version() {
         let [old, new] = versions();
         let patch = make(&old, &new).expect("a patch");
         assert!(patch.len() < 1_000, "{}", patch.len());
@@ -256,7 +256,7 @@ mod tests {
 
     /// The output of one step is bounded for all entries.
     #[test]
-    fn file_is_made_in_steps_of_bounded_length() {
+    fn each_step_writes_a_bounded_number_of_bytes() {
         let [old, new] = versions();
         let patch = make(&old, &new).expect("a patch");
         let size = new.len() as u64;

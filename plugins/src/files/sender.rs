@@ -55,7 +55,7 @@ pub trait Source {
 /// An event of a sender about one receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderEvent {
-    /// The bytes of files sent since the connection began.
+    /// The number of file bytes sent on this connection so far.
     Progress(u64),
     /// The receiver has all files, or the transfer has failed.
     Ended(Result<(), Failure>),

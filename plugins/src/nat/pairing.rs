@@ -25,15 +25,15 @@ const PREDICTED_PORTS: u16 = 6;
 pub(super) enum Note {
     /// The mapped address of its connection.
     Mapped,
-    /// Request a probe.
+    /// Requests that the client sends a probe.
     Probe { token: u64, port: u16 },
-    /// Confirm that a probe arrived.
+    /// Confirms that a probe arrived.
     Probed { token: u64, mapped: SocketAddr },
-    /// Request punches.
+    /// Requests that the client sends punches.
     Begin { session: u64 },
-    /// Announce that the facilitator forwards the datagrams.
+    /// Announces that the facilitator forwards the datagrams.
     Forwarded { session: u64, port: u16 },
-    /// Report that there will be no connection.
+    /// Reports that there will be no connection.
     Refused { peer: Guid, reason: Refusal },
 }
 
@@ -44,9 +44,9 @@ pub(super) struct Client {
     /// The mapped address of its connection.
     pub(super) remote: SocketAddr,
     pub(super) internal: Vec<SocketAddr, MAX_INTERNAL>,
-    /// It uses the traversal plugin.
+    /// Whether it uses the traversal plugin.
     pub(super) has_plugin: bool,
-    /// Whether its router uses another port for each destination; unknown until a probe has arrived.
+    /// Whether its router uses another port for each destination; `None` until a probe has arrived.
     pub(super) is_symmetric: Option<bool>,
     pub(super) accepts_unsolicited: bool,
     /// The port step of its router; `None` until two probes have shown it.
@@ -61,13 +61,13 @@ pub(super) struct Client {
 pub(super) struct Side {
     pub(super) id: ConnectionId,
     pub(super) guid: Guid,
-    /// The host of the client, kept after it has disconnected.
+    /// The host of the client, which is kept after a disconnect.
     pub(super) host: Option<HostPrefix>,
     /// The tokens of this attempt's probes, and their source addresses. The first one is unused if the step
     /// is known.
     pub(super) probes: [(u64, Option<SocketAddr>); 2],
     pub(super) known_step: Option<u16>,
-    /// Its client requested this attempt.
+    /// Whether its client requested this attempt.
     pub(super) has_requested: bool,
     pub(super) has_failed: bool,
 }

@@ -259,7 +259,7 @@ fn unregistered_or_forbidden_calls_do_not_run() {
 }
 
 #[test]
-fn malformed_arguments_run_nothing() {
+fn calls_with_malformed_arguments_do_not_run() {
     let id = connections::<RakNet>(1)[0];
     let mut server = server();
     // A list that claims more elements than any message can hold.
@@ -277,7 +277,7 @@ fn malformed_arguments_run_nothing() {
 }
 
 #[test]
-fn answer_that_does_not_fit_is_refused() {
+fn an_answer_longer_than_the_maximum_is_refused() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
     client.call::<Shout>(id, &Text::new("fifteen letters"), TIMEOUT, ORDERED).expect("room");
@@ -324,7 +324,7 @@ fn unsendable_answers_are_counted_and_refused() {
 
 /// Arguments of an application type, and an answer, on a channel other than the default one.
 #[test]
-fn derived_types_work_as_arguments_on_any_channel() {
+fn derived_types_can_be_arguments_on_any_channel() {
     let (mut client, mut server) = (Client::new(()), server());
     server.register::<Throw, Throw>().expect("room");
     let id = connections::<RakNet>(1)[0];
@@ -348,7 +348,7 @@ fn derived_types_work_as_arguments_on_any_channel() {
 }
 
 #[test]
-fn call_ends_by_timeout_or_disconnect() {
+fn a_call_without_an_answer_ends_at_its_timeout_or_the_disconnect() {
     let ids = connections::<RakNet>(2);
     let mut client = Client::new(());
     let start = Instant::from_micros(5);
@@ -520,7 +520,7 @@ fn names_are_checked_at_registration() {
 
 /// Callers that do not read their answers do not keep others from theirs.
 #[test]
-fn callers_with_most_answers_make_room_for_others() {
+fn answers_of_the_caller_with_the_most_are_dropped_for_others() {
     let ids = connections::<RakNet>(3);
     let mut server = server();
     for _ in 0..3 {
@@ -565,7 +565,7 @@ fn call_flood_is_limited_per_caller() {
 
 /// A caller that reads nothing leaves room for the refusals of others, so none of their calls times out.
 #[test]
-fn call_flood_costs_no_other_caller_its_refusals() {
+fn a_call_flood_does_not_drop_refusals_of_other_callers() {
     let ids = connections::<RakNet>(2);
     let mut server = server();
     receive_calls(&mut server, ids[0], 1_000);
@@ -639,7 +639,7 @@ impl DeferredHandler<Self, Queries> for Add {
 }
 
 #[test]
-fn handlers_may_answer_later_within_half_the_slots_per_caller() {
+fn deferred_calls_of_one_caller_occupy_at_most_half_of_the_slots() {
     let ids = connections::<RakNet>(2);
     let mut server = RemoteCalls::<RakNet, Queries, 2, 4, 128>::new(Queries::default());
     server.register_deferred::<Add, Add>().expect("room");
@@ -687,7 +687,7 @@ fn claimed_call_is_returned_only_by_poll_call() {
 }
 
 #[test]
-fn calls_are_limited_and_report_why_they_are_not_sent() {
+fn the_number_of_calls_is_limited_and_unsent_calls_report_the_reason() {
     let ids = connections::<RakNet>(1);
     let mut client = Client::new(());
     for _ in 0..4 {
@@ -767,12 +767,12 @@ fn calls_survive_a_bad_path<P: Protocol>(seed: u64) {
 }
 
 #[test]
-fn calls_over_raknet_survive_a_bad_path() {
+fn calls_over_raknet_complete_on_a_lossy_path() {
     (1..=5).for_each(calls_survive_a_bad_path::<RakNet>);
 }
 
 #[test]
-fn calls_over_the_game_protocol_survive_a_bad_path() {
+fn calls_over_the_game_protocol_complete_on_a_lossy_path() {
     (1..=5).for_each(calls_survive_a_bad_path::<GameProtocol>);
 }
 

@@ -300,7 +300,7 @@ fn check_agreement<const N: usize>(steps: Vec<Step>, are_all_ready: bool) -> Res
 
 proptest! {
     #[test]
-    fn all_peers_agree_in_the_end(steps in prop::collection::vec(step(4), 0..120), are_all_ready: bool) {
+    fn all_peers_eventually_agree(steps in prop::collection::vec(step(4), 0..120), are_all_ready: bool) {
         check_agreement::<4>(steps, are_all_ready)?;
     }
 
@@ -321,7 +321,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn many_peers_agree_in_the_end(steps in prop::collection::vec(step(32), 0..600), are_all_ready: bool) {
+    fn many_peers_eventually_agree(steps in prop::collection::vec(step(32), 0..600), are_all_ready: bool) {
         check_agreement::<32>(steps, are_all_ready)?;
     }
 }

@@ -154,7 +154,7 @@ fn unregistered_or_forbidden_calls_do_not_run() {
 
 /// If the arguments are too short, the caller gets the error for an unknown function, as RPC4 has no other.
 #[test]
-fn short_arguments_run_nothing() {
+fn calls_with_truncated_arguments_do_not_run() {
     let id = connections::<RakNet>(1)[0];
     let mut server = server();
     receive(&mut server, id, &call("Add", true, &[1, 2, 3]));
@@ -233,7 +233,7 @@ fn only_the_called_peer_can_answer_and_only_once() {
 }
 
 #[test]
-fn call_ends_by_timeout_or_disconnect() {
+fn a_call_without_an_answer_ends_at_its_timeout_or_the_disconnect() {
     let ids = connections::<RakNet>(2);
     let mut client = server();
     ask(&mut client, ids[0]).expect("room");

@@ -111,7 +111,7 @@ async fn remote_calls_work_over_tcp() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tcp_calls_end_with_their_connection() {
+async fn calls_over_tcp_end_when_the_connection_closes() {
     let ([here, there], _endpoints) = connect().await;
     let (here, at_here) = attach(here, Side::Client, Calls::new(()));
     call(&here, "no answer");

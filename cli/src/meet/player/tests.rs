@@ -74,7 +74,7 @@ async fn until_announced(hellos: &mut UnboundedReceiver<Vec<u8>>, wanted: Option
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_mapped_port_is_announced_and_a_lost_one_is_withdrawn() {
+async fn new_port_mappings_are_announced_and_lost_ones_withdrawn() {
     let port = Arc::new(AtomicU16::new(4_321));
     router(port.clone());
     let (facilitator, mut hellos) = facilitator().await;

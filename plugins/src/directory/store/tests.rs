@@ -85,7 +85,7 @@ fn apply_all(store: &mut DirectoryStore) -> PatchStep {
 }
 
 #[test]
-fn patch_makes_a_file_step_by_step() {
+fn a_patch_is_applied_in_steps() {
     let (mut store, new) = patched_store("patched");
     assert_eq!(store.apply_patch(0, 256 * 1_024), Ok(PatchStep::Unfinished));
     assert_eq!(apply_all(&mut store), PatchStep::Applied);
@@ -100,7 +100,7 @@ fn patch_makes_a_file_step_by_step() {
 
 /// Even after a crash, a partly patched file is not mistaken for the beginning of the file.
 #[test]
-fn interrupted_patch_leaves_no_part() {
+fn an_interrupted_patch_leaves_no_partial_file() {
     let (mut store, new) = patched_store("interrupted");
     assert_eq!(store.apply_patch(0, 1_000), Ok(PatchStep::Unfinished));
     let mut next = DirectoryStore::new(&store.root, limits(0, 1 << 30)).expect("a directory");
@@ -126,7 +126,7 @@ fn patched_file_is_kept_as_a_part_until_verified() {
 
 /// A file that replaces a wrongly patched one is an ordinary part.
 #[test]
-fn wrongly_patched_file_is_fetched_as_a_part() {
+fn a_file_with_a_wrong_patch_is_fetched_in_full() {
     let (mut store, new) = patched_store("wrong");
     assert_eq!(apply_all(&mut store), PatchStep::Applied);
     let made = store.file(0).expect("it is open").made();
@@ -140,7 +140,7 @@ fn wrongly_patched_file_is_fetched_as_a_part() {
 
 /// A full disk does not mean that the patch is wrong: fetching the whole file would fail as well.
 #[test]
-fn patch_that_runs_out_of_room_ends_the_transfer() {
+fn a_patch_that_exceeds_the_directory_limit_aborts_the_transfer() {
     let (mut store, _) = patched_store("full");
     assert_eq!(store.apply_patch(0, 1_000), Ok(PatchStep::Unfinished));
     let open = store.file(0).expect("it is open");
@@ -154,7 +154,7 @@ fn patch_that_runs_out_of_room_ends_the_transfer() {
 }
 
 #[test]
-fn malformed_patch_is_reported_as_worthless() {
+fn a_malformed_patch_is_reported_as_invalid() {
     let (mut store, _) = patched_store("worthless");
     store.write_patch(0, 0, b"BSDIFF50").expect("room");
     assert_eq!(apply_all(&mut store), PatchStep::Invalid);
@@ -255,7 +255,7 @@ fn many_small_files_stay_within_the_file_limit() {
 
 /// Parts from earlier runs are removed; complete files that exceed the limit are refused.
 #[test]
-fn lowered_limit_applies_when_reopened() {
+fn a_lower_limit_applies_when_the_directory_is_reopened() {
     let mut store = store("lowered", 0);
     assert_eq!(attempt(&mut store, &[("a", 4_000)], 4_000), Ok(()));
     assert_eq!(attempt(&mut store, &[("b", 9_000)], 3_000), Ok(()));
@@ -269,7 +269,7 @@ fn lowered_limit_applies_when_reopened() {
 
 /// A resumed part is not counted twice, and a replaced file does not count any more.
 #[test]
-fn resumed_and_replaced_files_count_once() {
+fn resumed_and_replaced_files_count_once_toward_the_limit() {
     let mut store = store("once", 0);
     let limits = limits(0, 10_000);
     for of_each in [2_000, 4_000, 8_000, 10_000] {

@@ -25,7 +25,7 @@ pub struct EntityInfo<'e> {
 /// entity indices are not attributed to entities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentBits<'b> {
-    /// The bits of each field of the class; 0 for fields that were not sent.
+    /// The number of bits of each field of the class; 0 for fields that were not sent.
     pub fields: &'b [u16],
     /// All other bits: the kind of record, the identity of the entity, and the number of fields.
     pub header: u16,

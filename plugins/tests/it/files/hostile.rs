@@ -42,7 +42,7 @@ fn failure_of_lie(lie: impl FnOnce(&mut MemorySource), limits: Limits) -> Reason
 }
 
 #[test]
-fn lies_about_files_are_detected() {
+fn wrong_digests_sizes_and_paths_are_detected() {
     let reason = |lie: fn(&mut MemorySource)| failure_of_lie(lie, LIMITS);
     assert_eq!(reason(|source| source.files[1].digest = [0; 32]), Reason::BadDigest);
     assert_eq!(reason(|source| source.files[2].digest = [0; 32]), Reason::BadDigest);
@@ -102,7 +102,7 @@ fn waiting(requests: usize) -> (Receiver, Vec<Request>) {
 }
 
 #[test]
-fn mismatched_replies_end_the_transfer() {
+fn replies_that_do_not_match_a_request_abort_the_transfer() {
     let ids = connections::<RakNet>(2);
     let reply = |reply: Reply<'_>| {
         let mut buffer = [0; 512];
@@ -135,7 +135,7 @@ fn mismatched_replies_end_the_transfer() {
 
 /// A sender of endless empty pages is not asked again.
 #[test]
-fn empty_page_ends_the_transfer() {
+fn an_empty_manifest_page_aborts_the_transfer() {
     let id = connections::<RakNet>(1)[0];
     let (mut to, asked) = waiting(1);
     let [Request::List { number, first: 0, count: 3 }] = asked[..] else { panic!("{asked:?}") };

@@ -76,7 +76,7 @@ fn whole_file_is_sent_without_a_patch() {
 
 /// A patch that makes the wrong file wastes its bytes, but only once.
 #[test]
-fn wrong_patch_is_tried_only_once() {
+fn a_wrong_patch_is_not_requested_again() {
     let [old, new] = versions();
     let all: u64 = ["ending", "grown", "new"].iter().map(|path| new[*path].len() as u64).sum();
     // The first patch makes other bytes, the second another length.
@@ -155,7 +155,7 @@ fn malformed_patch_replies_end_the_transfer() {
 
 /// A sender that offers one patch for all files achieves nothing, and does not keep the receiver asking.
 #[test]
-fn same_patch_for_all_files_is_detected() {
+fn a_patch_of_another_file_is_detected() {
     let [old, new] = versions();
     let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
     let one = from.source.patches[0].2.clone();

@@ -107,7 +107,7 @@ fn unchanged_files_are_not_sent_again() {
 
 /// The part of an earlier attempt is of another version.
 #[test]
-fn part_of_another_version_is_fetched_again() {
+fn partial_files_of_another_version_are_fetched_again() {
     let id = connections::<RakNet>(1)[0];
     let world = world();
     let (mut from, mut to) = (sender(&world), receiver(&Tree::new()));
@@ -141,7 +141,7 @@ fn both_sides_can_cancel_and_are_notified() {
 }
 
 #[test]
-fn storage_failure_ends_the_transfer_on_both_sides() {
+fn a_storage_failure_aborts_the_transfer_on_both_sides() {
     let id = connections::<RakNet>(1)[0];
     for is_sender in [true, false] {
         let (mut from, mut to) = (sender(&world()), receiver(&Tree::new()));
@@ -160,7 +160,7 @@ fn storage_failure_ends_the_transfer_on_both_sides() {
 /// The end is reported after the final message was sent, so that an application can then close the connection
 /// immediately.
 #[test]
-fn end_is_reported_after_the_final_message_was_sent() {
+fn the_end_of_a_transfer_is_reported_after_its_final_message_was_sent() {
     let id = connections::<RakNet>(1)[0];
     let (mut from, mut to) = (sender(&world()), receiver(&Tree::new()));
     connect(&mut from, id);
@@ -180,7 +180,7 @@ fn end_is_reported_after_the_final_message_was_sent() {
 }
 
 #[test]
-fn silent_sender_times_out() {
+fn an_unresponsive_sender_times_out() {
     let id = connections::<RakNet>(1)[0];
     let mut to = receiver(&Tree::new());
     to.fetch(id).expect("no other transfer");
@@ -195,7 +195,7 @@ fn silent_sender_times_out() {
 
 /// A rate-limited sender sends small replies, so that the receiver does not time out.
 #[test]
-fn sender_keeps_to_its_rate() {
+fn the_sender_does_not_exceed_its_rate() {
     let id = connections::<RakNet>(1)[0];
     let (mut from, mut to) = (sender(&world()), receiver(&Tree::new()));
     from.set_rate(NonZeroU32::new(1_000));
@@ -217,7 +217,7 @@ fn sender_keeps_to_its_rate() {
 }
 
 #[test]
-fn receiver_keeps_to_its_rate() {
+fn the_receiver_does_not_exceed_its_rate() {
     let id = connections::<RakNet>(1)[0];
     let (mut from, mut to) = (sender(&world()), receiver(&Tree::new()));
     to.set_rate(NonZeroU32::new(1_000));

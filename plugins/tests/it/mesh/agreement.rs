@@ -227,6 +227,6 @@ fn unreachable_pairs_are_reported() {
 
 /// The game moves from host to host over real sockets.
 #[test]
-fn game_continues_when_its_host_leaves() {
+fn another_member_becomes_host_when_the_host_leaves() {
     host_migration::main().expect("it completes");
 }

@@ -88,7 +88,7 @@ fn blocked_notifications_are_sent_later() {
 }
 
 #[test]
-fn remote_connections_are_kept_until_they_end() {
+fn remote_connections_are_listed_until_they_close() {
     let ids = connections::<RakNet>(2);
     let mut graph = Graph::new();
     (0..2).for_each(|at| join(&mut graph, ids[at], 1_000 + at as u16));

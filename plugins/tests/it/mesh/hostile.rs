@@ -201,7 +201,7 @@ fn announcement_flood_is_answered_at_a_limited_rate() {
 /// A member that lies about its age becomes the host, because members are trusted. Nothing overflows, and no trace
 /// remains after it leaves.
 #[test]
-fn lying_host_is_replaced_when_it_disconnects() {
+fn a_host_with_a_false_join_time_is_replaced_when_it_disconnects() {
     for (now, joined) in [(i64::MIN, i64::MAX), (i64::MAX, i64::MIN), (0, i64::MIN)] {
         let (mut mesh, id) = connected();
         let at = Instant::from_micros(u64::MAX);
@@ -234,7 +234,7 @@ proptest! {
 /// A member that reports and withdraws a peer in turns has it tried nine times per minute instead of every four
 /// seconds.
 #[test]
-fn peer_that_comes_and_goes_is_tried_rarely() {
+fn a_peer_that_reconnects_often_is_tried_rarely() {
     let (mut mesh, id) = connected();
     let (mut tried, mut reported) = (0, 0);
     for second in 0..600 {
@@ -276,7 +276,7 @@ fn every_address_of_a_peer_is_tried() {
 
 /// A client of another member, or a page, cannot be dialled. It is dialled once a member announces it as a member.
 #[test]
-fn peers_that_are_not_members_are_not_dialled() {
+fn the_mesh_does_not_connect_to_peers_that_are_not_members() {
     let (mut mesh, id) = connected();
     receive(&mut mesh, Instant::ZERO, id, &invented(100));
     assert_eq!(attempts(&mut mesh, Instant::ZERO), 0);

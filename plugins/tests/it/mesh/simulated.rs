@@ -134,7 +134,7 @@ impl Game {
 }
 
 #[test]
-fn peers_over_bad_paths_agree_on_the_host() {
+fn members_agree_on_the_host_over_lossy_paths() {
     for seed in 0..100 {
         let mut game = Game::new(seed);
         game.transmit();

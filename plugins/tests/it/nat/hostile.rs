@@ -108,7 +108,7 @@ fn punch_with_wrong_session_number_is_ignored() {
 
 /// The accepting side continues to punch only the address from which a punch arrived.
 #[test]
-fn search_ends_at_the_first_address_that_answers() {
+fn punches_stop_at_the_first_address_that_answers() {
     let ids = connections::<RakNet>(1);
     let mut plugin = Traversal::<2>::new();
     connect(&mut plugin, ids[0], "198.51.100.1:1", 1);
@@ -209,7 +209,7 @@ fn client_that_reads_nothing_does_not_block_others() {
 
 /// A successful attempt frees its slot.
 #[test]
-fn client_can_meet_any_number_of_peers_in_turn() {
+fn a_client_can_connect_to_any_number_of_peers_successively() {
     let (mut plugin, ids) = facilitator(7);
     sent(&mut plugin);
     for target in 2..=7 {
@@ -302,7 +302,7 @@ fn attempts_time_out_without_a_facilitator_answer() {
 }
 
 #[test]
-fn attempts_of_one_client_leave_room_for_others() {
+fn attempts_of_one_client_do_not_block_other_clients() {
     let (mut plugin, ids) = facilitator(7);
     for target in 2..=7 {
         deliver(&mut plugin, ids[0], &client_bytes(&FromClient::Open { target: Guid(target) }));
@@ -317,7 +317,7 @@ fn attempts_of_one_client_leave_room_for_others() {
 
 /// Clients of one address have at most half of all slots, whatever GUIDs and ports they choose.
 #[test]
-fn attempts_and_ports_of_one_network_leave_room_for_others() {
+fn attempts_and_ports_of_one_network_do_not_block_other_networks() {
     for (ours, other) in [
         (["192.0.2.1", "192.0.2.1", "::ffff:192.0.2.1"], "192.0.2.2"),
         (["2001:db8::1", "2001:db8::2", "2001:db8::ffff:0:0:3"], "2001:db8:0:1::1"),

@@ -82,7 +82,7 @@ fn older_state_does_not_overwrite_a_newer_one() {
 
 /// A client that acknowledges missing updates harms only itself, and it cannot acknowledge future ticks.
 #[test]
-fn false_acknowledgements_harm_only_their_sender() {
+fn false_acknowledgements_affect_only_their_sender() {
     let mut world = World::new();
     (0..2).for_each(|number| world.join(number));
     let id = world.authority.spawn(0, 1, &[1; 4]).expect("room");
@@ -148,7 +148,7 @@ fn updates_are_applied_as_a_whole() {
 }
 
 #[test]
-fn disconnecting_peer_leaves_no_state_behind() {
+fn the_state_of_a_client_is_removed_when_it_disconnects() {
     let mut world = World::new();
     world.join(0);
     let id = world.authority.spawn(0, 1, &[1; 4]).expect("room");
@@ -187,7 +187,7 @@ proptest! {
 
     /// A client keeps working after arbitrary bytes from an authority.
     #[test]
-    fn client_survives_arbitrary_bytes(
+    fn arbitrary_bytes_do_not_affect_a_client(
         floods in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..40),
     ) {
         let id = connections::<RakNet>(1)[0];

@@ -319,7 +319,7 @@ fn long_round_trips_still_use_deltas() {
 
 /// A program without its own peer can handle forwarded messages.
 #[test]
-fn updates_may_arrive_by_another_connection() {
+fn updates_can_arrive_over_another_connection() {
     let id = connections::<RakNet>(1)[0];
     let (mut server, mut here) = (authority(), client());
     connect(&mut server, id, Side::Server);

@@ -15,7 +15,7 @@ mod bandwidth;
 
 /// The graph has a labelled area for each field.
 #[test]
-fn graph_shows_the_bandwidth_of_each_field() {
+fn the_example_graph_shows_the_bandwidth_of_each_field() {
     let svg = bandwidth::bandwidth_graph(20).expect("it runs");
     assert_eq!(svg.matches("<polygon").count(), bandwidth::PARTS.len());
     for part in bandwidth::PARTS {

@@ -163,12 +163,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn entities_over_raknet_survive_a_bad_path(moves in moves(), seed in 1_u64..1_000) {
+    fn entities_converge_over_raknet_on_a_lossy_path(moves in moves(), seed in 1_u64..1_000) {
         replicates::<RakNet>(Delivery::UNRELIABLE, &moves, seed);
     }
 
     #[test]
-    fn entities_over_the_game_protocol_survive_a_bad_path(moves in moves(), seed in 1_u64..1_000) {
+    fn entities_converge_over_the_game_protocol_on_a_lossy_path(moves in moves(), seed in 1_u64..1_000) {
         replicates::<GameProtocol>(Reliability::Unreliable, &moves, seed);
     }
 }

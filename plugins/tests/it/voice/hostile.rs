@@ -74,7 +74,7 @@ fn malformed_frames_are_counted() {
 
 /// A distant frame number restarts playback without waiting for those in between.
 #[test]
-fn jump_in_frame_numbers_restarts_playback() {
+fn a_jump_in_frame_numbers_restarts_playback() {
     let (mut voice, ids) = listener(1);
     receive(&mut voice, Instant::ZERO, ids[0], &frame(0, &[1]));
     let mut now = Instant::ZERO + FRAME;
@@ -90,7 +90,7 @@ fn jump_in_frame_numbers_restarts_playback() {
 
 /// Frames sent all at once play for no longer than one buffer, and do not block other speakers.
 #[test]
-fn flood_plays_for_at_most_one_buffer() {
+fn a_frame_flood_is_played_for_at_most_one_buffer_length() {
     let (mut voice, ids) = listener(2);
     let mut now = Instant::ZERO;
     (0..10_000).for_each(|number| receive(&mut voice, now, ids[0], &frame(number, &[1])));

@@ -9,6 +9,6 @@ mod vectors;
 mod example;
 
 #[test]
-fn tone_is_received_over_real_sockets() {
+fn a_tone_is_received_over_udp_sockets() {
     example::main().expect("the tone is received");
 }

@@ -51,7 +51,7 @@ fn likeness(heard: &[f32]) -> f64 {
 }
 
 #[test]
-fn decoded_sound_matches_the_original() {
+fn decoded_sound_is_similar_to_the_encoded_sound() {
     for bits_per_second in [12_000, 24_000, 64_000] {
         let (heard, bytes) = heard(bits_per_second, |_| false);
         let alike = likeness(&heard);

@@ -188,7 +188,7 @@ fn without_losses_every_frame_is_played_once() {
 
 /// If a speaker stops without marking its last frame, the listener notices after five frames.
 #[test]
-fn unmarked_end_of_speech_is_noticed() {
+fn the_end_of_speech_is_detected_without_a_last_frame() {
     let mut call = Call::new(path(40, 0, 0.0), 1);
     call.pass(50, true, false);
     assert_eq!(call.listener().speakers().count(), 1);
@@ -198,7 +198,7 @@ fn unmarked_end_of_speech_is_noticed() {
 
 /// When the network becomes steadier, the delay shrinks.
 #[test]
-fn the_delay_follows_the_network() {
+fn the_jitter_buffer_delay_follows_the_network_jitter() {
     let mut call = Call::new(path(40, 60, 0.0), 1);
     call.pass(200, true, true);
     let speaker = call.speaker;

@@ -96,7 +96,7 @@ impl<const FRAMES: usize> Replay<FRAMES> {
 }
 
 #[test]
-fn buffers_play_as_in_the_vectors() {
+fn jitter_buffers_play_as_in_the_vectors() {
     for mut trace in array(&vectors()["traces"]).to_vec() {
         let steps = array(&trace["steps"]).to_vec();
         let played = match trace["frames"].as_u64() {
