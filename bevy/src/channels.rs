@@ -1,19 +1,19 @@
-//! The encoding of replicon's channels in RakNet messages.
+//! Encodes replicon's channels in RakNet messages.
 
 use bevy_replicon::bytes::Bytes;
 use bevy_replicon::prelude::Channel;
 use rakwire::raknet::{self, Delivery};
 use rakwire::wire::id;
 
-/// First byte of a message with the number of its channel in the next two bytes.
+/// The first byte of a message whose channel number is in the next two bytes.
 const LONG: u8 = 0xFF;
-/// Number of channels with a one-byte id.
+/// The number of channels with a one-byte prefix.
 const SHORT: usize = (LONG - id::USER) as usize;
 
-/// The number of a channel of replicon, which is the prefix of its messages.
+/// A channel number of replicon, which is the prefix of its messages.
 ///
-/// RakNet's messages begin with an id, and applications own those from 0x86 on. The channels 0 to 120 are the ids 0x86
-/// to 0xFE. The id 0xFF is followed by two bytes, the higher one first, for the channels from 121 on.
+/// A RakNet message begins with an id, and applications may use 0x86 to 0xFF. Channels 0 to 120 have the ids
+/// 0x86 to 0xFE. From channel 121 on, the id is 0xFF, followed by two bytes in big-endian order.
 ///
 /// ```
 /// use rakwire_bevy::ChannelId;
@@ -51,8 +51,8 @@ impl ChannelId {
         Ok(Self { number, bytes: [LONG, high, low] })
     }
 
-    /// Reads the channel of a message, and the number of bytes before the payload: 1 or 3. Returns `None` if the message
-    /// has no channel.
+    /// Reads the channel of a message, and the length of its prefix: 1 or 3 bytes. Returns `None` if the
+    /// message has no channel.
     #[must_use]
     pub fn read(message: &[u8]) -> Option<(Self, usize)> {
         match *message {
@@ -80,7 +80,7 @@ impl ChannelId {
     }
 }
 
-/// Returns the delivery of a channel.
+/// Returns the RakNet delivery of a channel.
 pub(crate) fn delivery_of(channel: Channel, number: usize) -> Delivery {
     match channel {
         Channel::Unreliable => Delivery::UNRELIABLE,
@@ -93,7 +93,7 @@ pub(crate) fn delivery_of(channel: Channel, number: usize) -> Delivery {
     }
 }
 
-/// Returns the channel and the payload of a received message, if its channel is one of the first `count`.
+/// Splits a received message into channel and payload. Returns `None` unless its channel is below `count`.
 pub(crate) fn open(message: Vec<u8>, count: usize) -> Option<(usize, Bytes)> {
     let (id, payload) = ChannelId::read(&message)?;
     (id.number() < count).then(|| (id.number(), Bytes::from(message).slice(payload..)))
@@ -105,11 +105,11 @@ mod tests {
 
     use super::*;
 
-    /// Number of channels in each direction.
+    /// The maximum number of channels in each direction.
     const MOST: usize = SHORT + 0x1_0000;
 
     #[test]
-    fn every_channel_survives_encoding() {
+    fn every_channel_id_round_trips() {
         for number in [0, 1, SHORT - 1, SHORT, SHORT + 1, SHORT + 300, MOST - 1] {
             let id = ChannelId::new(number).expect("a channel");
             let message = [id.prefix(), b"payload"].concat();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn other_messages_have_no_channel() {
+    fn messages_of_other_programs_have_no_channel() {
         for message in [&[][..], &[0], &[0x1B, 1], &[0x85, 1], &[0xFF], &[0xFF, 0]] {
             assert_eq!(ChannelId::read(message), None, "{message:?}");
         }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_replicon_resends_are_unreliable() {
+    fn channels_that_replicon_retransmits_are_unreliable() {
         let reliability = |channel| delivery_of(channel, 0).reliability;
         assert_eq!(reliability(Channel::Unreliable), Reliability::Unreliable);
         assert_eq!(reliability(Channel::Unordered), Reliability::Reliable);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn ordered_channels_do_not_wait_for_each_other() {
+    fn ordered_channels_use_separate_ordering_channels() {
         let ordering = |number| delivery_of(Channel::Ordered, number).channel.number();
         assert_eq!([0, 1, 31, 32, 33].map(ordering), [0, 1, 31, 0, 1]);
     }

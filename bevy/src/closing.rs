@@ -1,4 +1,4 @@
-//! Endpoints of removed resources, which continue until their last messages have arrived.
+//! Endpoints of removed resources, which are still polled until their last messages are acknowledged.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -8,7 +8,8 @@ use rakwire_native::{RakNet, polled};
 
 type Endpoint = polled::Endpoint<RakNet>;
 
-/// The endpoint of a resource, which outlives it until its last messages have arrived.
+/// The endpoint of a resource. When the resource is dropped, it continues until its last messages are
+/// acknowledged.
 pub(crate) struct Owned {
     /// `None` only while it is dropped.
     endpoint: Option<SyncCell<Endpoint>>,
@@ -24,7 +25,7 @@ impl Owned {
         self.endpoint.as_mut().expect("it is taken when it is dropped").get()
     }
 
-    /// Passes the endpoint to the app that continues with it.
+    /// Sets the list that receives the endpoint when the resource is dropped.
     pub(crate) fn leave_to(&mut self, closing: &Closing) {
         if self.heir.is_none() {
             self.heir = Some(closing.sender.clone());
@@ -39,7 +40,7 @@ impl Drop for Owned {
         all.into_iter().for_each(|id| endpoint.disconnect(id));
         endpoint.flush();
         if let Some(heir) = &self.heir {
-            // An app that is gone closes the socket immediately.
+            // If the app no longer exists, the socket closes immediately.
             let _ = heir.send(endpoint);
         }
     }
@@ -60,7 +61,7 @@ impl Default for Closing {
     }
 }
 
-/// Polls the endpoints until they are closed. Both plugins need it.
+/// Polls the endpoints until they are closed. Both the server and the client plugin add it.
 pub(crate) struct ClosingPlugin;
 
 impl ClosingPlugin {

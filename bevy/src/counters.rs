@@ -3,7 +3,7 @@
 use bevy_replicon::prelude::ClientStats;
 use rakwire::raknet::ConnectionStats;
 
-/// The numbers of messages that a server or a client has dropped since its creation.
+/// The numbers of messages that a server or client has dropped since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
@@ -11,18 +11,18 @@ pub struct Dropped {
     ///
     /// Their sender is another version of the game, or another program.
     pub unknown_channel: u64,
-    /// Unreliable messages that did not fit the queue of their connection.
+    /// Unreliable messages that were sent while the send queue of their connection was full.
     ///
     /// A message longer than a datagram is also dropped while 256 KiB of such messages are in flight.
-    /// Replicon sends mutations again.
+    /// Replicon resends mutations.
     pub unreliable: u64,
-    /// Messages for a connection that has ended.
+    /// Messages for a closed connection.
     pub not_connected: u64,
-    /// Messages that are larger than a connection may hold. If such a message is reliable, its connection is closed.
+    /// Messages longer than a connection allows. If such a message is reliable, its connection is closed.
     pub too_large: u64,
 }
 
-/// Returns the statistics of a connection in replicon's units: seconds, percent, and bytes per second.
+/// Converts the statistics of a connection to replicon's units: seconds, percent, and bytes per second.
 pub(crate) fn statistics(stats: &ConnectionStats) -> ClientStats {
     ClientStats {
         rtt: stats.round_trip.as_secs_f64(),

@@ -8,8 +8,8 @@ use rakwire_native::{ConnectionStats, Delivery, Options, RakNet, Receipt, polled
 
 use crate::outbox::Link;
 
-/// Adapts the defaults to an endpoint that is called once a frame: acknowledgements of a frame leave together in any
-/// case, and a delay would move them to the next one.
+/// Sets the acknowledgement delay to 0 for an endpoint that is polled once per frame. The acknowledgements of
+/// a frame are sent together anyway, and a delay would postpone them to the next frame.
 pub(crate) fn once_a_frame(mut options: Options) -> Options {
     options.config.ack_delay = Duration::ZERO;
     options

@@ -1,5 +1,5 @@
-//! RakNet as a messaging backend of [`bevy_replicon`]: over UDP sockets, without tasks or threads of its own, and for
-//! clients in browsers through the relay.
+//! A messaging backend of [`bevy_replicon`] over RakNet. It uses UDP sockets without additional tasks or
+//! threads; clients in browsers connect through the relay.
 //!
 //! Add [`RakwireRepliconPlugins`] to replicon's own plugins, and insert a [`RakwireServer`] or a [`RakwireClient`]
 //! as a resource. Replicon's states, messages and statistics follow it. Removing the resource ends it.
@@ -65,8 +65,8 @@
 //! # Limits
 //!
 //! Data from the network cannot cause a panic: messages with an unknown channel are dropped and counted in
-//! [`Dropped`]. A reliable message without room waits, and is sent in a later frame. A connection with more than
-//! [`backlog`](ServerSettings::backlog) bytes of them is closed.
+//! [`Dropped`]. A reliable message is queued while the send memory is full, and sent in a later frame. If
+//! more than [`backlog`](ServerSettings::backlog) bytes are queued, the connection is closed.
 
 mod channels;
 #[cfg(feature = "client")]
@@ -100,10 +100,11 @@ pub use self::server::{
 
 use bevy::app::{PluginGroup, PluginGroupBuilder};
 
-/// The plugins of this crate: `RakwireRepliconServerPlugin` with the feature `server`, but not in browsers, and
-/// `RakwireRepliconClientPlugin` with the feature `client`.
+/// The plugins of this crate: `RakwireRepliconServerPlugin` (feature `server`, not in browsers) and
+/// `RakwireRepliconClientPlugin` (feature `client`).
 ///
-/// An app that is server and client in turn needs both. Never insert both resources at the same time.
+/// An app that can be both server and client needs both plugins, but must not have both resources at the same
+/// time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RakwireRepliconPlugins;
 
@@ -118,7 +119,7 @@ impl PluginGroup for RakwireRepliconPlugins {
     }
 }
 
-/// The programs of the README, which are compiled as documentation tests.
+/// The code blocks of the README, compiled as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

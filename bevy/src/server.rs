@@ -35,13 +35,13 @@ use crate::outbox::{DEFAULT_BACKLOG, Outbox};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerSettings {
-    /// The options of the endpoint: limits, timeouts, memory, keys, a simulated network.
+    /// The options of the endpoint: limits, timeouts, memory, keys, and the network simulator.
     ///
     /// Only the options listed at [`polled::Endpoint::bind`] apply.
     pub options: Options,
-    /// The password that clients must send, 0 to 255 bytes. Default: empty, for clients without a password.
+    /// The password that clients must send, 0 to 255 bytes. Default: empty, no password.
     pub password: Vec<u8>,
-    /// The limit of waiting reliable messages in each connection, in bytes. Default: [`DEFAULT_BACKLOG`].
+    /// The maximum number of queued reliable bytes per connection. Default: [`DEFAULT_BACKLOG`].
     ///
     /// A client that exceeds it is disconnected.
     pub backlog: usize,
@@ -50,19 +50,17 @@ pub struct ServerSettings {
 impl ServerSettings {
     /// Creates the default settings for up to `max_clients` clients.
     ///
-    /// # Errors
-    /// Returns an error if the system provides no random bytes.
+    /// # Errors Returns an error if the operating system provides no random bytes.
     pub fn new(max_clients: u16) -> io::Result<Self> {
         let options = once_a_frame(Options::server(max_clients)?);
         Ok(Self { options, password: Vec::new(), backlog: DEFAULT_BACKLOG })
     }
 
-    /// Sets the key of the server, and refuses clients without a secure connection.
+    /// Sets the private key of the server, and refuses clients without a secure connection.
     ///
-    /// [`Options::secure`] has further settings: identities of clients, connect tokens, and optional security.
+    /// [`Options::secure`] has further settings: client identities, connect tokens, and optional security.
     ///
-    /// # Errors
-    /// Returns an error if the system provides no random bytes.
+    /// # Errors Returns an error if the operating system provides no random bytes.
     #[cfg(feature = "secure")]
     pub fn require_security(&mut self, key: StaticKey) -> io::Result<()> {
         let mut identity = ServerIdentity::new(key);
@@ -76,7 +74,7 @@ impl ServerSettings {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// No socket could be opened.
+    /// The socket could not be opened.
     #[error(transparent)]
     Bind(#[from] BindError),
     /// The password is longer than 255 bytes.
@@ -86,8 +84,8 @@ pub enum ServerError {
 
 /// The connection of a client, on the entity that has its [`ConnectedClient`].
 ///
-/// Its [`NetworkId`] is the GUID that the client has announced. Each [`RakwireClient`](crate::RakwireClient) has another
-/// one. It is unique among the clients that are connected, but does not prove an identity.
+/// Its [`NetworkId`] is the GUID that the client chose. It is unique among the connected clients, and differs
+/// for each [`RakwireClient`](crate::RakwireClient), but is not authenticated.
 #[derive(Clone, Copy, Component, Debug)]
 #[component(immutable)]
 pub struct ClientConnection {
@@ -96,7 +94,7 @@ pub struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// Returns the id of the connection in [`RakwireServer::endpoint_mut`].
+    /// Returns the id of the connection, for use with [`RakwireServer::endpoint_mut`].
     #[must_use]
     pub const fn id(&self) -> ConnectionId {
         self.id
@@ -109,31 +107,32 @@ impl ClientConnection {
     }
 }
 
-/// A client with an entity.
+/// A client that has an entity.
 #[derive(Debug)]
 struct Client {
     entity: Entity,
     outbox: Outbox,
-    /// Set if one of its messages has arrived in this frame.
+    /// Whether one of its messages arrived in the current frame.
     was_heard: bool,
 }
 
-/// The number of the next server of this program. Systems use it to detect that a resource was replaced.
+/// The number of the next server of this process. Systems use it to detect that the resource was replaced.
 static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
 
 /// A server, as a resource.
 ///
 /// Each client is an entity with a [`ConnectedClient`] and a [`ClientConnection`]. To disconnect it, write a
-/// [`DisconnectRequest`] or despawn it. Removing the resource disconnects all. Reliable messages sent before arrive
-/// first, as long as the app runs and, if the resource is removed, unless they still wait for room.
+/// [`DisconnectRequest`] or despawn it. Removing the resource disconnects all clients. Earlier reliable
+/// messages are delivered first while the app runs, except those still queued when the resource is removed.
 #[derive(Resource)]
 pub struct RakwireServer {
     endpoint: Owned,
     local: SocketAddr,
     clients: HashMap<ConnectionId, Client>,
-    /// Entities of connections that ended in a frame with messages, which replicon takes before they are despawned.
+    /// Entities whose connection closed in a frame with messages. They are despawned after replicon has taken
+    /// these.
     ended: Vec<Entity>,
-    /// Waiting messages of connections without an entity, which are closed once these are sent.
+    /// Connections without an entity that are closed once their queued messages are sent.
     leaving: Vec<(ConnectionId, Outbox)>,
     backlog: usize,
     dropped: Dropped,
@@ -150,10 +149,9 @@ impl std::fmt::Debug for RakwireServer {
 }
 
 impl RakwireServer {
-    /// Binds a socket to the first address that works; port 0 picks a free port.
+    /// Binds a socket to the first usable address. Port 0 selects a free port.
     ///
-    /// # Errors
-    /// Returns a [`ServerError`] if no address works, or if the password is too long.
+    /// # Errors Returns a [`ServerError`] if no address is usable, or the password is too long.
     pub fn bind(address: impl ToSocketAddrs, settings: ServerSettings) -> Result<Self, ServerError> {
         let ServerSettings { options, password, backlog } = settings;
         let mut endpoint = polled::Endpoint::bind(address, options)?;
@@ -170,36 +168,37 @@ impl RakwireServer {
         })
     }
 
-    /// Returns the address of the socket, with its actual port.
+    /// Returns the local address of the socket, with the actual port.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// Returns the numbers of dropped messages of all connections.
+    /// Returns the numbers of dropped messages, summed over all connections.
     #[must_use]
     pub const fn dropped(&self) -> Dropped {
         self.dropped
     }
 
-    /// Returns the number of connections, including those that are being opened or closed.
+    /// Returns the number of connections, including those that are opening or closing.
     pub fn connections(&mut self) -> usize {
         self.endpoint.get().connections()
     }
 
-    /// Returns the counters and measurements of a connection, or `None` if it has ended.
+    /// Returns the counters and measurements of a connection, or `None` if it is closed.
     pub fn stats(&mut self, connection: &ClientConnection) -> Option<ConnectionStats> {
         self.endpoint.get().peer().connection_stats(connection.id)
     }
 
-    /// Returns the endpoint, for functions without a method here: the advertisement, bans, tokens of clients.
+    /// Returns the endpoint, for functions without a method here: the advertisement, bans, and connect tokens
+    /// of clients.
     ///
-    /// Its events belong to the plugin.
+    /// Do not poll its events, which the plugin handles.
     pub fn endpoint_mut(&mut self) -> &mut polled::Endpoint<RakNet> {
         self.endpoint.get()
     }
 
-    /// Starts to disconnect all clients. Their entities disappear when they have left.
+    /// Starts disconnecting all clients. Their entities are despawned when they have disconnected.
     pub fn disconnect_all(&mut self) {
         let endpoint = self.endpoint.get();
         for (&id, client) in &mut self.clients {
@@ -288,7 +287,7 @@ impl RakwireServer {
 
     /// Closes the connection of an entity that is being despawned.
     fn close(&mut self, entity: Entity, id: ConnectionId) {
-        // Another server may have assigned the same id to another client.
+        // Another server resource may have assigned the same id to another client.
         if self.clients.get(&id).is_none_or(|client| client.entity != entity) {
             return;
         }
@@ -310,7 +309,7 @@ fn spawn(
     entity
 }
 
-/// The plugin of servers. It does nothing while there is no [`RakwireServer`].
+/// The server plugin. It does nothing while there is no [`RakwireServer`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RakwireRepliconServerPlugin;
 
@@ -350,7 +349,7 @@ fn receive(
         return;
     };
     if server.session != *session && is_running {
-        // Replicon forgets the clients of the previous resource first.
+        // Replicon must first remove the clients of the previous resource.
         next.set(ServerState::Stopped);
         return;
     }

@@ -6,11 +6,11 @@ use rakwire_native::raknet::SetError;
 use rakwire_native::rakwire::endpoint::SendError;
 use rakwire_native::{BindError, ConnectError, KeyFileError};
 
-/// The error of a call. Its text states what to change.
+/// The error of a call. Its text says what to change.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An option has a wrong value, or there is no such option.
+    /// An option has an invalid value, or does not exist.
     #[error("the option \"{name}\": {text}")]
     Option {
         /// The name of the option.
@@ -18,13 +18,13 @@ pub enum Error {
         /// The reason.
         text: String,
     },
-    /// A port is not 0 to 65,535.
+    /// A port is outside 0 to 65,535.
     #[error("{0} is not a port; ports are 0 to 65535")]
     Port(i64),
-    /// A number of clients is not 1 to 65,534.
+    /// A number of clients is outside 1 to 65,534.
     #[error("a server has 1 to 65534 clients, not {0}")]
     MaxClients(i64),
-    /// A name or an address could not be resolved.
+    /// A host name or address could not be resolved.
     #[error("{host} could not be resolved: {source}")]
     Resolve {
         /// The name or address.
@@ -32,19 +32,19 @@ pub enum Error {
         /// The reason.
         source: io::Error,
     },
-    /// A name has no address that the socket can reach.
+    /// A host name has no address that the socket can reach.
     #[error("{0} has no address that the socket can reach")]
     NoAddress(String),
-    /// A pattern of addresses is wrong.
+    /// A pattern of addresses is invalid.
     #[error("{0} is not an address, a wildcard such as 192.0.2.* or a prefix such as 2001:db8::/32")]
     Addresses(String),
-    /// No socket could be opened.
+    /// The socket could not be opened.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The attempt to connect could not begin.
+    /// The connection attempt could not be started.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The file of a key could not be read.
+    /// A key file could not be read.
     #[error("{path}: {source}")]
     KeyFile {
         /// The path of the file.
@@ -52,16 +52,16 @@ pub enum Error {
         /// The reason.
         source: KeyFileError,
     },
-    /// The connect token is damaged, or not for a server.
+    /// The connect token is malformed, or does not list the server.
     #[error("the connect token cannot be read: {0}")]
     Token(String),
     /// A password or an advertisement is too long.
     #[error(transparent)]
     Set(#[from] SetError),
-    /// The system provides no random bytes.
+    /// The operating system provided no random bytes.
     #[error("the system provides no random bytes: {0}")]
     Entropy(#[from] io::Error),
-    /// A session is open already.
+    /// A session is already open.
     #[error("the peer is connecting or connected; call close() first")]
     AlreadyActive,
     /// There is no open session.
@@ -73,26 +73,27 @@ pub enum Error {
     /// There is no connection to the peer.
     #[error("there is no connection to the peer {0}")]
     NoPeer(i32),
-    /// The transfer channel is not 0 to 15.
+    /// The transfer channel is outside 0 to 15.
     #[error("{0} is not a transfer channel; channels are 0 to 15")]
     Channel(i32),
     /// The packet is empty.
     #[error("a packet needs at least one byte")]
     Empty,
-    /// The packet is too long.
+    /// The packet exceeds the maximum length.
     #[error("a packet of {length} bytes exceeds the maximum of {most}; send it in several")]
     TooLong {
-        /// Its length.
+        /// The length of the packet in bytes.
         length: usize,
-        /// The maximum.
+        /// The maximum length in bytes.
         most: usize,
     },
-    /// More reliable packets wait for a peer than the option `backlog` allows. It has been disconnected.
+    /// More reliable packets are queued for a peer than the option `backlog` allows. The peer is being
+    /// disconnected.
     #[error(
         "the peer {0} does not keep up: more reliable packets wait for it than \"backlog\" allows, and it is disconnected"
     )]
     Backlog(i32),
-    /// A packet that waited for room was refused. Its peer has been disconnected.
+    /// A queued packet was refused by the connection. The peer is being disconnected.
     #[error("a packet for the peer {peer} could not be sent, and it is disconnected: {source}")]
     Broken {
         /// The peer.
@@ -100,19 +101,19 @@ pub enum Error {
         /// The reason.
         source: SendError,
     },
-    /// The message was refused.
+    /// The connection refused the message.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// The time of a ban is not 0 or more seconds.
+    /// The duration of a ban is negative or not a number.
     #[error("a ban lasts 0 or more seconds, not {0}; 0 is for ever")]
     BanTime(f64),
-    /// There are 64 bans already.
+    /// There are already 64 bans.
     #[error("there are 64 bans, the maximum; end one by unban()")]
     BansFull,
-    /// Eight pings wait for their pongs.
+    /// Eight pings are already waiting for their pongs.
     #[error("too many pings wait for their answers; try again later")]
     PingsFull,
-    /// A key has a wrong length.
+    /// The key does not have 32 bytes.
     #[error("a key has 32 bytes, not {0}")]
     KeyLength(usize),
 }

@@ -1,4 +1,4 @@
-//! The decision to refuse new clients.
+//! Refuses new clients while the gate is closed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +11,12 @@ struct Inner {
     admission: Mutex<Admission>,
 }
 
-/// A gate in front of new clients, shared by the session and the protocol.
+/// A gate for new clients, shared by the session and the protocol.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gate(Arc<Inner>);
 
 impl Gate {
-    /// Refuses new clients from now on, or admits them again.
+    /// Starts or stops refusing new clients.
     pub(crate) fn set_closed(&self, is_closed: bool) {
         self.0.is_closed.store(is_closed, Ordering::Relaxed);
     }

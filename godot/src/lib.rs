@@ -1,10 +1,12 @@
 //! RakNet over UDP as a `MultiplayerPeer` of Godot 4.
 //!
-//! The engine sees the class [`RakwirePeer`]. It is a thin layer over [`Session`], which does not depend on the engine: a
-//! server or a client with ids, transfer modes and a queue of packets, on an endpoint that is polled once a frame.
+//! The engine sees only the class [`RakwirePeer`]. It is a thin layer over [`Session`], which does not depend
+//! on the engine: a server or client with peer ids, transfer modes and a packet queue, on an endpoint that is
+//! polled once per frame.
 //!
-//! Both ends are `RakwirePeer`s. The server assigns a random id to each client, in the first message of the connection.
-//! A packet is one message of RakNet: the first byte is the transfer channel, and the reliability is the transfer mode.
+//! Both ends must be `RakwirePeer`s. In the first message of a connection, the server assigns a random id to
+//! the client. A packet is one RakNet message: the first byte is the transfer channel, and the reliability is
+//! the transfer mode.
 
 mod entry;
 mod error;

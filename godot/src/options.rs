@@ -1,4 +1,4 @@
-//! The options of servers and clients, from the names and values that scripts pass.
+//! The options of servers and clients, set by the names and values that scripts pass.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use rakwire_native::{
 
 use crate::error::Error;
 
-/// Default limit of waiting reliable packets in a connection, in bytes: 16 MiB.
+/// The default limit of queued reliable packets per connection, in bytes: 16 MiB.
 pub const DEFAULT_BACKLOG: usize = 16 << 20;
-/// Default of the time for which closing a session waits for its peers.
+/// The default time for which closing a session waits for acknowledgements of its peers.
 pub const DEFAULT_CLOSE_WAIT: Duration = Duration::from_millis(100);
 
 /// The value of an option.
@@ -32,7 +32,7 @@ pub enum Value {
     Text(String),
     /// A `PackedByteArray`.
     Bytes(Vec<u8>),
-    /// The name of any other type.
+    /// The type name of any other value.
     Other(String),
 }
 
@@ -76,7 +76,8 @@ impl Value {
         }
     }
 
-    /// A time of 0 would end every connection as it begins.
+    /// Returns the value as a timeout, which must not be 0 because that would close every connection
+    /// immediately.
     fn timeout(&self, name: &str) -> Result<Duration, Error> {
         match self.seconds(name)? {
             Duration::ZERO => Err(Error::option(name, "it must be more than 0")),
@@ -89,7 +90,7 @@ impl Value {
         Ok(value)
     }
 
-    /// Returns the bytes of the value; a text counts as UTF-8.
+    /// Returns the bytes of the value. A text is converted to UTF-8.
     fn bytes(&self, name: &str) -> Result<&[u8], Error> {
         match self {
             Self::Text(value) => Ok(value.as_bytes()),
@@ -104,15 +105,14 @@ impl Value {
     }
 }
 
-/// Reads the bytes of a key.
+/// Converts bytes to a key.
 ///
-/// # Errors
-/// Returns an error unless there are 32.
+/// # Errors Returns an error unless there are 32 bytes.
 pub fn key_bytes(bytes: &[u8]) -> Result<[u8; 32], Error> {
     bytes.try_into().map_err(|_| Error::KeyLength(bytes.len()))
 }
 
-/// The options that servers and clients have in common.
+/// The options that servers and clients share.
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
     pub(crate) password: Vec<u8>,
@@ -137,7 +137,7 @@ impl Default for Common {
 }
 
 impl Common {
-    /// Sets an option. Returns false if it is not one of these.
+    /// Sets an option. Returns false if it is not a shared option.
     fn set(&mut self, name: &str, value: &Value) -> Result<bool, Error> {
         match name {
             "password" => self.password = value.bytes(name)?.to_vec(),
@@ -157,7 +157,7 @@ impl Common {
         Ok(true)
     }
 
-    /// Refuses a password beside connect tokens, which would not be checked.
+    /// Refuses a password together with connect tokens, because the password would not be checked.
     fn check_token(&self, has_token: bool) -> Result<(), Error> {
         if has_token && !self.password.is_empty() {
             return Err(Error::option(
@@ -169,7 +169,8 @@ impl Common {
     }
 
     fn apply(&self, options: &mut Options) {
-        // A session is polled once a frame: a delay would move acknowledgements to the next frame.
+        // A session is polled once per frame, so an acknowledgement delay would postpone acknowledgements to
+        // the next frame.
         options.config.ack_delay = Duration::ZERO;
         if let Some(timeout) = self.timeout {
             options.config.timeout = timeout;
@@ -209,8 +210,7 @@ pub struct ServerSettings {
 impl ServerSettings {
     /// Sets an option by its name.
     ///
-    /// # Errors
-    /// Returns an error if there is no such option, or if it cannot have this value.
+    /// # Errors Returns an error if the option does not exist or the value is invalid.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<(), Error> {
         match name {
             "advertisement" => self.advertisement = value.bytes(name)?.to_vec(),
@@ -234,7 +234,7 @@ impl ServerSettings {
         Ok(())
     }
 
-    /// Refuses options that contradict each other.
+    /// Returns an error if options contradict each other.
     fn check(&self) -> Result<(), Error> {
         let has_key = self.key.is_some();
         if self.token_key.is_some() {
@@ -253,7 +253,7 @@ impl ServerSettings {
         self.common.check_token(self.token_key.is_some())
     }
 
-    /// Returns the options of the endpoint.
+    /// Returns the endpoint options.
     pub(crate) fn options(&mut self, max_clients: u16) -> Result<Options, Error> {
         self.check()?;
         let mut options = Options::server(max_clients)?;
@@ -285,8 +285,7 @@ pub struct ClientSettings {
 impl ClientSettings {
     /// Sets an option by its name.
     ///
-    /// # Errors
-    /// Returns an error if there is no such option, or if it cannot have this value.
+    /// # Errors Returns an error if the option does not exist or the value is invalid.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<(), Error> {
         match name {
             "connect_timeout" => self.connect_timeout = Some(value.timeout(name)?),
@@ -309,7 +308,7 @@ impl ClientSettings {
         self.server_key.map(ServerTrust::Key).or(any)
     }
 
-    /// Refuses options that contradict each other.
+    /// Returns an error if options contradict each other.
     fn check(&self) -> Result<(), Error> {
         let trust_name = if self.server_key.is_some() { "server_key" } else { "trust_any_key" };
         if self.server_key.is_some() && self.trusts_any {
@@ -328,7 +327,7 @@ impl ClientSettings {
         self.common.check_token(self.token.is_some())
     }
 
-    /// Returns the options of the endpoint.
+    /// Returns the endpoint options.
     pub(crate) fn options(&self) -> Result<Options, Error> {
         self.check()?;
         let mut options = Options::client()?;
@@ -339,7 +338,7 @@ impl ClientSettings {
         Ok(options)
     }
 
-    /// Calls `connect` with the options of an attempt at `host`, a name with a port.
+    /// Calls `connect` with the options of an attempt at `host`, a host name with a port.
     pub(crate) fn attempt<T>(
         &self,
         host: &str,

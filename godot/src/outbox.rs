@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn small_messages_count_for_more_than_their_bytes() {
+    fn queued_messages_count_for_more_than_their_length() {
         let mut pair = Pair::new();
         let mut outbox = Outbox::new(pair.id, 650);
         let sent: Vec<Sent> =
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_wait_are_sent_before_the_connection_closes() {
+    fn queued_messages_are_sent_before_the_connection_closes() {
         let mut pair = Pair::new();
         let mut outbox = pair.full_outbox();
         outbox.close(&mut pair.client).expect("no room");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_closes_is_aborted_at_its_deadline() {
+    fn a_closing_connection_is_aborted_at_its_deadline() {
         let mut pair = Pair::new();
         let mut outbox = pair.full_outbox();
         outbox.close(&mut pair.client).expect("no room");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_for_a_connection_that_has_ended_are_dropped() {
+    fn messages_for_a_closed_connection_are_dropped() {
         let mut pair = Pair::new();
         let mut outbox = Outbox::new(pair.id, 1_000);
         outbox.wait(Cow::Borrowed(&[0x86, 1]), Delivery::RELIABLE);

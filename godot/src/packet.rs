@@ -1,31 +1,32 @@
-//! Transfer modes and channels of Godot as messages of RakNet.
+//! Encodes Godot's transfer modes and channels as RakNet messages.
 
 use rakwire_native::{Channel, Delivery, Reliability, id};
 
-/// Number of transfer channels. Reliable packets use the ordering channels 0 to 15 of RakNet, ordered unreliable ones
-/// 16 to 31, so that neither waits for the other.
+/// The number of transfer channels. Reliable packets use RakNet's ordering channels 0 to 15 and ordered
+/// unreliable packets 16 to 31, so that neither delays the other.
 pub const CHANNELS: i32 = 16;
 
-/// First byte of the message with the id of a client, after those of all transfer channels.
+/// The first byte of the message with the id of a client. It follows the first bytes of all transfer
+/// channels.
 const WELCOME: u8 = id::USER + CHANNELS as u8;
-/// Version of the messages between two peers.
+/// The version of the message format.
 const VERSION: u8 = 1;
 
-/// A transfer mode of Godot.
+/// Godot's transfer modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Packets may be lost, and arrive in any order.
+    /// Packets may be lost or reordered.
     Unreliable,
-    /// Packets may be lost, and late ones are dropped.
+    /// Packets may be lost, and packets older than one already received are dropped.
     UnreliableOrdered,
-    /// Packets arrive once and in order. The default of Godot.
+    /// Packets arrive once and in order. Godot's default.
     #[default]
     Reliable,
 }
 
-/// A transfer mode with a transfer channel.
+/// A transfer mode and a transfer channel.
 ///
-/// The first byte of a message is the channel, and the reliability of RakNet is the mode.
+/// In a message, the first byte is the channel, and RakNet's reliability is the mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfer {
     mode: Mode,
@@ -33,7 +34,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Creates a transfer. Returns `None` unless the channel is 0 to 15.
+    /// Creates a transfer. Returns `None` if the channel is outside 0 to 15.
     #[must_use]
     pub fn new(mode: Mode, channel: i32) -> Option<Self> {
         let channel = (0..CHANNELS).contains(&channel).then_some(channel as u8)?;
@@ -52,7 +53,7 @@ impl Transfer {
         self.channel as i32
     }
 
-    /// Returns the delivery of its messages.
+    /// Returns the RakNet delivery of messages with this transfer.
     pub(crate) fn delivery(self) -> Delivery {
         let on = |delivery: Delivery, channel| delivery.on(Channel::new(channel).unwrap_or_default());
         match self.mode {
@@ -65,7 +66,7 @@ impl Transfer {
         }
     }
 
-    /// Returns a message with a payload.
+    /// Builds the message of a payload.
     pub(crate) fn message(self, payload: &[u8]) -> Vec<u8> {
         let mut message = Vec::with_capacity(1 + payload.len());
         message.push(id::USER + self.channel);
@@ -73,7 +74,8 @@ impl Transfer {
         message
     }
 
-    /// Reads the transfer of a received message. Returns `None` if its first byte is no channel, or if it has no payload.
+    /// Reads the transfer of a received message. Returns `None` if its first byte is not a channel, or it has
+    /// no payload.
     fn read(message: &[u8], delivery: Delivery) -> Option<Self> {
         let [first, _, ..] = *message else { return None };
         let channel = first.checked_sub(id::USER).filter(|channel| i32::from(*channel) < CHANNELS)?;
@@ -86,7 +88,7 @@ impl Transfer {
     }
 }
 
-/// A packet that has arrived.
+/// A received packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     from: i32,
@@ -95,7 +97,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Reads a message of a peer.
+    /// Converts a message of a peer to a packet. Returns `None` if it is not one.
     pub(crate) fn open(from: i32, message: Vec<u8>, delivery: Delivery) -> Option<Self> {
         let transfer = Transfer::read(&message, delivery)?;
         Some(Self { from, transfer, message })
@@ -107,44 +109,45 @@ impl Packet {
         self.from
     }
 
-    /// Returns the mode and the channel with which it was sent.
+    /// Returns the transfer mode and channel with which it was sent.
     #[must_use]
     pub const fn transfer(&self) -> Transfer {
         self.transfer
     }
 
-    /// Returns the bytes that it counts for in a queue.
+    /// Returns the number of bytes that the packet counts for in a queue.
     pub(crate) fn cost(&self) -> usize {
         cost(&self.message)
     }
 
-    /// Returns the bytes that the sender passed to its peer.
+    /// Returns the bytes that the sender put.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.message.get(1..).unwrap_or_default()
     }
 }
 
-/// Bytes that a message in a queue counts for beyond its own: a vector and the entry of the queue.
+/// The number of bytes that a queued message counts for beyond its length: a vector and the entry of the
+/// queue.
 const OVERHEAD: usize = 64;
 
-/// Returns the bytes that a message in a queue counts for.
+/// Returns the number of bytes that a message counts for in a queue.
 pub(crate) fn cost(message: &[u8]) -> usize {
     message.len().saturating_add(OVERHEAD)
 }
 
-/// Returns the message in which a server assigns an id to a client.
+/// Builds the message in which a server assigns an id to a client.
 pub(crate) fn welcome(id: i32) -> [u8; 6] {
     let [a, b, c, d] = id.to_be_bytes();
     [WELCOME, VERSION, a, b, c, d]
 }
 
-/// The first message of a server, as a client reads it.
+/// The content of a server's first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Welcome {
-    /// The id of this client.
+    /// The id assigned to this client.
     Id(i32),
-    /// The server uses another version of the messages.
+    /// The server uses another version of the message format.
     OtherVersion(u8),
 }
 
@@ -160,10 +163,9 @@ pub(crate) fn read_welcome(message: &[u8]) -> Option<Welcome> {
     }
 }
 
-/// Picks a random unused id from 2 to 2,147,483,647.
+/// Returns a random unused id from 2 to 2,147,483,647.
 ///
-/// # Errors
-/// Returns an error if the system provides no random bytes.
+/// # Errors Returns an error if the operating system provides no random bytes.
 pub(crate) fn random_id(is_taken: impl Fn(i32) -> bool) -> Result<i32, getrandom::Error> {
     loop {
         let id = (getrandom::u32()? >> 1) as i32;
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_and_channels_do_not_share_an_ordering_channel() {
+    fn every_mode_and_channel_has_its_own_ordering_channel() {
         let ordering = |mode, channel| {
             let delivery = Transfer::new(mode, channel).expect("a channel").delivery();
             (delivery.reliability, delivery.channel.number())
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_welcome_has_an_id_above_that_of_the_server() {
+    fn a_welcome_with_an_invalid_id_is_refused() {
         assert_eq!(read_welcome(&welcome(2)), Some(Welcome::Id(2)));
         assert_eq!(read_welcome(&welcome(i32::MAX)), Some(Welcome::Id(i32::MAX)));
         for id in [1, 0, -1, i32::MIN] {
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_in_use_are_skipped() {
+    fn random_ids_are_not_in_use() {
         let (seen, refusals) = (Cell::new(0), Cell::new(0));
         let id = random_id(|id| {
             assert!(id > 1);

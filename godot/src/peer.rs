@@ -29,21 +29,21 @@ pub struct RakwirePeer {
     channel: i32,
     mode: Mode,
     is_refusing: bool,
-    /// Number of sessions that have begun or ended, by which notices of an earlier one are known.
+    /// The number of sessions opened and closed so far. It identifies notices of an earlier session.
     sessions: u64,
-    /// Set while the engine is to send at the end of the frame.
+    /// True if the engine should flush at the end of the frame.
     is_flush_due: bool,
-    /// The reason why the last session ended.
+    /// The reason why the last session closed.
     end: GString,
 }
 
 impl RakwirePeer {
-    /// Begins a session, unless another one is open.
+    /// Opens a session, unless one is already open.
     fn begin(&mut self, open: impl FnOnce() -> Result<Session, Error>) -> Result<(), Error> {
         if self.status() != Status::Disconnected {
             return Err(Error::AlreadyActive);
         }
-        // A socket for pings or a session that has ended is replaced.
+        // Replaces a socket for pings or a closed session.
         self.session = None;
         self.sessions += 1;
         let session = open().inspect_err(|error| self.end = text(error))?;
@@ -65,7 +65,7 @@ impl RakwirePeer {
         self.session.as_mut().ok_or(Error::NotConnected)
     }
 
-    /// Returns the session, or a socket for pings if there is none.
+    /// Returns the session, or opens a socket for pings if there is none.
     fn pinger(&mut self) -> Result<&mut Session, Error> {
         match &mut self.session {
             Some(session) => Ok(session),
@@ -88,7 +88,7 @@ impl RakwirePeer {
         self.session.as_ref()?.front()
     }
 
-    /// Emits the signal of a notice. A script that handles it may call this peer.
+    /// Emits the signal of a notice. Its handlers may call this peer.
     fn notify(&mut self, notice: &Notice) {
         match notice {
             Notice::PeerConnected(id) => {
@@ -112,11 +112,11 @@ impl RakwirePeer {
 
 #[godot_api]
 impl RakwirePeer {
-    /// A server answered a ping. `round_trip` is in seconds.
+    /// Emitted when a server answers a ping. `round_trip` is in seconds.
     #[signal]
     fn pong_received(address: GString, port: i64, round_trip: f64, advertisement: PackedByteArray);
 
-    /// Opens a server for up to `max_clients` clients; port 0 picks a free one.
+    /// Opens a server for up to `max_clients` clients. Port 0 selects a free port.
     #[func]
     fn create_server(&mut self, port: i64, #[opt(default = 32)] max_clients: i64) -> global::Error {
         self.create_server_with(port, max_clients, VarDictionary::new())
@@ -132,13 +132,13 @@ impl RakwirePeer {
         }))
     }
 
-    /// Starts to connect to a server. Blocks until a host name is resolved.
+    /// Starts connecting to a server. Resolving a host name blocks.
     #[func]
     fn create_client(&mut self, host: GString, port: i64) -> global::Error {
         self.create_client_with(host, port, VarDictionary::new())
     }
 
-    /// Starts to connect to a server with options.
+    /// Starts connecting to a server with options.
     #[func]
     fn create_client_with(&mut self, host: GString, port: i64, options: VarDictionary) -> global::Error {
         checked(self.begin(|| {
@@ -148,7 +148,8 @@ impl RakwirePeer {
         }))
     }
 
-    /// Sends the packets put since the last poll. The engine calls it at the end of each frame with packets.
+    /// Sends the packets that were put since the last poll. The engine calls it at the end of frames in which
+    /// packets were put.
     #[func]
     fn flush(&mut self) {
         self.is_flush_due = false;
@@ -157,49 +158,51 @@ impl RakwirePeer {
         }
     }
 
-    /// Bans an address, a wildcard such as `192.0.2.*` or a prefix such as `2001:db8::/32`; 0 seconds is a permanent ban.
+    /// Bans an address, a wildcard such as `192.0.2.*`, or a prefix such as `2001:db8::/32`. 0 seconds:
+    /// permanently.
     #[func]
     fn ban(&mut self, addresses: GString, #[opt(default = 0.0)] seconds: f64) -> global::Error {
         checked(self.session_mut().and_then(|session| session.ban(&addresses.to_string(), seconds)))
     }
 
-    /// Ends a ban. Returns true if there was one.
+    /// Removes a ban. Returns true if it existed.
     #[func]
     fn unban(&mut self, addresses: GString) -> bool {
         shown(self.session_mut().and_then(|session| session.unban(&addresses.to_string())))
     }
 
-    /// Returns true if an address is banned now.
+    /// Returns true if an address is currently banned.
     #[func]
     fn is_banned(&mut self, address: GString) -> bool {
         shown(self.session_mut().and_then(|session| session.is_banned(&address.to_string())))
     }
 
-    /// Pings a server without a connection. `pong_received` follows if it answers; poll until then.
+    /// Pings a server without a connection. `pong_received` is emitted if it answers; poll until then.
     #[func]
     fn ping(&mut self, host: GString, port: i64) -> global::Error {
         checked(self.pinger().and_then(|session| session.ping(&host.to_string(), port)))
     }
 
-    /// Pings all servers of the local network at a port. `pong_received` is emitted for each answer.
+    /// Pings all servers of the local network at a port. `pong_received` is emitted for each pong.
     #[func]
     fn discover(&mut self, port: i64) -> global::Error {
         checked(self.pinger().and_then(|session| session.discover(port)))
     }
 
-    /// Sets the data with which the server answers pings, at most 399 bytes.
+    /// Sets the data in pongs of the server, at most 399 bytes.
     #[func]
     fn set_advertisement(&mut self, data: PackedByteArray) -> global::Error {
         checked(self.session_mut().and_then(|session| session.set_advertisement(data.as_slice())))
     }
 
-    /// Returns counters and measurements of the connection to a peer, or of the socket with 0.
+    /// Returns the statistics of the connection to a peer, or for peer 0 those of the socket.
     #[func]
     fn get_statistics(&self, #[opt(default = 0)] peer: i32) -> VarDictionary {
         dictionary(shown(self.session().and_then(|session| session.figures(peer))))
     }
 
-    /// Returns `secure`, and for a secure connection the verified `key`, `user_id` and `user_data` of the peer.
+    /// Returns a dictionary with `secure` and, for a secure connection, the authenticated `key`, `user_id`
+    /// and `user_data`.
     #[func]
     fn get_peer_identity(&self, peer: i32) -> VarDictionary {
         identity(shown(self.session().and_then(|session| session.identity(peer))))
@@ -217,20 +220,20 @@ impl RakwirePeer {
         shown(self.session().and_then(|session| Ok(session.remote(peer)?.port().into())))
     }
 
-    /// Returns the port of the socket.
+    /// Returns the local port of the socket.
     #[func]
     fn get_local_port(&self) -> i64 {
         shown(self.session().map(|session| session.local_addr().port().into()))
     }
 
-    /// Returns the reason why the last connection ended or could not be opened, or an empty text.
+    /// Returns the reason why the last connection closed or could not be opened; empty if there is none.
     #[func]
     fn get_close_reason(&self) -> GString {
         let reason = self.session.as_ref().and_then(Session::end_reason);
         reason.map_or_else(|| self.end.clone(), text)
     }
 
-    /// Generates the private key of a server or a player, 32 bytes.
+    /// Generates a private key of 32 bytes for a server or a player.
     #[func]
     fn generate_key() -> PackedByteArray {
         let mut key = [0; 32];
@@ -254,7 +257,7 @@ impl RakwirePeer {
 
 #[godot_api]
 impl IMultiplayerPeerExtension for RakwirePeer {
-    // The variants with pointers would save a copy of each packet, but need unsafe code.
+    // The variants with pointers would avoid a copy of each packet, but need unsafe code.
     fn get_packet_script(&mut self) -> PackedByteArray {
         let packet = self.session.as_mut().and_then(Session::take);
         packet.map(|packet| PackedByteArray::from(packet.payload())).unwrap_or_default()
@@ -319,7 +322,8 @@ impl IMultiplayerPeerExtension for RakwirePeer {
         let sessions = self.sessions;
         for notice in &notices {
             self.notify(notice);
-            // The handler has closed the session or has begun another one, in which the others mean nothing.
+            // The handler has closed the session or opened another one, so the remaining notices are
+            // obsolete.
             if self.sessions != sessions {
                 break;
             }

@@ -1,31 +1,31 @@
-//! Counters and measurements by their names.
+//! Counters and measurements by name.
 
 use rakwire_native::{ConnectionStats, RakNet, polled};
 
-/// Numbers of dropped messages, by reason.
+/// The numbers of dropped messages by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
-    /// Received messages that no `RakwirePeer` sends.
+    /// Received messages that are not in the format of a `RakwirePeer`.
     pub unknown: u64,
-    /// Unreliable packets that did not fit the queue of their connection.
+    /// Unreliable packets that were put while the send queue of their connection was full.
     pub unreliable: u64,
-    /// Packets for a peer that was leaving.
+    /// Packets put for a peer whose connection was closing.
     pub not_connected: u64,
-    /// Received packets of a peer that was being disconnected.
+    /// Packets received from a peer that was being disconnected by this side.
     pub leaving: u64,
 }
 
 /// A counter or a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Figure {
-    /// A number of things or bytes.
+    /// A number of events or bytes.
     Count(u64),
-    /// A time in seconds, or a share of 0 to 1.
+    /// A time in seconds, or a fraction from 0 to 1.
     Number(f64),
 }
 
-/// Counters and measurements by their names.
+/// Counters and measurements by name.
 pub type Figures = Vec<(&'static str, Figure)>;
 
 /// Returns the statistics of a connection.

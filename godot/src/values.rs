@@ -1,4 +1,4 @@
-//! Values of the engine as values of the session, and back.
+//! Conversions between engine values and session values.
 
 use std::fmt::Display;
 
@@ -15,7 +15,7 @@ use crate::packet::Mode;
 use crate::session::{Identity, Status};
 use crate::statistics::{Figure, Figures};
 
-/// Returns the code of the engine for an error.
+/// Returns the engine's code for an error.
 fn code(error: &Error) -> global::Error {
     match error {
         Error::Option { .. }
@@ -42,12 +42,12 @@ fn code(error: &Error) -> global::Error {
     }
 }
 
-/// Shows an error to the developer.
+/// Shows an error in the debugger.
 pub(crate) fn push(error: &dyn Display) {
     global::push_error(&[format!("RakwirePeer: {error}").to_variant()]);
 }
 
-/// Returns the code of a result, and shows its error to the developer.
+/// Returns the engine's code for a result, after showing its error in the debugger.
 pub(crate) fn checked(result: Result<(), Error>) -> global::Error {
     match result {
         Ok(()) => global::Error::OK,
@@ -58,7 +58,7 @@ pub(crate) fn checked(result: Result<(), Error>) -> global::Error {
     }
 }
 
-/// Returns the value of a result, or the default after showing its error to the developer.
+/// Returns the value of a result, or the default value after showing its error in the debugger.
 pub(crate) fn shown<T: Default>(result: Result<T, Error>) -> T {
     result.unwrap_or_else(|error| {
         push(&error);
@@ -66,7 +66,7 @@ pub(crate) fn shown<T: Default>(result: Result<T, Error>) -> T {
     })
 }
 
-/// Returns a value of a dictionary. `path` is true for paths, in which `res://` and `user://` are replaced.
+/// Converts a value of a dictionary. If `is_path`, `res://` and `user://` are resolved.
 fn value(variant: &Variant, is_path: bool) -> Value {
     match variant.get_type() {
         VariantType::BOOL => Value::Flag(variant.to()),
@@ -114,7 +114,7 @@ pub(crate) fn identity(identity: Option<Identity>) -> VarDictionary {
         all.set("key", &PackedByteArray::from(&key[..]));
     }
     if let Some(user_id) = user_id {
-        // An id has 64 bits, which scripts read as a signed number.
+        // A user id has 64 bits, which scripts read as a signed integer.
         all.set("user_id", user_id.cast_signed());
         all.set("user_data", &PackedByteArray::from(&user_data[..]));
     }
@@ -145,7 +145,7 @@ pub(crate) const fn connection_status(status: Status) -> ConnectionStatus {
     }
 }
 
-/// Returns a text of the engine.
+/// Converts text to the engine's string.
 pub(crate) fn text(from: impl Display) -> GString {
     GString::from(&from.to_string())
 }

@@ -1,7 +1,7 @@
-//! The connection of a page, through the relay.
+//! A connection of a page, through the relay.
 //!
-//! The browser calls `rakwire-wasm` when a datagram arrives or a timeout is due, also between frames. A frame handles the
-//! events since the last one, so no task of an executor is woken.
+//! The browser runs `rakwire-wasm` when a datagram arrives or a timeout expires, even between frames. Each
+//! frame handles the events since the last one, so no executor task needs to be woken.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -34,21 +34,22 @@ pub struct ClientSettings {
     ///
     /// It is sent unencrypted from the relay to the server, except in a secure connection.
     pub password: Vec<u8>,
-    /// The server to trust. The connection is then secure from page to server, or the attempt fails. Default: none, for
-    /// a plain connection.
+    /// The server to trust. The connection is then encrypted end to end, or the attempt fails. Default: none,
+    /// an unencrypted connection.
     #[cfg(feature = "secure")]
     pub trust: Option<ServerTrust>,
-    /// The transport to the relay. Default: WebTransport, and a WebSocket if that is slow or impossible.
+    /// The transport to the relay. Default: WebTransport, or a WebSocket if that is slow or unavailable.
     pub transport: Transport,
     /// The time without a datagram from the server after which the connection is lost. Default: 10 s.
     pub timeout: Option<Duration>,
     /// The memory of the connection. Default: [`Memory::RAKNET`].
     pub memory: Memory,
-    /// True if the connection ends when the user leaves the page. Default: true.
+    /// Whether to close the connection when the user leaves the page. Default: true.
     pub ends_with_page: bool,
-    /// The protocol version of the server; `None` detects it by a ping. Default: 6, the version of a `RakwireServer`.
+    /// The protocol version of the server; `None` detects it with a ping. Default: 6, the version of a
+    /// `RakwireServer`.
     pub protocol_version: Option<u8>,
-    /// The limit of waiting reliable messages in the connection, in bytes. Default: [`DEFAULT_BACKLOG`].
+    /// The maximum number of queued reliable bytes of the connection. Default: [`DEFAULT_BACKLOG`].
     ///
     /// The client disconnects if it is exceeded.
     pub backlog: usize,
@@ -57,8 +58,8 @@ pub struct ClientSettings {
 impl ClientSettings {
     /// Creates the default settings.
     ///
-    /// # Errors
-    /// Never in a browser. The same function of other programs fails if their system provides no random bytes.
+    /// # Errors Never fails in a browser. Elsewhere it fails if the operating system provides no random
+    /// bytes.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             password: Vec::new(),
@@ -91,26 +92,26 @@ impl ClientSettings {
 
 type Opening = Pin<Box<dyn Future<Output = Result<web::Connection, Failure>>>>;
 
-/// A connection that has not ended.
+/// A connection that is opening or open.
 enum State {
     Opening(Opening),
     Open(web::Connection),
 }
 
 thread_local! {
-    /// The connections that have not ended. They cannot leave their thread, but resources must be able to.
+    /// The connections that are opening or open. They are bound to this thread, but resources must be `Send`.
     static CONNECTIONS: RefCell<HashMap<u64, State>> = RefCell::default();
 }
 
 /// The number of the next connection.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The connection, by its number in this thread.
+/// The number of a connection of this thread.
 #[derive(Debug)]
 pub(super) struct Connection(u64);
 
 impl Connection {
-    /// Starts to connect to a server of the relay.
+    /// Starts connecting to a server of the relay.
     pub(super) fn connect(url: String, target: String, settings: ClientSettings) -> Self {
         let opening = async move { web::connect(&url, &target, settings.options()).await };
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -134,7 +135,7 @@ impl Connection {
         CONNECTIONS.with_borrow_mut(|all| all.remove(&self.0))
     }
 
-    /// Continues to open the connection. Returns `None` if it is open or has ended.
+    /// Continues opening the connection. Returns `None` if it is open or closed.
     fn poll_open(&self) -> Option<Poll<Result<web::Connection, Failure>>> {
         CONNECTIONS.with_borrow_mut(|all| match all.get_mut(&self.0) {
             Some(State::Opening(opening)) => Some(once(opening.as_mut())),
@@ -150,7 +151,7 @@ fn once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Poll<T> {
 
 /// Removes and returns the next event of an open connection.
 fn next(connection: &web::Connection) -> Option<Happened<Failure, End>> {
-    // Messages that arrived before the end must still be read when these return `None`.
+    // Messages that arrived before the close must still be read when these return `None`.
     if let Poll::Ready(Some((receipt, _))) = once(pin!(connection.recv_receipt())) {
         return Some(Happened::Settled(receipt));
     }
@@ -174,7 +175,7 @@ impl Link for Connection {
     }
 
     fn disconnect(&mut self) {
-        // Dropping the future of an attempt cancels it.
+        // Dropping the future of an attempt cancels the attempt.
         if let Some(State::Open(connection)) = self.take() {
             spawn_local(connection.disconnect());
         }
@@ -213,7 +214,7 @@ impl Driver for Connection {
         self.open(web::Connection::max_message_len).flatten()
     }
 
-    /// Does nothing: the messages of a frame are sent together at its end.
+    /// Has no effect, because the browser sends the messages of a frame together anyway.
     fn flush(&mut self) {}
 }
 

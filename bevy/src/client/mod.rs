@@ -33,7 +33,7 @@ use crate::closing::{Closing, ClosingPlugin};
 use crate::counters::{Dropped, statistics};
 use crate::outbox::{Link, Outbox, Overflow};
 
-/// The reason why a client is not connected any more. `Display` writes it as a sentence.
+/// The reason why a client is disconnected. `Display` describes it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DisconnectCause {
@@ -42,15 +42,16 @@ pub enum DisconnectCause {
     /// In a browser this is the `ConnectError` of `rakwire_wasm::web`, which includes the reasons of the relay.
     #[error("{0}")]
     Failed(driver::Failure),
-    /// The connection has ended.
+    /// The connection closed.
     ///
-    /// In a browser this is the `CloseReason` of `rakwire_wasm::web`, which includes the reasons of the relay.
+    /// In a browser this is the `CloseReason` of `rakwire_wasm::web`, which includes the reasons of the
+    /// relay.
     #[error("{0}")]
     Ended(driver::End),
-    /// More reliable messages wait than [`ClientSettings::backlog`] allows.
+    /// More reliable messages were queued than [`ClientSettings::backlog`] allows.
     #[error("more reliable messages wait than the backlog may hold")]
     Backlog,
-    /// A reliable message exceeds [`RakwireClient::max_message_len`].
+    /// A reliable message exceeded [`RakwireClient::max_message_len`].
     #[error("a reliable message is larger than the connection may hold")]
     TooLarge,
 }
@@ -64,27 +65,27 @@ impl From<Overflow> for DisconnectCause {
     }
 }
 
-/// The status of a [`RakwireClient`]. Replicon's [`ClientState`] follows it by one frame.
+/// The status of a [`RakwireClient`]. Replicon's [`ClientState`] follows it one frame later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The connection is being opened.
+    /// The connection is opening.
     Connecting,
     /// The connection is open.
     Connected,
-    /// There is no connection any more. To connect again, insert a new [`RakwireClient`].
+    /// The connection is closed or could not be opened. To reconnect, insert a new [`RakwireClient`].
     Disconnected(DisconnectCause),
 }
 
-/// The number of the next client of this program. Systems use it to detect that a resource was replaced.
+/// The number of the next client of this process. Systems use it to detect that the resource was replaced.
 static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
 
 /// A client with a connection to one server, as a resource.
 ///
-/// Insert it to connect, and insert another one to reconnect. Removing it disconnects; reliable messages sent before
-/// arrive first, as long as the app runs and unless they still wait for room. [`disconnect`](Self::disconnect) sends
-/// those, too.
+/// Insert it to connect, and insert another one to reconnect. Removing it disconnects: earlier reliable
+/// messages are delivered first while the app runs, except those still queued.
+/// [`disconnect`](Self::disconnect) also sends the queued ones.
 ///
-/// Programs with a UDP socket create it by `connect`, and pages by `connect_by_relay`.
+/// Programs with a UDP socket create it with `connect`, pages with `connect_by_relay`.
 #[derive(Debug, Resource)]
 pub struct RakwireClient {
     driver: driver::Connection,
@@ -117,18 +118,18 @@ impl RakwireClient {
         self.dropped
     }
 
-    /// Returns the counters and measurements of the connection, or `None` once it has ended.
+    /// Returns the counters and measurements of the connection, or `None` if it is closed.
     pub fn stats(&mut self) -> Option<ConnectionStats> {
         self.driver.stats()
     }
 
-    /// Returns the length of the longest message in bytes, or `None` once the connection has ended.
+    /// Returns the maximum message length in bytes, or `None` if the connection is closed.
     pub fn max_message_len(&mut self) -> Option<usize> {
-        // The longest prefix of a channel has 3 bytes.
+        // The longest channel prefix has 3 bytes.
         self.driver.max_message_len().map(|length| length.saturating_sub(3))
     }
 
-    /// Starts to disconnect. Reliable messages sent before arrive first.
+    /// Starts disconnecting. Earlier reliable messages are delivered first.
     pub fn disconnect(&mut self) {
         if !matches!(self.status, Status::Disconnected(_)) {
             self.status = Status::Disconnected(DisconnectCause::Ended(driver::Connection::ENDED_HERE));
@@ -144,7 +145,7 @@ impl RakwireClient {
                 Happened::Connected if self.status == Status::Connecting => {
                     self.status = Status::Connected;
                     self.outbox.measure(&mut self.driver);
-                    // Replicon takes messages from the next frame on, after its state has changed.
+                    // Replicon takes messages only from the next frame on, when its state has changed.
                     break;
                 }
                 Happened::Failed(failure) if self.status == Status::Connecting => {
@@ -190,19 +191,19 @@ impl RakwireClient {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl RakwireClient {
-    /// Opens a socket and starts to connect to the first address of `server`. The plugin continues in each frame.
+    /// Opens a socket and starts connecting to the first usable address of `server`. The plugin continues in
+    /// each frame.
     ///
-    /// A name is resolved by the system, which blocks; resolve it in a task if that takes too long.
+    /// Resolving a host name blocks; resolve it in a task if that takes too long.
     ///
-    /// # Errors
-    /// Returns a [`ConnectError`] if there is no such address, no socket, or the settings do not allow an attempt.
-    /// Failures of the attempt itself are in [`status`](Self::status).
+    /// # Errors Returns a [`ConnectError`] if there is no usable address or socket, or the settings are
+    /// invalid. Failures of the attempt itself are reported by [`status`](Self::status).
     pub fn connect(server: impl ToSocketAddrs, settings: ClientSettings) -> Result<Self, ConnectError> {
         let backlog = settings.backlog;
         Ok(Self::new(driver::Connection::connect(server, settings)?, backlog))
     }
 
-    /// Returns the address of the socket. Its IP address is unspecified.
+    /// Returns the local address of the socket. Its IP address is unspecified.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.driver.local_addr()
@@ -210,7 +211,7 @@ impl RakwireClient {
 
     /// Returns the endpoint, for functions without a method here, such as pings.
     ///
-    /// Its events belong to the plugin.
+    /// Do not poll its events, which the plugin handles.
     pub fn endpoint_mut(&mut self) -> &mut polled::Endpoint<RakNet> {
         self.driver.endpoint().get()
     }
@@ -218,10 +219,11 @@ impl RakwireClient {
 
 #[cfg(target_arch = "wasm32")]
 impl RakwireClient {
-    /// Starts to connect to the server named `target` at the relay at `url`. The plugin continues in each frame.
+    /// Starts connecting to the server named `target` at the relay at `url`. The plugin continues in each
+    /// frame.
     ///
-    /// The URL begins with `wss://`, `https://`, `ws://` or `http://`, or is relative to that of the page, such as
-    /// `/ws`. Failures are in [`status`](Self::status), also that of an invalid URL.
+    /// The URL begins with `wss://`, `https://`, `ws://` or `http://`, or is relative to the page, such as
+    /// `/ws`. Failures, including an invalid URL, are reported by [`status`](Self::status).
     #[must_use]
     pub fn connect_by_relay(
         url: impl Into<String>,

@@ -20,7 +20,7 @@ fn server_state(game: &Game) -> ServerState {
 }
 
 #[test]
-fn a_client_connects_and_leaves() {
+fn a_client_connects_and_disconnects() {
     let mut game = Game::new(1);
     assert_eq!(server_state(&game), ServerState::Running);
     let client = game.connected()[0];
@@ -39,7 +39,7 @@ fn a_client_connects_and_leaves() {
 }
 
 #[test]
-fn a_client_leaves_by_removing_its_resource() {
+fn removing_the_client_resource_disconnects() {
     let mut game = Game::new(2);
     game.clients[0].world_mut().remove_resource::<RakwireClient>();
     game.until("the client has left", |game| game.connected().len() == 1);
@@ -48,7 +48,7 @@ fn a_client_leaves_by_removing_its_resource() {
 }
 
 #[test]
-fn a_disconnect_request_lets_the_last_messages_arrive() {
+fn messages_sent_before_a_disconnect_request_arrive() {
     let mut game = Game::new(1);
     game.server.world_mut().spawn((Replicated, Data(vec![1])));
     game.tell_all(7);
@@ -63,7 +63,7 @@ fn a_disconnect_request_lets_the_last_messages_arrive() {
 }
 
 #[test]
-fn the_last_messages_of_a_client_arrive() {
+fn messages_sent_before_a_client_disconnects_arrive() {
     let mut game = Game::new(1);
     game.clients[0].world_mut().write_message(Input(9));
     game.clients[0].update();
@@ -82,7 +82,7 @@ fn despawning_a_client_disconnects_it() {
 }
 
 #[test]
-fn clients_are_notified_that_the_server_stops() {
+fn removing_the_server_resource_disconnects_its_clients() {
     let mut game = Game::new(2);
     game.tell_all(8);
     game.server.update();
@@ -97,7 +97,7 @@ fn clients_are_notified_that_the_server_stops() {
 }
 
 #[test]
-fn a_server_that_disconnects_all_keeps_running() {
+fn disconnect_all_keeps_the_server_running() {
     let mut game = Game::new(2);
     game.tell_all(3);
     game.server.update();
@@ -112,7 +112,7 @@ fn a_server_that_disconnects_all_keeps_running() {
 }
 
 #[test]
-fn a_client_reconnects_with_another_resource() {
+fn inserting_another_client_resource_reconnects() {
     let mut game = Game::new(1);
     game.server.world_mut().spawn((Replicated, Data(vec![5])));
     game.until("it is replicated", |game| game.seen(0) == [[5]]);
@@ -126,7 +126,7 @@ fn a_client_reconnects_with_another_resource() {
 }
 
 #[test]
-fn replicon_sees_a_disconnect_when_a_client_is_replaced() {
+fn replacing_the_client_resource_is_a_disconnect_for_replicon() {
     let mut game = Game::new(1);
     let before = game.connected();
     let again = game.connect(ClientSettings::new().expect("entropy"));
@@ -151,7 +151,7 @@ fn a_replaced_server_starts_without_clients() {
 }
 
 #[test]
-fn a_full_server_refuses_with_a_reason() {
+fn a_client_refused_by_a_full_server_gets_the_reason() {
     let mut game = Game::with(ServerSettings::new(1).expect("entropy"));
     game.join(ClientSettings::new().expect("entropy"));
     game.until("the first is connected", Game::all_connected);
@@ -200,7 +200,7 @@ fn secure_connections_need_the_key_of_the_server() {
 }
 
 #[test]
-fn an_unresponsive_server_is_reported_as_the_reason() {
+fn the_timeout_of_an_unresponsive_server_is_reported() {
     let silent = std::net::UdpSocket::bind(LOCAL).expect("a free port");
     let mut settings = ClientSettings::new().expect("entropy");
     settings.connect_timeout = Some(Duration::from_secs(3));
@@ -216,7 +216,7 @@ fn an_unresponsive_server_is_reported_as_the_reason() {
 }
 
 #[test]
-fn settings_that_allow_no_attempt_are_errors() {
+fn invalid_client_settings_are_errors() {
     let new = || ClientSettings::new().expect("entropy");
     assert!(matches!(RakwireClient::connect("no port", new()), Err(ConnectError::Resolve(Some(_)))));
     assert!(matches!(RakwireClient::connect(&[][..], new()), Err(ConnectError::Resolve(None))));

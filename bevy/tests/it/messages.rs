@@ -87,7 +87,7 @@ fn a_large_component_is_sent_in_parts() {
 }
 
 #[test]
-fn everything_arrives_in_order_over_a_lossy_network() {
+fn ordered_messages_arrive_in_order_over_a_lossy_network() {
     const COUNT: u32 = 300;
     let network = "loss=5%,latency=10ms,jitter=5ms,reorder=2%,duplicate=1%,seed=3";
     let mut settings = ServerSettings::new(8).expect("entropy");
@@ -229,7 +229,7 @@ fn narrow(backlog: usize) -> ServerSettings {
 }
 
 #[test]
-fn reliable_messages_wait_for_room() {
+fn reliable_messages_are_queued_while_the_send_memory_is_full() {
     const COUNT: u32 = 5_000;
     let mut game = Game::with(narrow(1 << 20));
     game.join(ClientSettings::new().expect("entropy"));
@@ -240,7 +240,7 @@ fn reliable_messages_wait_for_room() {
 }
 
 #[test]
-fn messages_that_wait_for_room_arrive_before_the_end() {
+fn queued_messages_arrive_before_the_disconnect() {
     const COUNT: u32 = 2_000;
     let mut game = Game::with(narrow(1 << 20));
     game.join(ClientSettings::new().expect("entropy"));
@@ -265,7 +265,7 @@ fn a_client_that_falls_behind_is_disconnected() {
 }
 
 #[test]
-fn a_message_that_never_fits_ends_the_connection() {
+fn a_reliable_message_above_the_maximum_length_closes_the_connection() {
     let mut game = Game::new(1);
     let mut client = game.clients[0].world_mut().resource_mut::<RakwireClient>();
     let longest = client.max_message_len().expect("an open connection");

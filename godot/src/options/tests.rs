@@ -1,4 +1,4 @@
-//! Tests of single options, and of those that need or exclude others.
+//! Tests of options, and of combinations of options.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn refusal(result: Result<(), Error>) -> String {
 }
 
 #[test]
-fn options_of_servers_reach_the_endpoint() {
+fn server_options_are_passed_to_the_endpoint() {
     let mut settings = ServerSettings::default();
     settings.set("max_per_address", &Value::Whole(4)).expect("an option");
     settings.set("timeout", &Value::Number(2.5)).expect("an option");
@@ -27,7 +27,7 @@ fn options_of_servers_reach_the_endpoint() {
 }
 
 #[test]
-fn wrong_options_are_named_with_their_expected_values() {
+fn errors_of_invalid_options_state_the_expected_values() {
     let mut server = ServerSettings::default();
     assert_eq!(
         refusal(server.set("timeout", &text("5"))),
@@ -73,7 +73,7 @@ fn key() -> Value {
 }
 
 #[test]
-fn options_that_need_others_are_refused_without_them() {
+fn options_without_the_options_that_they_require_are_refused() {
     assert!(reason(server(&[("token_key", key())])).contains("\"key_file\""));
     let required = reason(server(&[("require_security", Value::Flag(true))]));
     assert!(required.starts_with("the option \"require_security\"") && required.contains("\"key_file\""));
@@ -82,7 +82,7 @@ fn options_that_need_others_are_refused_without_them() {
 }
 
 #[test]
-fn options_that_would_weaken_others_are_refused() {
+fn options_that_weaken_security_are_refused() {
     let any = || ("trust_any_key", Value::Flag(true));
     let refused = reason(client(&[("server_key", key()), any()]));
     assert!(refused.contains("\"server_key\"") && refused.contains("\"trust_any_key\""), "{refused}");
@@ -104,7 +104,7 @@ fn options_that_would_weaken_others_are_refused() {
 }
 
 #[test]
-fn options_that_agree_are_accepted() {
+fn consistent_options_are_accepted() {
     let trusts = [("server_key", key()), ("trust_any_key", Value::Flag(false)), ("password", text("snow"))];
     client(&trusts).expect("options");
     client(&[("trust_any_key", Value::Flag(true)), ("identity_key", key())]).expect("options");

@@ -1,4 +1,4 @@
-//! The methods that a game calls between two polls.
+//! The session methods that a game calls between polls.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,23 +14,23 @@ use crate::outbox::Sent;
 use crate::packet::Transfer;
 use crate::statistics::{self, Figures};
 
-/// The identity of the remote of a secure connection.
+/// The authenticated identity of the remote of a secure connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Its public key.
+    /// The public key.
     pub key: Option<[u8; 32]>,
     /// The user of its connect token.
     pub user_id: Option<u64>,
-    /// The data of its connect token.
+    /// The user data in its connect token.
     pub user_data: Vec<u8>,
 }
 
 impl Session {
-    /// Sends a packet to one peer, to all with 0, or to all but one with its negative id.
+    /// Sends a packet to one peer, to all peers (target 0), or to all except one (its negative id).
     ///
-    /// # Errors
-    /// Returns an error if the session is not connected, if the packet is empty or too long, or if there is no such peer.
-    /// A peer is disconnected if its reliable packets would exceed the backlog, which is [`Error::Backlog`].
+    /// # Errors Returns an error if the session is not connected, the packet is empty or too long, or there
+    /// is no such peer. If the queued reliable packets of a peer would exceed the backlog, the peer is
+    /// disconnected: [`Error::Backlog`].
     pub fn put(&mut self, target: i32, transfer: Transfer, payload: &[u8]) -> Result<(), Error> {
         if self.status != Status::Connected {
             return Err(Error::NotConnected);
@@ -46,7 +46,7 @@ impl Session {
         let excluded = target.checked_neg();
         let all: Vec<i32> = self.links.keys().copied().filter(|id| Some(*id) != excluded).collect();
         let message = transfer.message(payload);
-        // A failure at one peer does not affect the others.
+        // A failure for one peer must not affect the others.
         let mut result = Ok(());
         for id in all {
             let sent = self.send(id, transfer, Cow::Borrowed(&message));
@@ -74,7 +74,7 @@ impl Session {
                 link.fault = Some(error.to_string());
                 Err(error)
             }
-            // The connection has ended, but the event has not been handled yet.
+            // The connection has closed, but the event was not handled yet.
             Err(SendError::NotConnected) => {
                 self.dropped.not_connected += 1;
                 Ok(())
@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Returns the maximum length of a packet for all peers, in bytes.
+    /// Returns the maximum packet length in bytes that all peers accept.
     #[must_use]
     pub fn max_packet_size(&self) -> usize {
         let links = self.links.values().filter(|link| link.state == LinkState::Open);
@@ -91,16 +91,16 @@ impl Session {
         most.unwrap_or_else(|| self.endpoint.peer().config().max_message_len as usize).saturating_sub(1)
     }
 
-    /// Returns the maximum length of a packet for a target: that of the peer, or that of all of them.
+    /// Returns the maximum packet length for a target: that of the peer, or the minimum for several peers.
     fn max_packet_size_for(&self, target: i32) -> Result<usize, Error> {
         if target > 0 { Ok(self.link(target)?.max_len.saturating_sub(1)) } else { Ok(self.max_packet_size()) }
     }
 
-    /// Disconnects a peer, after reliable packets that were put before; those that arrive from it later are dropped. With
-    /// `force` it is forgotten immediately: its packets are dropped, and no notice follows.
+    /// Disconnects a peer after earlier reliable packets are delivered. Packets that it sends meanwhile are
+    /// dropped. With `force`, it is removed immediately: queued packets in both directions are dropped, and
+    /// no notice follows.
     ///
-    /// # Errors
-    /// Returns an error if there is no such peer.
+    /// # Errors Returns an error if there is no such peer.
     pub fn disconnect(&mut self, id: i32, force: bool) -> Result<(), Error> {
         let link = self.links.get_mut(&id).ok_or(Error::NoPeer(id))?;
         if !force {
@@ -130,17 +130,16 @@ impl Session {
         Ok(())
     }
 
-    /// Refuses new clients, which are notified that the server is full, or admits them again.
+    /// Starts or stops refusing new clients, with the reply "server full".
     pub fn set_refusing(&self, refuses: bool) {
         self.gate.set_closed(refuses);
     }
 
-    /// Bans an address, a wildcard such as `192.0.2.*` or a prefix such as `2001:db8::/32` for some seconds, or for ever
-    /// with 0. Connections that exist stay.
+    /// Bans an address, a wildcard such as `192.0.2.*`, or a prefix such as `2001:db8::/32`, for some seconds
+    /// or, if 0, permanently. Existing connections stay open.
     ///
-    /// # Errors
-    /// Returns an error if the session is no server, if the text is no address, if the time is negative or no number, and
-    /// if there are 64 bans.
+    /// # Errors Returns an error if the session is not a server, the pattern is invalid, the time is negative
+    /// or not a number, or there are already 64 bans.
     pub fn ban(&mut self, addresses: &str, seconds: f64) -> Result<(), Error> {
         let pattern = self.pattern(addresses)?;
         let time = Duration::try_from_secs_f64(seconds).map_err(|_| Error::BanTime(seconds))?;
@@ -151,19 +150,17 @@ impl Session {
         bans.add(pattern, until).map_err(|_| Error::BansFull)
     }
 
-    /// Ends a ban. Returns true if there was one.
+    /// Removes a ban. Returns true if it existed.
     ///
-    /// # Errors
-    /// Returns an error if the session is not a server, or if the text is not an address.
+    /// # Errors Returns an error if the session is not a server, or the pattern is invalid.
     pub fn unban(&mut self, addresses: &str) -> Result<bool, Error> {
         let pattern = self.pattern(addresses)?;
         Ok(self.endpoint.peer_mut().bans_mut().is_some_and(|bans| bans.remove(pattern)))
     }
 
-    /// Returns true if an address is banned now.
+    /// Returns true if an address is currently banned.
     ///
-    /// # Errors
-    /// Returns an error if the session is not a server, or if the text is not an address.
+    /// # Errors Returns an error if the session is not a server, or the address is invalid.
     pub fn is_banned(&mut self, address: &str) -> Result<bool, Error> {
         self.pattern(address)?;
         let ip: IpAddr = address.parse().map_err(|_| Error::Addresses(address.to_owned()))?;
@@ -180,8 +177,8 @@ impl Session {
 
     /// Pings a server without a connection. A lost ping is not repeated.
     ///
-    /// # Errors
-    /// Returns an error for a wrong port, if the name has no address, or if eight pings wait for their answers.
+    /// # Errors Returns an error if the port is invalid, the host name has no address, or eight pings are
+    /// waiting for pongs.
     pub fn ping(&mut self, host: &str, port: i64) -> Result<(), Error> {
         let (host, addresses) = resolve(host, port)?;
         let has_ipv6 = self.endpoint.local_addr().is_ipv6();
@@ -193,19 +190,17 @@ impl Session {
         Ok(())
     }
 
-    /// Pings all servers of the local network at a port. Each answer within five seconds becomes a notice.
+    /// Pings all servers of the local network at a port. Each pong within five seconds becomes a notice.
     ///
-    /// # Errors
-    /// Returns an error for a wrong port, or if eight pings wait for their answers.
+    /// # Errors Returns an error if the port is invalid, or eight pings are waiting for pongs.
     pub fn discover(&mut self, port: i64) -> Result<(), Error> {
         let port = u16::try_from(port).map_err(|_| Error::Port(port))?;
         self.discover_at((Ipv4Addr::BROADCAST, port).into())
     }
 
-    /// Pings like [`discover`](Self::discover), by another broadcast or multicast address.
+    /// Pings like [`discover`](Self::discover), but at another broadcast or multicast address.
     ///
-    /// # Errors
-    /// Returns an error if eight pings wait for their answers.
+    /// # Errors Returns an error if eight pings are waiting for pongs.
     pub fn discover_at(&mut self, to: SocketAddr) -> Result<(), Error> {
         let now = self.endpoint.now();
         self.endpoint.peer_mut().discover(now, to, PingScope::Any).map_err(|_| Error::PingsFull)?;
@@ -213,10 +208,9 @@ impl Session {
         Ok(())
     }
 
-    /// Sets the data with which a server answers pings.
+    /// Sets the data in pongs of a server.
     ///
-    /// # Errors
-    /// Returns an error if the session is not a server, or if there are more than 399 bytes.
+    /// # Errors Returns an error if the session is not a server, or there are more than 399 bytes.
     pub fn set_advertisement(&mut self, data: &[u8]) -> Result<(), Error> {
         if !self.is_server() {
             return Err(Error::NotServer);
@@ -236,16 +230,15 @@ impl Session {
         self.link(id).map(|link| link.remote)
     }
 
-    /// Returns the address of the socket.
+    /// Returns the local address of the socket.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.endpoint.local_addr()
     }
 
-    /// Returns the statistics of the connection to a peer, or of the socket with 0.
+    /// Returns the statistics of the connection to a peer, or for peer 0 those of the socket.
     ///
-    /// # Errors
-    /// Returns an error if there is no such peer.
+    /// # Errors Returns an error if there is no such peer.
     pub fn figures(&self, id: i32) -> Result<Figures, Error> {
         if id == 0 {
             return Ok(statistics::of_endpoint(&self.endpoint, self.dropped));
@@ -254,10 +247,9 @@ impl Session {
         stats.map(|stats| statistics::of_connection(&stats)).ok_or(Error::NoPeer(id))
     }
 
-    /// Returns the verified identity of a peer, or `None` if the connection is not secure.
+    /// Returns the authenticated identity of a peer, or `None` if the connection is not secure.
     ///
-    /// # Errors
-    /// Returns an error if there is no such peer.
+    /// # Errors Returns an error if there is no such peer.
     pub fn identity(&self, id: i32) -> Result<Option<Identity>, Error> {
         let connection = self.link(id)?.connection;
         let peer = self.endpoint.peer();

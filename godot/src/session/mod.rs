@@ -1,4 +1,4 @@
-//! A server or a client, without the engine.
+//! A server or client, independent of the engine.
 
 mod calls;
 mod opening;
@@ -25,31 +25,31 @@ pub use self::calls::Identity;
 
 /// The unique id of a server.
 pub(crate) const SERVER: i32 = 1;
-/// Bytes of received packets, by their [`cost`](Packet::cost), from which on further ones wait in the endpoint, which
-/// slows their senders down.
+/// The number of bytes of received packets, by [`cost`](Packet::cost), at which further ones stay in the
+/// endpoint. Flow control then slows their senders down.
 const MOST_QUEUED: usize = 8 << 20;
-/// The time in which a server must assign an id; otherwise it is not a `RakwirePeer`.
+/// The time within which a server must assign an id. A server that does not is not a `RakwirePeer`.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The status of a session, in Godot's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// There is no connection.
+    /// The client has no connection and is not connecting.
     Disconnected,
-    /// The client has no id yet.
+    /// The client is connecting, or waits for its id.
     Connecting,
-    /// The server is open, or the client has an id.
+    /// The server is open, or the client has its id.
     Connected,
 }
 
-/// A change that the game is notified of.
+/// A change for the game to be notified of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// A peer has joined. At a client this is only the server.
+    /// A peer connected. At a client this is always the server.
     PeerConnected(i32),
-    /// A peer has left, and all its packets have been read.
+    /// A peer disconnected, and all its packets were read.
     PeerDisconnected(i32),
-    /// A packet that waited for room was refused, and its peer is being disconnected.
+    /// A queued packet was refused by the connection, and the peer is being disconnected.
     SendFailed {
         /// The peer.
         peer: i32,
@@ -60,7 +60,7 @@ pub enum Notice {
     Pong {
         /// The address of the server.
         from: SocketAddr,
-        /// The time from the ping to its answer.
+        /// The round-trip time of the ping.
         latency: Duration,
         /// The advertisement of the server.
         advertisement: Vec<u8>,
@@ -70,29 +70,29 @@ pub enum Notice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinkState {
     Open,
-    /// Being disconnected by this side.
+    /// This side is disconnecting it.
     Leaving,
-    /// The connection has ended, but some of its packets have not been read yet.
+    /// The connection has closed, but some of its packets were not read yet.
     Ended,
 }
 
-/// The connection of another peer.
+/// The connection to another peer.
 #[derive(Debug)]
 struct Link {
     connection: ConnectionId,
     remote: SocketAddr,
     outbox: Outbox,
     state: LinkState,
-    /// Maximum length of a message.
+    /// The maximum message length in bytes.
     max_len: usize,
     /// The number of its packets in the queue.
     queued: usize,
-    /// Why this side ends the connection, if that is the fault of the connection.
+    /// The reason why this side disconnects, if the connection failed.
     fault: Option<String>,
 }
 
 impl Link {
-    /// Ends the connection after its outbox was aborted because of a refused packet.
+    /// Starts disconnecting after a refused packet has aborted the outbox.
     fn refuse(&mut self, peer: i32, error: SendError, notices: &mut Vec<Notice>) {
         if self.state == LinkState::Open {
             self.state = LinkState::Leaving;
@@ -102,13 +102,13 @@ impl Link {
     }
 }
 
-/// The addresses that a client has not tried yet, and its options.
+/// The addresses that a client has not tried yet, and its connect options.
 #[derive(Debug)]
 struct Attempt {
     settings: ClientSettings,
     host: String,
     remaining: IntoIter<SocketAddr>,
-    /// The time at which a connection without a welcome is closed.
+    /// The time at which the connection is closed if no id was assigned.
     welcome_until: Option<Instant>,
 }
 
@@ -116,13 +116,13 @@ struct Attempt {
 enum Role {
     Server,
     Client(Box<Attempt>),
-    /// Only pings servers.
+    /// A socket that only pings servers.
     Pinger,
 }
 
 /// A server, a client, or a socket for pings.
 ///
-/// Dropping it notifies its peers of the end, and waits for their acknowledgements for the time of the option
+/// Dropping it disconnects its peers, and waits for their acknowledgements for at most the option
 /// `close_wait`.
 #[derive(Debug)]
 pub struct Session {
@@ -143,9 +143,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// Handles received datagrams, sends due ones, and returns the changes.
+    /// Handles received datagrams, sends pending ones, and returns the changes.
     ///
-    /// A peer with packets in the queue leaves only after they have been read.
+    /// A peer with packets in the queue counts as connected until they are read.
     pub fn poll(&mut self) -> Vec<Notice> {
         self.endpoint.update();
         while self.queued_bytes < MOST_QUEUED && self.next_event() {}
@@ -156,7 +156,7 @@ impl Session {
         std::mem::take(&mut self.notices)
     }
 
-    /// Sends the packets put since the last poll.
+    /// Sends the packets that were put since the last poll.
     pub fn flush(&mut self) {
         self.endpoint.flush();
     }
@@ -188,7 +188,7 @@ impl Session {
         true
     }
 
-    /// Sends the packets that wait for room.
+    /// Sends queued packets that the connections now accept.
     fn retry(&mut self) {
         for (peer, link) in &mut self.links {
             if let Err(error) = link.outbox.retry(&mut self.endpoint) {
@@ -197,7 +197,8 @@ impl Session {
         }
     }
 
-    /// Keeps the reason of an end. The first one of a client counts: what follows it is the end of its connection.
+    /// Records the reason of a disconnect. A client keeps the first reason, because later ones are
+    /// consequences.
     fn note_end(&mut self, reason: String) {
         if self.is_server() {
             self.end = Some(reason);
@@ -213,7 +214,7 @@ impl Session {
                     self.endpoint.disconnect(connection);
                     return;
                 };
-                // A connection that has just been opened has room for it.
+                // A new connection always has capacity for this message.
                 if self.endpoint.send(connection, &welcome(id), Delivery::RELIABLE_ORDERED).is_err() {
                     self.endpoint.disconnect(connection);
                     return;
@@ -242,7 +243,7 @@ impl Session {
         }
     }
 
-    /// Tries the next address of the server after one without an answer.
+    /// Connects to the next address of the server after one that did not answer.
     fn try_next(&mut self, reason: ConnectFailure) {
         let Role::Client(attempt) = &mut self.role else { return };
         while let Some(address) = attempt.remaining.next().filter(|_| RakNet::was_unanswered(&reason)) {
@@ -256,7 +257,7 @@ impl Session {
         self.fail(reason.to_string());
     }
 
-    /// Ends an attempt.
+    /// Fails the connection attempt.
     fn fail(&mut self, reason: String) {
         self.status = Status::Disconnected;
         self.forget_attempt();
@@ -267,7 +268,7 @@ impl Session {
         self.note_end(reason);
     }
 
-    /// Ends the wait for an id, and drops the packets before it, which belong to no session.
+    /// Stops waiting for an id, and drops the packets received before it.
     fn forget_attempt(&mut self) {
         if let Role::Client(attempt) = &mut self.role {
             attempt.welcome_until = None;
@@ -317,7 +318,7 @@ impl Session {
         }
     }
 
-    /// Disconnects from a server that has assigned no id.
+    /// Disconnects from a server that did not assign an id in time.
     fn check_welcome(&mut self) {
         let Role::Client(attempt) = &self.role else { return };
         if attempt.welcome_until.is_some_and(|until| Instant::now() >= until) {
@@ -325,11 +326,11 @@ impl Session {
         }
     }
 
-    /// Removes the links that have ended and have no packets left.
+    /// Removes the links that are closed and have no unread packets.
     fn release_ended(&mut self) {
         let is_client = matches!(self.role, Role::Client(_));
         if is_client && self.status != Status::Connected {
-            // Packets before the assignment of the id are dropped.
+            // Packets received before the id was assigned are dropped.
             self.links
                 .values_mut()
                 .filter(|link| link.state == LinkState::Ended)
@@ -367,7 +368,7 @@ impl Session {
         Some(packet)
     }
 
-    /// Returns the next packet, which [`take`](Self::take) takes.
+    /// Returns the packet that [`take`](Self::take) will return next.
     #[must_use]
     pub fn front(&self) -> Option<&Packet> {
         self.queue.front().filter(|_| self.status == Status::Connected)
@@ -385,7 +386,7 @@ impl Session {
         self.status
     }
 
-    /// Returns true for a server.
+    /// Returns true if this is a server.
     #[must_use]
     pub const fn is_server(&self) -> bool {
         matches!(self.role, Role::Server)
@@ -397,7 +398,8 @@ impl Session {
         self.unique_id
     }
 
-    /// Returns the reason why the last connection ended or could not be opened. A client keeps the first reason.
+    /// Returns the reason why the last connection closed or could not be opened. A client keeps the first
+    /// reason.
     #[must_use]
     pub fn end_reason(&self) -> Option<&str> {
         self.end.as_deref()
@@ -409,11 +411,11 @@ impl Session {
         self.dropped
     }
 
-    /// Disconnects all peers after sending the queued reliable packets.
+    /// Disconnects all peers after their queued reliable packets are sent.
     fn shut_down(&mut self) {
         let until = Instant::now() + self.close_wait;
         let Self { links, endpoint, .. } = self;
-        // Refused packets abort their connection, and there is no later poll for the notice.
+        // A refused packet aborts its connection; no later poll could return the notice.
         for link in links.values_mut() {
             let _ = link.outbox.close(endpoint);
         }

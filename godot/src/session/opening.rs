@@ -1,4 +1,4 @@
-//! Servers, clients and sockets for pings as they begin.
+//! Opens servers, clients and sockets for pings.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,12 +11,12 @@ use crate::gate::Gate;
 use crate::options::{ClientSettings, Common, ServerSettings};
 use crate::statistics::Dropped;
 
-/// Returns a port.
+/// Converts a port, or returns an error.
 fn port_of(port: i64) -> Result<u16, Error> {
     u16::try_from(port).map_err(|_| Error::Port(port))
 }
 
-/// Returns a name or an address with a port, in the syntax of the resolver: an IPv6 address gets brackets.
+/// Joins a host name or address and a port; an IPv6 address gets brackets.
 fn with_port(host: &str, port: u16) -> String {
     if host.contains(':') && !host.starts_with('[') {
         format!("[{host}]:{port}")
@@ -33,14 +33,15 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Returns a name with its port, and its addresses. Blocks until they are resolved.
+/// Returns a host with its port, and its addresses. Resolving a host name blocks.
 pub(super) fn resolve(host: &str, port: i64) -> Result<(String, Vec<SocketAddr>), Error> {
     let host = with_port(host.trim(), port_of(port)?);
     let found = lookup_blocking(&host).map_err(|source| Error::Resolve { host: host.clone(), source })?;
     Ok((host, found.into_iter().map(canonical).collect()))
 }
 
-/// Binds a socket for IPv6 and IPv4, or only for IPv4 where the system has no other, unless the options name an address.
+/// Binds a socket for IPv6 and IPv4, or only IPv4 if the system has no IPv6, unless the options contain an
+/// address.
 fn bind(common: &Common, port: u16, options: Options) -> Result<polled::Endpoint<RakNet>, Error> {
     let addresses = match &common.bind_address {
         Some(address) => resolve(address, port.into())?.1,
@@ -74,10 +75,10 @@ impl Session {
         }
     }
 
-    /// Opens a server at a port; 0 picks a free one.
+    /// Opens a server at a port; 0 selects a free port.
     ///
-    /// # Errors
-    /// Returns an error for a wrong port, number of clients or option, and if the socket cannot be opened.
+    /// # Errors Returns an error if the port, the number of clients or an option is invalid, or the socket
+    /// cannot be opened.
     pub fn server(port: i64, max_clients: i64, mut settings: ServerSettings) -> Result<Self, Error> {
         let port = port_of(port)?;
         let clients = u16::try_from(max_clients).ok().filter(|clients| (1..=65_534).contains(clients));
@@ -90,12 +91,12 @@ impl Session {
         Ok(session)
     }
 
-    /// Starts to connect to a server. Blocks until a host name is resolved; each of its addresses is tried until one
+    /// Starts connecting to a server. Resolving a host name blocks. Its addresses are tried until one
     /// answers.
     ///
-    /// # Errors
-    /// Returns an error for a wrong port or option, if the name has no address, and if no socket can be opened. Failures
-    /// of the attempt itself are in [`status`](Self::status) and [`end_reason`](Self::end_reason).
+    /// # Errors Returns an error if the port or an option is invalid, the host name has no address, or no
+    /// socket can be opened. Failures of the attempt itself are reported by [`status`](Self::status) and
+    /// [`end_reason`](Self::end_reason).
     pub fn client(host: &str, port: i64, settings: ClientSettings) -> Result<Self, Error> {
         let options = settings.options()?;
         let (host, addresses) = resolve(host, port)?;

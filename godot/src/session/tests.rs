@@ -1,4 +1,4 @@
-//! Tests of sessions that look at their queues and links.
+//! Tests of sessions that inspect their queues and links.
 
 use std::borrow::Cow;
 
@@ -37,7 +37,7 @@ fn game() -> (Session, [Session; 2]) {
     (server, clients)
 }
 
-/// Another server than a `RakwirePeer`, which assigns no id.
+/// A server that is not a `RakwirePeer` and assigns no id.
 struct Other {
     endpoint: polled::Endpoint<RakNet>,
     connection: Option<ConnectionId>,
@@ -58,7 +58,7 @@ impl Other {
         }
     }
 
-    /// Sends messages while there is room.
+    /// Sends a message repeatedly until the send memory is full.
     fn send(&mut self, message: &[u8]) {
         while let Some(id) = self.connection
             && self.endpoint.send(id, message, Delivery::RELIABLE).is_ok()
@@ -82,7 +82,7 @@ fn a_packet_for_one_peer_may_be_longer_than_another_peer_accepts() {
 }
 
 #[test]
-fn a_client_without_an_id_queues_a_limited_number_of_packets_until_it_gives_up() {
+fn a_client_without_an_id_queues_a_limited_number_of_packets() {
     let mut other = Other::new();
     let mut client = client_at(other.endpoint.local_addr());
     let message = vec![0x86; 100_000];
@@ -113,7 +113,7 @@ fn a_client_without_an_id_queues_a_limited_number_of_packets_until_it_gives_up()
 }
 
 #[test]
-fn small_packets_in_a_queue_count_for_more_than_their_bytes() {
+fn queued_packets_count_for_more_than_their_length() {
     let (mut server, [mut client, _]) = game();
     for _ in 0..10 {
         client.put(1, Transfer::default(), b"x").expect("sent");
@@ -129,7 +129,7 @@ fn small_packets_in_a_queue_count_for_more_than_their_bytes() {
 }
 
 #[test]
-fn a_client_that_disconnects_before_its_id_never_gets_one() {
+fn a_client_that_disconnects_before_its_id_was_assigned_gets_none() {
     let mut other = Other::new();
     let mut client = client_at(other.endpoint.local_addr());
     until("the connection is open", || {
@@ -137,7 +137,7 @@ fn a_client_that_disconnects_before_its_id_never_gets_one() {
         client.poll();
         !client.links.is_empty() && other.connection.is_some()
     });
-    // With a packet that waits for room, the connection stays open until that has been sent.
+    // While a packet is queued, the connection stays open.
     client.disconnect(SERVER, false).expect("the server");
     client.receive(client.links[&SERVER].connection, Delivery::RELIABLE_ORDERED, welcome(9).to_vec());
     assert_eq!((client.status(), client.unique_id(), client.dropped().leaving), (Status::Connecting, 0, 1));
@@ -153,7 +153,7 @@ fn a_client_that_disconnects_before_its_id_never_gets_one() {
 }
 
 #[test]
-fn a_refused_packet_ends_the_connection_with_a_notice_and_a_reason() {
+fn a_refused_packet_closes_the_connection_with_a_notice_and_a_reason() {
     let (mut server, [mut client, mut second]) = game();
     let id = client.unique_id();
     let link = server.links.get_mut(&id).expect("a link");

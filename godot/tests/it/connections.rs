@@ -35,7 +35,7 @@ fn a_client_has_no_id_until_the_server_has_assigned_one() {
 }
 
 #[test]
-fn a_server_that_refuses_new_clients_keeps_the_others() {
+fn refusing_new_clients_keeps_existing_ones_connected() {
     let mut game = Game::new(1);
     game.server.session.set_refusing(true);
     game.join(&[]);
@@ -90,7 +90,7 @@ fn clients_of_a_server_that_closes_are_disconnected() {
 }
 
 #[test]
-fn a_peer_leaves_after_its_packets_have_been_read() {
+fn a_disconnect_is_reported_after_all_packets_of_the_peer_were_read() {
     let mut game = Game::new(1);
     let id = game.clients[0].id();
     game.clients[0].session.put(1, Transfer::default(), b"goodbye").expect("sent");
@@ -132,7 +132,7 @@ fn packets_of_a_peer_that_is_being_disconnected_are_dropped_and_counted() {
 }
 
 #[test]
-fn a_peer_that_is_disconnected_with_force_is_forgotten_without_a_notice() {
+fn a_peer_disconnected_with_force_is_removed_without_a_notice() {
     let mut game = Game::new(2);
     let (first, second) = (game.clients[0].id(), game.clients[1].id());
     game.clients[0].session.put(1, Transfer::default(), b"unread").expect("sent");
@@ -148,7 +148,7 @@ fn a_peer_that_is_disconnected_with_force_is_forgotten_without_a_notice() {
 }
 
 #[test]
-fn a_client_that_disconnects_with_force_has_ended_immediately() {
+fn a_client_that_disconnects_with_force_is_closed_immediately() {
     let mut game = Game::new(1);
     game.clients[0].session.disconnect(1, true).expect("the server");
     assert_eq!(game.clients[0].session.status(), Status::Disconnected);
@@ -182,7 +182,7 @@ fn a_client_disconnects_from_a_server_that_is_not_a_rakwire_peer() {
 }
 
 #[test]
-fn a_closed_port_ends_the_attempt() {
+fn connecting_to_a_closed_port_fails() {
     let mut game = Game::with(1, &[]);
     let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     let port = free.local_addr().expect("an address").port();
@@ -208,7 +208,7 @@ fn the_addresses_of_a_name_are_tried_until_one_answers() {
 }
 
 #[test]
-fn banned_addresses_are_refused_until_the_ban_ends() {
+fn banned_addresses_are_refused_until_the_ban_is_removed() {
     let mut game = Game::with(2, &[]);
     game.server.session.ban("127.0.0.*", 0.0).expect("a ban");
     assert!(game.server.session.is_banned("127.0.0.1").expect("an address"));
@@ -223,7 +223,7 @@ fn banned_addresses_are_refused_until_the_ban_ends() {
 }
 
 #[test]
-fn bans_of_negative_times_are_refused() {
+fn negative_ban_durations_are_refused() {
     let mut game = Game::with(1, &[]);
     let server = &mut game.server.session;
     for seconds in [-1.0, -0.001, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
@@ -302,7 +302,7 @@ fn a_secure_connection_needs_the_key_of_the_server() {
 }
 
 #[test]
-fn options_that_would_weaken_security_open_no_session() {
+fn a_session_with_options_that_weaken_security_is_not_opened() {
     let key = || Value::Bytes(vec![1; 32]);
     let trusts = client_settings(&[("server_key", key()), ("trust_any_key", Value::Flag(true))]);
     assert!(matches!(Session::client("127.0.0.1", 1, trusts), Err(Error::Option { .. })));
@@ -313,14 +313,14 @@ fn options_that_would_weaken_security_open_no_session() {
 }
 
 #[test]
-fn a_plain_connection_shows_no_identity() {
+fn an_unencrypted_connection_has_no_identity() {
     let game = Game::new(1);
     assert_eq!(game.server.session.identity(game.clients[0].id()).expect("a peer"), None);
     assert!(matches!(game.server.session.identity(77), Err(Error::NoPeer(77))));
 }
 
 #[test]
-fn wrong_ports_and_numbers_of_clients_are_refused() {
+fn invalid_ports_and_numbers_of_clients_are_refused() {
     for port in [-1, 65_536, i64::MAX] {
         assert!(
             matches!(Session::server(port, 1, server_settings(&[])), Err(Error::Port(wrong)) if wrong == port)

@@ -11,7 +11,7 @@ fn reliable(channel: i32) -> Transfer {
 }
 
 #[test]
-fn a_packet_for_one_peer_reaches_no_other() {
+fn a_packet_for_one_peer_reaches_only_that_peer() {
     let mut game = Game::new(2);
     let ids = [game.clients[0].id(), game.clients[1].id()];
     game.server.session.put(ids[0], reliable(0), b"first").expect("sent");
@@ -21,7 +21,7 @@ fn a_packet_for_one_peer_reaches_no_other() {
 }
 
 #[test]
-fn a_broadcast_reaches_all_peers_and_an_exclusion_all_but_one() {
+fn target_0_reaches_all_peers_and_a_negative_target_excludes_one() {
     let mut game = Game::new(3);
     let excluded = game.clients[1].id();
     game.server.session.put(0, reliable(0), b"all").expect("sent");
@@ -52,7 +52,7 @@ fn a_client_reaches_only_the_server() {
 }
 
 #[test]
-fn targets_that_are_no_peers_are_refused() {
+fn packets_for_unknown_peers_are_refused() {
     let mut game = Game::new(1);
     for target in [1, 2, i32::MAX] {
         let sent = game.server.session.put(target, reliable(0), b"x");
@@ -64,7 +64,7 @@ fn targets_that_are_no_peers_are_refused() {
 }
 
 #[test]
-fn modes_and_channels_arrive_with_the_packet() {
+fn packets_arrive_with_their_mode_and_channel() {
     let mut game = Game::new(1);
     for mode in [Mode::Unreliable, Mode::UnreliableOrdered, Mode::Reliable] {
         for channel in [0, 3, 15] {
@@ -144,7 +144,7 @@ fn empty_and_oversized_packets_are_refused() {
 }
 
 #[test]
-fn packets_beyond_the_memory_of_a_connection_wait_for_room() {
+fn packets_are_queued_while_the_send_memory_is_full() {
     let mut game = Game::new(1);
     let payload = vec![5; 300_000];
     for _ in 0..40 {
@@ -182,7 +182,7 @@ fn a_peer_that_exceeds_the_backlog_is_disconnected() {
 }
 
 #[test]
-fn a_client_keeps_the_reason_of_its_end() {
+fn a_client_keeps_the_reason_of_its_disconnect() {
     let mut game = Game::with(1, &[]);
     game.join(&[("backlog", Value::Whole(1_000))]);
     game.until("the client is connected", |game| game.clients[0].session.status() == Status::Connected);
@@ -202,7 +202,7 @@ fn a_client_keeps_the_reason_of_its_end() {
 }
 
 #[test]
-fn unreliable_packets_without_room_are_counted() {
+fn unreliable_packets_dropped_at_a_full_queue_are_counted() {
     let mut game = Game::new(1);
     let unreliable = Transfer::new(Mode::Unreliable, 0).expect("a channel");
     for _ in 0..1_000 {
