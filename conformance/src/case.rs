@@ -9,12 +9,12 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// How binding a requirement is.
+/// How strictly a requirement applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Other peers depend on it.
+    /// A requirement that other peers rely on.
     Must,
-    /// Good peers do it; a deviation fails only with `--strict`.
+    /// A recommendation. A deviation counts as a failure only with `--strict`.
     Should,
 }
 
@@ -34,48 +34,48 @@ pub enum Role {
     SecureServer,
 }
 
-/// The server that a case needs.
+/// The precondition of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Any server.
     Server,
-    /// A server that demands cookies.
+    /// A server that requires cookies.
     Cookies,
-    /// A server with a password that the suite was given.
+    /// A server with a password that was passed to the suite.
     Password,
-    /// A server with a known number of slots.
+    /// A server whose number of slots was passed to the suite.
     Capacity,
-    /// A server that sends messages of its application back.
+    /// A server that echoes application messages.
     Echo,
-    /// A client that is started by the suite.
+    /// A client that the suite starts.
     Start,
 }
 
-/// A row of the table of cases.
+/// A case, as a row of the table of cases.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// The number, which never changes: the group in hundreds, then the case.
+    /// The number, which never changes: the group in hundreds, and the position in the group.
     pub number: u16,
     /// The name.
     pub name: &'static str,
-    /// How binding it is.
+    /// How strictly the requirement applies.
     pub level: Level,
-    /// The anchor of the section that it checks, in the page of its role.
+    /// The anchor of the section that states the requirement, in the document for the role.
     pub section: &'static str,
     /// The requirement in one sentence.
     pub requirement: &'static str,
-    /// The check.
+    /// Runs the check.
     pub run: fn(&mut Context) -> Check,
-    /// The fault of the built-in model that this case must find.
+    /// The fault of the built-in model that this case must detect.
     pub fault: Fault,
-    /// The server that it needs.
+    /// The precondition of the case.
     pub needs: Needs,
-    /// The peer that it tests.
+    /// The role of the peer under test.
     pub role: Role,
 }
 
 impl Case {
-    /// A case for any server.
+    /// Creates a case for any server.
     pub const fn new(
         number: u16,
         name: &'static str,
@@ -98,7 +98,7 @@ impl Case {
         }
     }
 
-    /// The page that its section is in.
+    /// Returns the document that contains the section.
     #[must_use]
     pub const fn page(&self) -> &'static str {
         match self.role {
@@ -108,20 +108,20 @@ impl Case {
         }
     }
 
-    /// The same case for a special server.
+    /// Returns the case with a precondition.
     #[must_use]
     pub const fn needs(self, needs: Needs) -> Self {
         Self { needs, ..self }
     }
 
-    /// The same case for another peer.
+    /// Returns the case for another role.
     #[must_use]
     pub const fn of(self, role: Role) -> Self {
         Self { role, ..self }
     }
 }
 
-/// Facts about the server that its operator gave to the suite.
+/// Facts about the peer that were passed to the suite.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The protocol version to announce.
@@ -130,39 +130,39 @@ pub struct Options {
     pub echo: bool,
     /// The password of the server.
     pub password: Option<String>,
-    /// The number of its slots.
+    /// The number of slots of the server.
     pub capacity: Option<usize>,
-    /// The address to which clients connect, if clients are tested.
+    /// The address at which the suite listens, if clients are tested.
     pub listening: Option<Listening>,
-    /// A command line that starts a server for each case.
+    /// The command line that starts a server for each case.
     pub server: Option<String>,
 }
 
-/// The time that a server may take until it prints its first line.
+/// The time limit for a started server to print its first line.
 const START: Duration = Duration::from_secs(20);
-/// The time that it may take from then on until it answers.
+/// The time limit for a started server to answer after its first line.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// The context of a running case.
+/// The state of a running case.
 #[derive(Debug)]
 pub struct Context {
-    /// The server.
+    /// The address of the server.
     pub target: SocketAddr,
     /// Timeouts.
     pub timing: Timing,
-    /// Facts about the server.
+    /// Facts about the peer.
     pub options: Options,
-    /// The datagrams of the case.
+    /// The datagrams of the case so far.
     pub trace: Trace,
-    /// The peers that were started for the case; they end with it.
+    /// The peers that were started for the case. They are stopped at its end.
     pub(crate) started: Vec<Started>,
-    /// Sockets of clients that were started elsewhere.
+    /// The sockets of clients that the suite did not start.
     pub(crate) accepted: Vec<UdpSocket>,
     sockets: usize,
 }
 
 impl Context {
-    /// A context with an empty trace.
+    /// Creates a context with an empty trace.
     #[must_use]
     pub fn new(target: SocketAddr, timing: Timing, options: Options) -> Self {
         Self {
@@ -176,19 +176,19 @@ impl Context {
         }
     }
 
-    /// Opens a socket with a separate address.
+    /// Opens a socket at a new port.
     pub fn link(&mut self) -> Check<Link> {
         self.count_socket();
         Ok(Link::new(self.target, self.timing, self.trace.clone(), self.sockets)?)
     }
 
-    /// Returns the number of the next socket.
+    /// Returns the number for the next socket.
     pub(crate) fn count_socket(&mut self) -> usize {
         self.sockets += 1;
         self.sockets
     }
 
-    /// The password as bytes, empty without one.
+    /// Returns the password as bytes; empty if there is none.
     #[must_use]
     pub fn password(&self) -> Vec<u8> {
         self.options.password.clone().unwrap_or_default().into_bytes()
@@ -198,15 +198,15 @@ impl Context {
 /// The outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The requirement held.
+    /// The requirement is met.
     Passed,
-    /// The requirement was broken.
+    /// The requirement is not met, for this reason.
     Failed(String),
-    /// The case does not apply.
+    /// The case does not apply, for this reason.
     Skipped(String),
 }
 
-/// The outcome of a case, with its time and datagrams.
+/// The result of a case.
 #[derive(Debug)]
 pub struct Report {
     /// The case.
@@ -220,20 +220,20 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns whether the case counts as failed.
+    /// Returns true if the case counts as failed.
     #[must_use]
     pub fn counts_as_failure(&self, strict: bool) -> bool {
         matches!(self.outcome, Outcome::Failed(_)) && (strict || self.case.level == Level::Must)
     }
 }
 
-/// Runs a case against a server.
+/// Runs a case.
 ///
 /// # Errors
 ///
-/// When a socket of the suite fails.
+/// Returns an error if a socket of the suite fails.
 pub fn run(case: &'static Case, target: SocketAddr, timing: Timing, options: &Options) -> io::Result<Report> {
-    // Another program may take the port that was free a moment ago.
+    // Retried once, because another program may have taken the free port in the meantime.
     let start = |line| start::server(line, START).or_else(|_| start::server(line, START));
     let server = options.server.as_deref().map(start).transpose()?;
     if let Some((_, address)) = server.as_ref().filter(|_| case.role != Role::GameServer) {

@@ -3,10 +3,10 @@
 use std::io;
 use std::time::Duration;
 
-/// The reason for which a check ends early.
+/// The reason why a check stopped early.
 #[derive(Debug)]
 pub enum Stop {
-    /// The peer broke the requirement.
+    /// The peer did not meet the requirement.
     Failed(String),
     /// The case does not apply to this peer.
     Skipped(String),
@@ -23,34 +23,34 @@ impl From<io::Error> for Stop {
 /// The result of a check.
 pub type Check<T = ()> = Result<T, Stop>;
 
-/// Ends a check as failed.
+/// Stops a check as failed.
 pub fn fail<T>(reason: impl Into<String>) -> Check<T> {
     Err(Stop::Failed(reason.into()))
 }
 
-/// Ends a check as not applicable.
+/// Stops a check as not applicable.
 pub fn skip<T>(reason: impl Into<String>) -> Check<T> {
     Err(Stop::Skipped(reason.into()))
 }
 
-/// Fails unless `holds`.
+/// Fails with `reason` unless `holds`.
 pub fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Check {
     if holds { Ok(()) } else { Err(Stop::Failed(reason())) }
 }
 
-/// Timeouts of a case.
+/// The time limits of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// For an answer that is due immediately.
+    /// The time limit for an answer that is due immediately.
     pub answer: Duration,
-    /// Before silence counts as no answer.
+    /// The time without a datagram that counts as no answer.
     pub quiet: Duration,
-    /// The longest time after which a peer closes a silent connection.
+    /// The maximum time after which a peer closes an unresponsive connection.
     pub lifetime: Duration,
 }
 
 impl Timing {
-    /// The times for a real server, with the given time for an answer.
+    /// Returns the limits for a real peer, derived from the time limit for an answer.
     #[must_use]
     pub fn with_answer(answer: Duration) -> Self {
         Self { answer, quiet: answer / 4, lifetime: Duration::from_secs(15) }

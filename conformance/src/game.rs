@@ -1,4 +1,4 @@
-//! A connection of the Game Protocol as a client, written from docs/game-protocol.md alone.
+//! A client connection of the Game Protocol, written only from docs/game-protocol.md.
 
 use crate::case::Context;
 use crate::check::{Check, ensure, fail};
@@ -6,10 +6,10 @@ use crate::link::Link;
 use crate::packet::{ACK, END, FIN, Packet, REL, cut};
 use std::time::{Duration, Instant};
 
-/// A packet that came.
+/// A received packet.
 #[derive(Clone, Debug)]
 pub struct Came {
-    /// When it came.
+    /// The time of receipt.
     pub at: Instant,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -17,27 +17,27 @@ pub struct Came {
     pub packet: Packet,
 }
 
-/// A connection.
+/// A client connection.
 #[derive(Debug)]
 pub struct GameSession {
     /// The socket.
     pub link: Link,
-    /// The seasoning of the handshake.
+    /// The seasoning from the handshake.
     pub seasoning: [u8; 4],
-    /// The number of the next payload.
+    /// The sequence number of the next payload.
     pub sequence: u16,
-    /// Acknowledges reliable payloads of the server.
+    /// Whether reliable payloads of the server are acknowledged.
     pub acknowledges: bool,
-    /// Acknowledgements that came.
+    /// The received acknowledgements.
     pub acks: Vec<Came>,
-    /// Other packets that came.
+    /// The other received packets.
     pub packets: Vec<Came>,
 }
 
-/// The salt of the suite, which peers cannot mistake for the header of a packet.
+/// The salt that the suite sends. Peers cannot mistake it for a packet header.
 pub const SALT: [u8; 4] = [0x5a, 0x01, 0x02, 0x03];
 
-/// Sends a salt and returns the pepper.
+/// Sends a salt and returns the server's pepper.
 pub fn pepper(link: &mut Link, salt: [u8; 4]) -> Check<Vec<u8>> {
     link.send(&salt)?;
     match link.receive(Instant::now() + link.timing.answer)? {
@@ -46,7 +46,7 @@ pub fn pepper(link: &mut Link, salt: [u8; 4]) -> Check<Vec<u8>> {
     }
 }
 
-/// The seasoning for a salt and its pepper.
+/// Computes the seasoning of a salt and its pepper.
 pub fn seasoning(salt: [u8; 4], pepper: &[u8]) -> Check<[u8; 4]> {
     match <[u8; 4]>::try_from(pepper) {
         Ok(pepper) => Ok(std::array::from_fn(|at| salt[at] ^ pepper[at])),
@@ -73,7 +73,7 @@ impl Context {
 }
 
 impl GameSession {
-    /// Sends a payload under the next number, which it returns.
+    /// Sends a payload and returns its sequence number.
     pub fn send(&mut self, reliable: bool, payload: &[u8]) -> Check<u16> {
         let sequence = self.take_sequence();
         for packet in cut(reliable, sequence, payload) {
@@ -82,32 +82,13 @@ impl GameSession {
         Ok(sequence)
     }
 
-    /// Ends the connection with these flags, and acknowledges nothing from then on.
-    ///
-    /// To a server, the four bytes of an acknowledgement from an address without a connection are a salt, which it answers.
-    pub fn end(&mut self, flags: u8) -> Check {
-        self.acknowledges = false;
-        self.link.send(&[flags, 0, 0, 0])
-    }
-
-    /// Opens another connection from the same port after [`end`](Self::end).
-    pub fn reopen(&mut self) -> Check {
-        let pepper = pepper(&mut self.link, SALT)?;
-        self.seasoning = seasoning(SALT, &pepper)?;
-        self.link.send(&self.seasoning)?;
-        self.sequence = 0;
-        self.acks.clear();
-        self.acknowledges = true;
-        Ok(())
-    }
-
-    /// Returns the next number of a payload and counts on.
+    /// Returns the next sequence number and increments it.
     pub fn take_sequence(&mut self) -> u16 {
         self.sequence = self.sequence.wrapping_add(1);
         self.sequence.wrapping_sub(1)
     }
 
-    /// Handles incoming datagrams until `done` or until `time` has passed; returns whether it was done.
+    /// Handles received datagrams until `done` or until `time` has passed. Returns true if done.
     pub fn wait(&mut self, time: Duration, done: impl Fn(&Self) -> bool) -> Check<bool> {
         let deadline = Instant::now() + time;
         loop {
@@ -121,12 +102,12 @@ impl GameSession {
         }
     }
 
-    /// Handles incoming datagrams for a time.
+    /// Handles received datagrams for a time.
     pub fn pass(&mut self, time: Duration) -> Check {
         self.wait(time, |_| false).map(|_| ())
     }
 
-    /// Handles incoming datagrams until the time limit of an answer.
+    /// Handles received datagrams for the time limit of an answer.
     pub fn quiet(&mut self) -> Check {
         self.pass(self.link.timing.quiet)
     }
@@ -148,21 +129,21 @@ impl GameSession {
         Ok(())
     }
 
-    /// How many acknowledgements of a chunk came.
+    /// Returns how many acknowledgements of a chunk were received.
     #[must_use]
     pub fn acks_of(&self, chunk: u8, sequence: u16) -> usize {
         let names = |came: &&Came| came.packet.chunk == chunk && came.packet.sequence == sequence;
         self.acks.iter().filter(names).count()
     }
 
-    /// Fails unless a chunk is acknowledged.
+    /// Fails unless a chunk is acknowledged in time.
     pub fn expect_ack(&mut self, chunk: u8, sequence: u16, what: &str) -> Check {
         let answer = self.link.timing.answer;
         let came = self.wait(answer, |session| session.acks_of(chunk, sequence) > 0)?;
         ensure(came, || format!("{what} was not acknowledged"))
     }
 
-    /// Fails unless the connection still acknowledges.
+    /// Fails unless the server still acknowledges payloads.
     pub fn still_answers(&mut self, after: &str) -> Check {
         for _ in 0..3 {
             let sequence = self.send(true, b"still there")?;
@@ -174,7 +155,7 @@ impl GameSession {
         fail(format!("the connection acknowledges nothing after {after}"))
     }
 
-    /// The payloads that came whole, each once, in the order of their completion.
+    /// Returns the completely received payloads, each once, in the order of completion.
     #[must_use]
     pub fn payloads(&self) -> Vec<Vec<u8>> {
         let mut seen: Vec<u16> = Vec::new();
@@ -202,13 +183,13 @@ impl GameSession {
         None
     }
 
-    /// Counts how often a payload came.
+    /// Returns how often a payload was received.
     #[must_use]
     pub fn came(&self, payload: &[u8]) -> usize {
         self.payloads().iter().filter(|other| other[..] == *payload).count()
     }
 
-    /// Fails unless a payload is echoed.
+    /// Fails unless a payload is echoed in time.
     pub fn expect(&mut self, payload: &[u8], what: &str) -> Check {
         let time = self.link.timing.answer * 4;
         let back = self.wait(time, |session| session.came(payload) > 0)?;

@@ -1,4 +1,4 @@
-//! Reports as one file of HTML that needs nothing else and fits a phone.
+//! Reports as a single self-contained HTML file that also fits phones.
 
 use crate::case::{Outcome, Report};
 use crate::cases;
@@ -15,7 +15,7 @@ li>b{position:absolute;left:0;width:5.8rem}li p{margin:0}li small{opacity:.75;ov
 pre{overflow:auto;font-size:.8rem;background:#8882;padding:.5rem}code{overflow-wrap:anywhere}\
 .passed>b{color:#2a8a2a}.failed>b{color:#d02020}.deviates>b{color:#b87000}.skipped>b{color:#888}";
 
-/// All reports as a page.
+/// Returns all reports as an HTML page.
 #[must_use]
 pub fn page(subject: &Subject, reports: &[Report], strict: bool) -> String {
     let name = escape(&subject.peer.name);

@@ -1,7 +1,8 @@
 //! A conformance suite for RakNet.
 //!
-//! Numbered cases test a server or a client over raw datagrams by docs/raknet.md and docs/game-protocol.md of rakwire.
-//! The suite depends on no crate of rakwire: its encoder, decoder and clock are separate.
+//! Numbered cases test a server or a client with raw datagrams, against docs/raknet.md and
+//! docs/game-protocol.md of rakwire. The suite depends on no rakwire crate: it has its own encoder, decoder
+//! and clock.
 
 pub mod case;
 pub mod cases;

@@ -1,4 +1,4 @@
-//! A socket with a record of every datagram.
+//! A socket that records every datagram.
 
 use crate::check::{Check, Timing, fail};
 use crate::secure::Seal;
@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 pub struct Entry {
     /// The time since the case began.
     pub at: Duration,
-    /// The socket, counted from 1.
+    /// The number of the socket, from 1.
     pub socket: usize,
-    /// Sent by the suite.
+    /// Whether the suite sent it.
     pub sent: bool,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-/// The datagrams of a case.
+/// The recorded datagrams of a case.
 #[derive(Clone, Debug)]
 pub struct Trace {
     began: Instant,
@@ -39,16 +39,16 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// A dump shows this many datagrams at the start of the trace and as many at its end.
+    /// The number of datagrams that a dump shows from the start of the trace, and from its end.
     const SHOWN: usize = 40;
 
-    /// The time since the case began.
+    /// Returns the time since the case began.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// The datagrams.
+    /// Returns the datagrams.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
         self.entries.borrow().clone()
@@ -59,7 +59,7 @@ impl Trace {
         self.entries.borrow_mut().push(entry);
     }
 
-    /// Writes the datagrams with times, directions and offsets.
+    /// Formats the datagrams with times, directions and offsets.
     #[must_use]
     pub fn dump(&self) -> String {
         let entries = self.entries.borrow();
@@ -81,7 +81,7 @@ impl Trace {
     }
 }
 
-/// Writes lines of sixteen bytes with their offsets; runs of equal lines are shown once.
+/// Appends lines of sixteen bytes with their offsets. Runs of equal lines are shown once.
 fn hex_dump(bytes: &[u8], out: &mut String) {
     let mut before: Option<&[u8]> = None;
     let mut starred = false;
@@ -102,14 +102,15 @@ fn hex_dump(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Opens a socket at a port that this process has not used: a server may still hold the connection of a port.
+/// Opens a socket at a port that this process has not used, because a server may still have a connection with
+/// an old port.
 fn fresh_socket(any: &str) -> io::Result<UdpSocket> {
     static USED: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     let mut refused = Vec::new();
     loop {
         let socket = UdpSocket::bind(any)?;
         let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
-        // After some hundreds of tries all ports have been used, and an old one has to do.
+        // After some hundreds of attempts all ports were used, and an old one is accepted.
         if used.insert(socket.local_addr()?.port()) || refused.len() > 300 {
             return Ok(socket);
         }
@@ -117,23 +118,23 @@ fn fresh_socket(any: &str) -> io::Result<UdpSocket> {
     }
 }
 
-/// A socket that talks to only one peer.
+/// A socket for datagrams of one peer.
 #[derive(Debug)]
 pub struct Link {
     socket: UdpSocket,
-    /// The peer.
+    /// The address of the peer.
     pub target: SocketAddr,
-    /// Timeouts.
+    /// The time limits.
     pub timing: Timing,
     trace: Trace,
     number: usize,
-    /// The bytes that were sent.
+    /// The number of bytes sent.
     pub sent: usize,
-    /// The bytes that were received.
+    /// The number of bytes received.
     pub received: usize,
-    /// The keys of a secure connection; with them datagrams of the connection are sealed and opened.
+    /// The keys of a secure connection. If set, datagrams of the connection are encrypted and decrypted.
     pub seal: Option<Seal>,
-    /// Counters of datagrams that were opened.
+    /// The counters of the datagrams that were decrypted.
     pub counters: Vec<u64>,
 }
 
@@ -142,7 +143,7 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// When the system has no socket or no route.
+    /// Returns an error if the operating system has no socket or no route.
     pub fn new(target: SocketAddr, timing: Timing, trace: Trace, number: usize) -> io::Result<Self> {
         let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         let socket = fresh_socket(any)?;
@@ -155,9 +156,10 @@ impl Link {
         Self { socket, target, timing, trace, number, sent: 0, received: 0, seal: None, counters }
     }
 
-    /// Waits at a bound socket for a datagram that `begins` accepts, and continues only with its sender.
+    /// Waits for a datagram that `begins` accepts at a bound socket. The link then accepts only datagrams of
+    /// its sender.
     ///
-    /// Returns no link if none arrives until `deadline`.
+    /// Returns `None` if none arrives before `deadline`.
     pub fn accept(
         socket: UdpSocket,
         timing: Timing,
@@ -187,16 +189,16 @@ impl Link {
         }
     }
 
-    /// The address of this socket.
+    /// Returns the local address of this socket.
     ///
     /// # Errors
     ///
-    /// When the system does not know it.
+    /// Returns an error if the operating system does not know it.
     pub fn local(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Sends a datagram, sealed if it belongs to a secure connection.
+    /// Sends a datagram, encrypted if it belongs to a secure connection.
     pub fn send(&mut self, bytes: &[u8]) -> Check {
         match self.seal.as_mut().filter(|_| bytes.first().is_some_and(|first| first & 0x80 != 0)) {
             Some(seal) => {
@@ -207,7 +209,7 @@ impl Link {
         }
     }
 
-    /// Sends bytes unchanged. A closed port of the peer is not an error of the suite.
+    /// Sends bytes unchanged. A closed port of the peer is not an error.
     pub fn send_as_it_is(&mut self, bytes: &[u8]) -> Check {
         self.trace.push(self.number, true, bytes);
         self.sent += bytes.len();
@@ -217,7 +219,7 @@ impl Link {
         }
     }
 
-    /// Waits for a datagram until `deadline`.
+    /// Waits for a datagram until `deadline`. Returns `None` if none arrives.
     pub fn receive(&mut self, deadline: Instant) -> Check<Option<Vec<u8>>> {
         let mut buffer = [0; 65_536];
         loop {
@@ -237,7 +239,7 @@ impl Link {
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
-                    // Nothing listens there now, which later datagrams may change.
+                    // No socket is bound to the peer's port at the moment. Later datagrams may succeed.
                     ErrorKind::ConnectionRefused => std::thread::sleep(Duration::from_millis(1)),
                     _ => return Err(error.into()),
                 },
@@ -245,7 +247,7 @@ impl Link {
         }
     }
 
-    /// Returns the inside of a datagram; in a secure connection nothing, if it does not open.
+    /// Returns the content of a datagram; in a secure connection `None` if it cannot be decrypted.
     fn opened(&mut self, bytes: Vec<u8>) -> Option<Vec<u8>> {
         match self.seal.as_mut().filter(|_| bytes.first().is_some_and(|first| first & 0x80 != 0)) {
             Some(seal) => {
@@ -257,7 +259,7 @@ impl Link {
         }
     }
 
-    /// Waits for an offline message with one of the ids, within the time limit of an answer.
+    /// Waits for an offline message with one of these ids, within the time limit of an answer.
     pub fn offline(&mut self, ids: &[u8]) -> Check<Option<Vec<u8>>> {
         let deadline = Instant::now() + self.timing.answer;
         while let Some(bytes) = self.receive(deadline)? {
@@ -268,7 +270,7 @@ impl Link {
         Ok(None)
     }
 
-    /// Returns the datagrams that arrive before the time limit of an answer.
+    /// Returns the datagrams that arrive within the time limit of silence.
     pub fn during_quiet(&mut self) -> Check<Vec<Vec<u8>>> {
         let deadline = Instant::now() + self.timing.quiet;
         let mut all = Vec::new();
@@ -278,7 +280,7 @@ impl Link {
         Ok(all)
     }
 
-    /// Fails if anything arrives before the time limit of an answer.
+    /// Fails if a datagram arrives within the time limit of silence.
     pub fn silence(&mut self, after: &str) -> Check {
         match self.during_quiet()?.first().map(|bytes| bytes.first()) {
             None => Ok(()),
@@ -289,7 +291,8 @@ impl Link {
         }
     }
 
-    /// Sends a datagram and waits for an offline message; repeats it once, since a datagram may be lost.
+    /// Sends a datagram and waits for an offline message. Sends it a second time if none arrives, because
+    /// datagrams may be lost.
     pub fn ask(&mut self, bytes: &[u8], ids: &[u8]) -> Check<Option<Vec<u8>>> {
         for _ in 0..2 {
             self.send(bytes)?;
@@ -300,7 +303,7 @@ impl Link {
         Ok(None)
     }
 
-    /// Fails unless the peer answers an unconnected ping.
+    /// Fails unless the peer answers an unconnected ping in time.
     pub fn still_answers(&mut self, after: &str) -> Check {
         let time = 0x7e57_0000_0000 | self.sent as u64;
         let ping = wire::ping(id::PING, time, 0x7e57);

@@ -1,4 +1,4 @@
-//! Waiting for a client, and its handshake in the role of a server.
+//! Accepting clients, and the handshake in the role of the server.
 
 use crate::case::Context;
 use crate::check::{Check, fail};
@@ -13,14 +13,14 @@ use std::time::Instant;
 pub struct Attempt {
     /// The socket.
     pub link: Link,
-    /// The first request 1.
+    /// The first request 1 of the client.
     pub first: Vec<u8>,
     /// The GUID of the suite.
     pub guid: u64,
 }
 
 impl Context {
-    /// Waits for a client, and returns its first request 1.
+    /// Waits for a client and its first request 1.
     pub fn accept(&mut self) -> Check<Attempt> {
         let Some(listening) = self.options.listening.clone() else {
             return fail("no address to listen at");
@@ -43,7 +43,7 @@ impl Context {
         }
     }
 
-    /// Ends the connections of clients that the suite did not start, so that they can reconnect.
+    /// Disconnects clients that the suite did not start, so that they reconnect for the next case.
     pub(crate) fn dismiss(&mut self) {
         let newest = self.trace.entries().into_iter().filter(|entry| entry.sent).filter_map(|entry| {
             match Datagram::read(&entry.bytes)? {
@@ -54,17 +54,17 @@ impl Context {
         let next = newest.max().map_or(0, |newest| newest + 1);
         let notice = wire::data(0x84, next, &[Capsule::unreliable(vec![id::DISCONNECTION])]);
         for socket in self.accepted.drain(..) {
-            // The case is over: its outcome does not depend on this.
+            // Errors are ignored, because the case is over.
             let _ = socket.send(&notice);
         }
     }
 
-    /// Runs the handshake up to reply 2 with a client.
+    /// Runs the handshake with a client up to reply 2.
     pub fn reserve(&mut self) -> Check<Session> {
         self.accept()?.reserve(wire::LARGEST_MTU)
     }
 
-    /// Runs the handshake up to the connection request of a client.
+    /// Runs the handshake with a client up to its connection request.
     pub fn requested(&mut self) -> Check<(Session, Capsule)> {
         let mut session = self.reserve()?;
         let request = session.wait_for(id::CONNECTION_REQUEST)?;
@@ -73,31 +73,31 @@ impl Context {
 }
 
 impl Attempt {
-    /// The MTU that the first request 1 probes.
+    /// Returns the MTU that the first request 1 probes.
     #[must_use]
     pub fn probed(&self) -> u16 {
         (self.first.len() + wire::UDP_OVERHEAD) as u16
     }
 
-    /// Builds a reply 1 with an MTU.
+    /// Builds a reply 1 with this MTU.
     #[must_use]
     pub fn reply_1(&self, cookie: Option<u32>, mtu: u16) -> Vec<u8> {
         wire::reply_1(self.guid, cookie, mtu)
     }
 
-    /// Builds a reply 2 with an MTU.
+    /// Builds a reply 2 with this MTU.
     #[must_use]
     pub fn reply_2(&self, mtu: u16) -> Vec<u8> {
         wire::reply_2(self.guid, self.link.target, mtu)
     }
 
-    /// Waits for a request 2; malformed ones are ignored.
+    /// Waits for a request 2. Malformed ones are ignored.
     pub fn request_2(&mut self) -> Check<Option<(Vec<u8>, Request2)>> {
         let bytes = self.link.offline(&[id::REQUEST_2])?;
         Ok(bytes.and_then(|bytes| Some((bytes.clone(), wire::read_request_2(&bytes)?))))
     }
 
-    /// Sends reply 1 with at most this MTU, waits for request 2 and answers it by reply 2.
+    /// Sends a reply 1 with at most this MTU, waits for request 2, and sends reply 2.
     pub fn reserve(mut self, most: u16) -> Check<Session> {
         let mtu = self.probed().min(most);
         for _ in 0..3 {
@@ -111,7 +111,7 @@ impl Attempt {
         fail("no request 2 after reply 1")
     }
 
-    /// The connection after a reply 2.
+    /// Returns the connection after a reply 2.
     #[must_use]
     pub fn session(self, mtu: u16) -> Session {
         let first = Reply1 { guid: self.guid, security: 0, cookie: None, key: false, mtu };
@@ -122,7 +122,7 @@ impl Attempt {
 }
 
 impl Session {
-    /// Waits for a control message of the client, within the time limit of an answer.
+    /// Waits for a control message from the client, within the time limit of an answer.
     pub fn wait_for(&mut self, id: u8) -> Check<Capsule> {
         let answer = self.link.timing.answer;
         self.wait(answer, |session| session.first(id).is_some())?;
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Builds a message 10 with a number of addresses.
+    /// Builds a message 10 with this number of addresses.
     #[must_use]
     pub fn accepted(&self, addresses: usize) -> Vec<u8> {
         let request = self.first(id::CONNECTION_REQUEST);
@@ -140,13 +140,13 @@ impl Session {
         wire::accepted(self.link.target, addresses, time.map_or(0, u64::from_be_bytes), now())
     }
 
-    /// Sends message 10 as reliable ordered, the first of its channel.
+    /// Sends message 10 as the first reliable ordered message of its channel.
     pub fn send_10(&mut self, payload: Vec<u8>) -> Check<u32> {
         let number = self.next_reliable();
         self.send(&[Capsule::ordered(number, 0, 0, payload)])
     }
 
-    /// Answers the connection request of a client and waits until the connection is open.
+    /// Answers the connection request of a client, and waits until the connection is open.
     pub fn open_as_server(&mut self) -> Check {
         self.wait_for(id::CONNECTION_REQUEST)?;
         let accepted = self.accepted(self.addresses);

@@ -34,7 +34,7 @@ fn list(out: &mut impl io::Write, arguments: &Arguments) -> io::Result<()> {
 
 /// Prints a text and a line break.
 fn say(text: &str) {
-    // A reader that has seen enough closes the pipe, and requested files are still written.
+    // The reader of a pipe may close it early. Requested files must be written nevertheless.
     let _ = writeln!(io::stdout(), "{text}");
 }
 
@@ -85,7 +85,7 @@ fn judge(arguments: &Arguments) -> Result<Vec<Report>, String> {
     Ok(reports)
 }
 
-/// The command line as a reader repeats it, without the description of the peer.
+/// Returns the command line for repeating the run, without the description of the peer.
 fn command_line() -> String {
     let mut words = vec!["rakwire-conformance".to_owned()];
     let mut given = std::env::args().skip(1);
@@ -111,7 +111,7 @@ fn subject(arguments: &Arguments) -> Subject {
         Role::SecureServer => "secure-server",
     };
     let about = arguments.about.clone();
-    // A server that the suite starts has another address in each case.
+    // A server started by the suite has another address in each case.
     let started = arguments.start.as_deref().filter(|_| arguments.address().is_empty());
     let target = started.unwrap_or_else(|| arguments.address()).to_owned();
     Subject {
@@ -170,7 +170,7 @@ fn finish(arguments: &Arguments) -> Result<bool, String> {
         return write_page(page).map(|()| true);
     }
     if arguments.list {
-        // A reader that has seen enough closes the pipe.
+        // The reader of a pipe may close it early.
         return list(&mut io::stdout().lock(), arguments).map_or(Ok(false), |()| Ok(true));
     }
     let reports = judge(arguments)?;
@@ -183,7 +183,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(reason) => {
-            // Standard error may be closed, which changes nothing.
+            // Standard error may be closed, which is ignored.
             let _ = writeln!(io::stderr(), "rakwire-conformance: {reason}");
             ExitCode::from(2)
         }

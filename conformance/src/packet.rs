@@ -1,14 +1,14 @@
-//! Packets of the Game Protocol, written from docs/game-protocol.md alone.
+//! Packets of the Game Protocol, written only from docs/game-protocol.md.
 
-/// The flag of a packet that is to be acknowledged.
+/// The flag of a packet that requests an acknowledgement.
 pub const REL: u8 = 1;
 /// The flag of an acknowledgement.
 pub const ACK: u8 = 2;
 /// The flag of the last chunk.
 pub const FIN: u8 = 4;
-/// The flag of the end.
+/// The flag of a packet that closes the connection.
 pub const END: u8 = 8;
-/// The most bytes of a chunk.
+/// The maximum number of bytes in a chunk.
 pub const CHUNK: usize = 504;
 
 /// A packet of a connection.
@@ -25,20 +25,20 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A packet with its body.
+    /// Creates a packet.
     #[must_use]
     pub fn new(flags: u8, chunk: u8, sequence: u16, body: &[u8]) -> Self {
         Self { flags, chunk, sequence, body: body.to_vec() }
     }
 
-    /// Reads a packet; shorter datagrams are invalid.
+    /// Decodes a packet; `None` for datagrams that are too short.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let (&[flags, chunk, high, low], body) = bytes.split_first_chunk::<4>()?;
         Some(Self { flags, chunk, sequence: u16::from_be_bytes([high, low]), body: body.to_vec() })
     }
 
-    /// Its bytes.
+    /// Encodes the packet.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let [high, low] = self.sequence.to_be_bytes();
@@ -46,7 +46,7 @@ impl Packet {
     }
 }
 
-/// Cuts a payload into packets.
+/// Splits a payload into packets.
 #[must_use]
 pub fn cut(reliable: bool, sequence: u16, payload: &[u8]) -> Vec<Packet> {
     let chunks: Vec<&[u8]> = payload.chunks(CHUNK).collect();

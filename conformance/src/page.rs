@@ -1,4 +1,4 @@
-//! A page in Markdown from the JSON documents of several runs: peers against groups of cases.
+//! A Markdown page from the JSON documents of several runs, with a table of peers and groups of cases.
 
 use crate::cases;
 use crate::report::Peer;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The outcome of a case in a run.
+/// The outcome of a case in one run.
 #[derive(Clone, Debug, Deserialize)]
 struct Judged {
     number: u16,
@@ -26,11 +26,11 @@ pub struct Run {
 }
 
 impl Run {
-    /// Reads a document that `--json` printed.
+    /// Parses a document that `--json` printed.
     ///
     /// # Errors
     ///
-    /// When the text is not such a document.
+    /// Returns an error if the text is not such a document.
     pub fn read(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
@@ -62,7 +62,7 @@ const ROLES: [(&str, &str); 4] = [
     ("secure-server", "Servers with secure connections"),
 ];
 
-/// The page: a head of the caller's, a table for each role, the peers, and the cases that some peer fails.
+/// Returns the page: the given head, a table for each role, the peers, and the cases that any peer fails.
 #[must_use]
 pub fn markdown(head: &str, runs: &[Run]) -> String {
     let mut out = head.trim_end().to_owned();
@@ -92,7 +92,7 @@ fn cell([passed, failed, deviates, skipped]: [usize; 4]) -> String {
     words.join(" ")
 }
 
-/// One row for each group, one column for each peer.
+/// Appends a table with a row for each group and a column for each peer.
 fn table(runs: &[&Run], out: &mut String) {
     let names: Vec<_> = runs.iter().map(|run| run.peer.name.replace('|', "/")).collect();
     let _ = writeln!(out, "| group | {} |\n|---{}|", names.join(" | "), "|---".repeat(runs.len()));
@@ -125,10 +125,11 @@ fn about(run: &Run, out: &mut String) {
     out.push('\n');
 }
 
-/// The number of rows below a heading, so that a page of them takes no more than minutes to read.
+/// The maximum number of rows below a heading, which keeps the page readable.
 const ROWS: usize = 50;
 
-/// A heading, and a row for each case with this outcome somewhere: the peers, and the reason at the first of them.
+/// Appends a heading and a row for each case that has this outcome at any peer, with the reason at the first
+/// such peer.
 fn failures(runs: &[&Run], title: &str, outcome: &str, out: &mut String) {
     let mut rows: BTreeMap<u16, (&Judged, Vec<&str>)> = BTreeMap::new();
     for run in runs {

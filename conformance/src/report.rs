@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How many cases had each outcome.
+/// The number of cases by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Cases that passed.
@@ -20,7 +20,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Counts reports.
+    /// Counts the outcomes of reports.
     #[must_use]
     pub fn of(reports: &[Report], strict: bool) -> Self {
         let mut totals = Self::default();
@@ -36,7 +36,7 @@ impl Totals {
     }
 }
 
-/// The word for a level.
+/// Returns the word for a level.
 #[must_use]
 pub fn level(level: Level) -> &'static str {
     match level {
@@ -45,7 +45,7 @@ pub fn level(level: Level) -> &'static str {
     }
 }
 
-/// The word for an outcome, and its reason.
+/// Returns the word for an outcome, and its reason.
 pub(crate) fn outcome(report: &Report, strict: bool) -> (&'static str, &str) {
     match &report.outcome {
         Outcome::Passed => ("passed", ""),
@@ -55,7 +55,7 @@ pub(crate) fn outcome(report: &Report, strict: bool) -> (&'static str, &str) {
     }
 }
 
-/// One line for a case, and its datagrams if it failed.
+/// Returns one line for a case, and its datagrams if it failed.
 #[must_use]
 pub fn text(report: &Report, strict: bool) -> String {
     let case = report.case;
@@ -102,7 +102,7 @@ struct JsonCase<'a> {
     datagrams: Vec<JsonDatagram>,
 }
 
-/// Facts about a peer, as the suite was given them; texts that are not known are empty.
+/// Facts about a peer that were passed to the suite. Unknown ones are empty.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Peer {
     /// Its name.
@@ -111,11 +111,11 @@ pub struct Peer {
     pub version: String,
     /// The command line that started it.
     pub start: String,
-    /// A limit of the run that readers should know.
+    /// A limitation of the run that readers should know.
     pub note: String,
 }
 
-/// The peer that was tested, and how.
+/// The peer under test, and how it was tested.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
     /// The address.
@@ -139,11 +139,11 @@ struct Json<'a> {
     cases: Vec<JsonCase<'a>>,
 }
 
-/// All reports as JSON; failures have their datagrams.
+/// Returns all reports as JSON, with the datagrams of failures.
 ///
 /// # Errors
 ///
-/// Never for these types; the serialiser's signature has one.
+/// Never fails for these types; the error is that of the serialiser's signature.
 pub fn json(subject: &Subject, reports: &[Report], strict: bool) -> serde_json::Result<String> {
     let case = |report| -> JsonCase<'_> { json_case(report, strict) };
     let cases = reports.iter().map(case).collect();
@@ -199,7 +199,7 @@ pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// All reports as a file for JUnit.
+/// Returns all reports in the JUnit format.
 #[must_use]
 pub fn junit(target: &str, reports: &[Report], strict: bool) -> String {
     let totals = Totals::of(reports, strict);
@@ -239,7 +239,7 @@ pub fn junit(target: &str, reports: &[Report], strict: bool) -> String {
     out
 }
 
-/// The totals in a sentence.
+/// Returns the totals as a sentence.
 #[must_use]
 pub fn summary(totals: Totals) -> String {
     let Totals { passed, failed, deviations, skipped } = totals;

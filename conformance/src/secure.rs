@@ -1,20 +1,21 @@
-//! The cryptography of secure connections, written from docs/secure.md alone: Noise's pattern NK, and sealed datagrams.
+//! The cryptography of secure connections, written only from docs/secure.md: the Noise pattern NK, and
+//! encrypted datagrams.
 
 use crate::wire::{self, id};
 use blake2::{Blake2s256, Digest as _};
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Nonce};
 
-/// The five bytes that name the suite.
+/// The identifier of the cipher suite.
 pub const SUITE: &[u8; 5] = b"rws01";
-/// The bytes that sealing adds to a datagram.
+/// The number of bytes that encryption adds to a datagram.
 pub const OVERHEAD: usize = 19;
 
 const NAME: &[u8] = b"Noise_NK_25519_ChaChaPoly_BLAKE2s";
 const BLOCK: usize = 64;
 const COUNTER_BITS: u32 = 21;
 
-/// The BLAKE2s-256 of several byte strings, concatenated.
+/// Returns the BLAKE2s-256 hash of concatenated byte strings.
 #[must_use]
 pub fn hash(parts: &[&[u8]]) -> [u8; 32] {
     let mut hasher = Blake2s256::new();
@@ -42,7 +43,7 @@ fn nonce(counter: u64) -> Nonce {
     bytes.into()
 }
 
-/// Encrypts by ChaCha20-Poly1305; the tag is at the end.
+/// Encrypts with ChaCha20-Poly1305 and appends the tag.
 fn encrypt(key: &[u8; 32], counter: u64, aad: &[u8], msg: &[u8]) -> Vec<u8> {
     let cipher = ChaCha20Poly1305::new(&(*key).into());
     // It fails only for messages of many gigabytes.
@@ -58,12 +59,12 @@ fn decrypt(key: &[u8; 32], counter: u64, aad: &[u8], msg: &[u8]) -> Option<Vec<u
 #[derive(Clone, Debug)]
 pub struct KeyPair {
     private: [u8; 32],
-    /// The public half.
+    /// The public key.
     pub public: [u8; 32],
 }
 
 impl KeyPair {
-    /// The pair of a private key.
+    /// Creates the key pair of a private key.
     #[must_use]
     pub fn new(private: [u8; 32]) -> Self {
         let public = x25519_dalek::x25519(private, x25519_dalek::X25519_BASEPOINT_BYTES);
@@ -85,7 +86,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Begins with the data that both sides know.
+    /// Starts with the data that both sides know.
     #[must_use]
     pub fn new(prologue: &[u8], server: &[u8; 32]) -> Self {
         let name = hash(&[NAME]);
@@ -118,14 +119,14 @@ impl Handshake {
         Some(plain)
     }
 
-    /// The client's first message: its ephemeral key and a payload.
+    /// Writes the client's message: its ephemeral key and a payload.
     pub fn write_first(&mut self, ephemeral: &KeyPair, server: [u8; 32], payload: &[u8]) -> Vec<u8> {
         self.mix_hash(&ephemeral.public);
         self.mix_key(ephemeral.agree(server));
         [&ephemeral.public[..], &self.seal(payload)].concat()
     }
 
-    /// Reads the client's first message with the server's key; returns the client's ephemeral key and the payload.
+    /// Reads the client's message with the server's key. Returns the client's ephemeral key and the payload.
     pub fn read_first(&mut self, first: &[u8], server: &KeyPair) -> Option<([u8; 32], Vec<u8>)> {
         let (client, sealed) = first.split_first_chunk::<32>()?;
         self.mix_hash(client);
@@ -133,14 +134,14 @@ impl Handshake {
         Some((*client, self.open(sealed)?))
     }
 
-    /// The server's message: its ephemeral key and a payload.
+    /// Writes the server's message: its ephemeral key and a payload.
     pub fn write_second(&mut self, ephemeral: &KeyPair, client: [u8; 32], payload: &[u8]) -> Vec<u8> {
         self.mix_hash(&ephemeral.public);
         self.mix_key(ephemeral.agree(client));
         [&ephemeral.public[..], &self.seal(payload)].concat()
     }
 
-    /// Reads the server's message with the client's ephemeral key.
+    /// Reads the server's message with the client's ephemeral key. Returns the payload.
     pub fn read_second(&mut self, second: &[u8], ephemeral: &KeyPair) -> Option<Vec<u8>> {
         let (server, sealed) = second.split_first_chunk::<32>()?;
         self.mix_hash(server);
@@ -148,13 +149,13 @@ impl Handshake {
         self.open(sealed)
     }
 
-    /// The proof that the client has this handshake.
+    /// Returns the proof that the client completed this handshake.
     #[must_use]
     pub fn proof(&self) -> [u8; 32] {
         hmac(&hmac(&self.ck, &[b"rakwire proof 1"]), &[&self.h])
     }
 
-    /// The keys of epoch 0, for the client or for the server.
+    /// Returns the keys of epoch 0 for the client or for the server.
     #[must_use]
     pub fn keys(&self, client: bool) -> Seal {
         let (to_server, to_client) = hkdf(&self.ck, &[]);
@@ -174,13 +175,13 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// Seals a datagram under the next counter.
+    /// Encrypts a datagram with the next counter.
     pub fn seal(&mut self, plain: &[u8]) -> Vec<u8> {
         self.next += 1;
         self.seal_as(self.next - 1, plain)
     }
 
-    /// Seals a datagram under a counter.
+    /// Encrypts a datagram with a given counter.
     #[must_use]
     pub fn seal_as(&self, counter: u64, plain: &[u8]) -> Vec<u8> {
         let low = counter as u32 & ((1 << COUNTER_BITS) - 1);
@@ -188,16 +189,16 @@ impl Seal {
         [header, &encrypt(&self.sends, counter, header, plain)].concat()
     }
 
-    /// Opens a datagram; returns its counter and its plaintext.
+    /// Decrypts a datagram. Returns its counter and its plaintext.
     pub fn open(&mut self, bytes: &[u8]) -> Option<(u64, Vec<u8>)> {
         let (header, sealed) = bytes.split_first_chunk::<3>()?;
-        // Bits 6 and 5 are those of the epoch, of which the suite has only the first.
+        // Bits 5 and 6 are the epoch, of which the suite supports only the first.
         (header[0] & 0x60 == 0).then_some(())?;
         let low = u64::from(u32::from_be_bytes([0, header[0], header[1], header[2]]));
         let range = 1_u64 << COUNTER_BITS;
         let due = self.highest.map_or(0, |highest| highest + 1);
         let near = (due & !(range - 1)) | low & (range - 1);
-        // Of the counters with these bits the closest to the one that is due.
+        // Of the counters with these low bits, the one closest to the expected counter.
         let counter = [near.checked_sub(range), Some(near), Some(near + range)]
             .into_iter()
             .flatten()
@@ -208,7 +209,7 @@ impl Seal {
     }
 }
 
-/// A reply 1 with a key of the secure mode.
+/// A reply 1 with the key of a server that supports secure connections.
 #[derive(Clone, Debug)]
 pub struct SecureReply {
     /// The server's GUID.
@@ -222,14 +223,14 @@ pub struct SecureReply {
 }
 
 impl SecureReply {
-    /// The server's static public key.
+    /// Returns the server's static public key.
     #[must_use]
     pub fn public(&self) -> [u8; 32] {
         std::array::from_fn(|at| self.key[8 + at])
     }
 }
 
-/// Reads a reply 1 with a key.
+/// Decodes a reply 1 with a key.
 #[must_use]
 pub fn read_reply_1(bytes: &[u8]) -> Option<SecureReply> {
     let mut from = wire::Reader(bytes);
@@ -242,7 +243,7 @@ pub fn read_reply_1(bytes: &[u8]) -> Option<SecureReply> {
     Some(SecureReply { guid, cookie, key, mtu: from.u16()? })
 }
 
-/// Everything that both sides sent unencrypted, which the handshake covers.
+/// Returns everything that both sides sent unencrypted, which the handshake authenticates.
 #[must_use]
 pub fn prologue(reply: &SecureReply, head: &[u8], address: &[u8], mtu: u16, guid: u64) -> Vec<u8> {
     let mut key = reply.key;
@@ -287,7 +288,7 @@ mod tests {
     #[test]
     fn the_hash_is_blake2s_256() {
         let hex = |bytes: [u8; 32]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        // The BLAKE2s-256 of "abc" is in RFC 7693, appendix B.
+        // The BLAKE2s-256 hash of "abc" from RFC 7693, appendix B.
         let abc = "508c5e8c327c14e2e1a72ba34eeb452f37458b209ed63a294d999b4c86675982";
         assert_eq!(hex(hash(&[b"abc"])), abc);
     }

@@ -1,4 +1,4 @@
-//! The handshake of a secure connection, step by step, in the role of a client.
+//! The handshake of a secure connection in the role of the client, step by step.
 
 use crate::case::Context;
 use crate::check::{Check, ensure, fail, skip};
@@ -13,38 +13,38 @@ pub const REPLY_1: usize = 96;
 /// The fields of a challenge that a case may change.
 #[derive(Clone, Copy, Debug)]
 pub struct Choices {
-    /// The pattern.
+    /// The identifier of the handshake pattern.
     pub pattern: u8,
-    /// The number of the challenge within the attempt.
+    /// The number of the challenge in its attempt.
     pub number: u8,
-    /// The version that was announced first.
+    /// The protocol version that was sent first.
     pub first_version: u8,
     /// The client's GUID.
     pub guid: u64,
 }
 
-/// A challenge, and the state to check its answer.
+/// A challenge, and the state for checking its answer.
 #[derive(Clone, Debug)]
 pub struct Challenge {
-    /// The request 2.
+    /// The request 2 that contains the challenge.
     pub request: Vec<u8>,
-    /// The handshake after its first message.
+    /// The handshake state after its first message.
     pub handshake: Handshake,
-    /// The ephemeral key.
+    /// The client's ephemeral key.
     pub ephemeral: KeyPair,
     /// The client's GUID.
     pub guid: u64,
-    /// The MTU of request 2.
+    /// The MTU in request 2.
     pub mtu: u16,
 }
 
-/// A key pair that no other case has. It protects nothing, so the clock is random enough.
+/// Creates a key pair that no other case uses. It protects nothing, so it may be derived from the clock.
 fn ephemeral() -> KeyPair {
     KeyPair::new(hash(&[&new_guid().to_be_bytes(), &new_guid().to_be_bytes()]))
 }
 
 impl Context {
-    /// Requests reply 1 with a key.
+    /// Requests a reply 1 with a key.
     pub fn secure_reply(&mut self) -> Check<(Link, SecureReply)> {
         let mut link = self.link()?;
         let request = wire::request_1(self.options.version, 1464);
@@ -55,7 +55,7 @@ impl Context {
         }
     }
 
-    /// The choices of a right challenge.
+    /// Returns the fields of a correct challenge.
     #[must_use]
     pub fn choices(&self) -> Choices {
         Choices { pattern: 1, number: 0, first_version: self.options.version, guid: new_guid() }
@@ -111,14 +111,14 @@ impl Context {
     }
 }
 
-/// A connection request with a proof and without an identity.
+/// Builds a connection request with a proof and without an identity.
 #[must_use]
 pub fn request(session: &Session, proof: &[u8; 32], password: &[u8]) -> Vec<u8> {
     let head = [&[id::CONNECTION_REQUEST][..], &session.guid.to_be_bytes(), &now().to_be_bytes()].concat();
     [&head[..], &[1], proof, &[0], password].concat()
 }
 
-/// Reads a reply 2 and opens its answer, which must agree with the unencrypted fields.
+/// Reads a reply 2 and decrypts its answer, which must equal the unencrypted fields.
 pub fn finish(challenge: &Challenge, bytes: &[u8]) -> Check<(Reply2, Handshake)> {
     let Some(second) = wire::read_reply_2(bytes) else {
         return fail("reply 2 cannot be read");

@@ -1,4 +1,5 @@
-//! A connection as a client: the handshake step by step, and numbers that a case may choose.
+//! A connection, mostly as a client: the handshake step by step, with all numbers under the control of the
+//! case.
 
 use crate::case::Context;
 use crate::check::{Check, ensure, fail, skip};
@@ -8,12 +9,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A capsule that arrived.
+/// A received capsule.
 #[derive(Clone, Debug)]
 pub struct Arrival {
     /// The number of its datagram.
     pub datagram: u32,
-    /// When it came.
+    /// The time of receipt.
     pub at: Instant,
     /// The capsule.
     pub capsule: Capsule,
@@ -34,23 +35,23 @@ pub struct Session {
     pub number: u32,
     /// The number of the next reliable message.
     pub reliable: u32,
-    /// The number of addresses that the version of a client has in a message 10.
+    /// The number of addresses in a message 10 for the protocol version of the client.
     pub addresses: usize,
-    /// Acknowledges datagrams of the server.
+    /// Whether datagrams of the peer are acknowledged.
     pub acknowledges: bool,
-    /// Answers pings of the server.
+    /// Whether pings of the peer are answered.
     pub answers_pings: bool,
-    /// The records of all acknowledgements.
+    /// The ranges in all received acknowledgements.
     pub acked: Vec<(u32, u32)>,
-    /// The records of all negative acknowledgements.
+    /// The ranges in all received negative acknowledgements.
     pub missing: Vec<(u32, u32)>,
-    /// Acknowledgements, as they came.
+    /// The received acknowledgements with their times.
     pub receipts: Vec<(Instant, Vec<u8>)>,
-    /// Capsules that came.
+    /// The received capsules.
     pub arrivals: Vec<Arrival>,
-    /// The numbers, times and lengths of the datagrams that came.
+    /// The numbers, times and lengths of the received datagrams.
     pub datagrams: Vec<(u32, Instant, usize)>,
-    /// Datagrams with a capsule that is not right, and broken acknowledgements.
+    /// The number of datagrams with an invalid capsule, and of malformed acknowledgements.
     pub broken: usize,
 }
 
@@ -63,7 +64,7 @@ pub fn new_guid() -> u64 {
     (now ^ u64::from(std::process::id()).rotate_left(40) ^ count << 50).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Requests reply 1 with a request of `len` bytes.
+/// Sends a request 1 of `len` bytes and returns the reply 1.
 pub fn reply_1(link: &mut Link, version: u8, len: usize) -> Check<(Vec<u8>, Reply1)> {
     let Some(bytes) = link.ask(&wire::request_1(version, len), &[id::REPLY_1, id::INCOMPATIBLE])? else {
         return fail("no answer to request 1");
@@ -78,7 +79,8 @@ pub fn reply_1(link: &mut Link, version: u8, len: usize) -> Check<(Vec<u8>, Repl
     }
 }
 
-/// Waits until the server answers request 1 again: the original bans an address for a while if its first message is not 09.
+/// Waits until the server answers request 1 again. RakNet temporarily bans an address whose first message is
+/// not 09.
 pub fn recover(context: &mut Context) -> Check {
     let deadline = Instant::now() + context.timing.lifetime;
     let mut link = context.link()?;
@@ -86,21 +88,21 @@ pub fn recover(context: &mut Context) -> Check {
     Ok(())
 }
 
-/// Builds request 2 for a reply 1.
+/// Builds a request 2 for a reply 1.
 #[must_use]
 pub fn request_2(link: &Link, reply: Reply1, mtu: u16, guid: u64) -> Vec<u8> {
     wire::request_2(reply.cookie, link.target, mtu, guid)
 }
 
-/// Requests reply 2, or the packet sent instead.
+/// Sends request 2. Returns reply 2, or the packet sent instead.
 ///
-/// The reply 1 is the last one: under load a server requires a cookie after all.
+/// `reply` is updated, because under load a server may send another reply 1 that requires a cookie.
 pub fn answer_to_request_2(link: &mut Link, reply: &mut Reply1, mtu: u16, guid: u64) -> Check<Vec<u8>> {
     let server = link.target;
     answer_to_request_2_for(link, reply, server, mtu, guid)
 }
 
-/// The same with another server address in request 2.
+/// Like [`answer_to_request_2`], with another server address in request 2.
 pub fn answer_to_request_2_for(
     link: &mut Link,
     reply: &mut Reply1,
@@ -123,7 +125,7 @@ pub fn answer_to_request_2_for(
     fail("no answer to request 2")
 }
 
-/// The time of this client's clock, in milliseconds.
+/// Returns the time of this client's clock in milliseconds.
 #[must_use]
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64 & 0xffff_ffff)
@@ -135,7 +137,7 @@ impl Context {
         self.dial_with(wire::LARGEST_MTU, new_guid())
     }
 
-    /// Runs the handshake up to reply 2 with a given MTU and GUID.
+    /// Runs the handshake up to reply 2 with this MTU and GUID.
     pub fn dial_with(&mut self, mtu: u16, guid: u64) -> Check<Session> {
         if self.options.listening.is_some() {
             return self.accept()?.reserve(mtu);
@@ -162,7 +164,7 @@ impl Context {
         Ok(session)
     }
 
-    /// Opens a connection and waits until the messages after its handshake have arrived.
+    /// Opens a connection, and waits until the messages after its handshake have arrived.
     pub fn open_and_settle(&mut self) -> Check<Session> {
         let mut session = self.open()?;
         session.pass(self.timing.quiet)?;
@@ -191,7 +193,7 @@ impl Session {
         }
     }
 
-    /// Sends capsules in the next datagram and returns its number.
+    /// Sends capsules in the next datagram. Returns its datagram number.
     pub fn send(&mut self, capsules: &[Capsule]) -> Check<u32> {
         let number = self.number;
         self.send_as(number, capsules)?;
@@ -199,12 +201,12 @@ impl Session {
         Ok(number)
     }
 
-    /// Sends capsules in a datagram with a given number.
+    /// Sends capsules in a datagram with this number.
     pub fn send_as(&mut self, number: u32, capsules: &[Capsule]) -> Check {
         self.link.send(&wire::data(0x84, number, capsules))
     }
 
-    /// Returns the next reliable message number.
+    /// Returns the next reliable message number and increments it.
     pub fn next_reliable(&mut self) -> u32 {
         self.reliable = (self.reliable + 1) % U24;
         (self.reliable + U24 - 1) % U24
@@ -216,13 +218,13 @@ impl Session {
         self.send(&[Capsule::reliable(number, payload)])
     }
 
-    /// Sends a reliable message until it is acknowledged, within the time limit of an answer.
+    /// Repeats a reliable message until it is acknowledged, within the time limit of an answer.
     pub fn send_surely(&mut self, payload: Vec<u8>) -> Check {
         let number = self.send_reliable(payload)?;
         ensure(self.wait_ack(number)?, || format!("datagram {number} was not acknowledged"))
     }
 
-    /// Requests the connection and waits for message 10, and opens it by 13.
+    /// Requests the connection, waits for message 10, and sends message 13.
     pub fn open(&mut self, password: &[u8]) -> Check {
         let accepted = self.request(password)?;
         let server = self.link.target;
@@ -253,37 +255,37 @@ impl Session {
         }
     }
 
-    /// The first capsule that came with an id.
+    /// Returns the first received capsule with this message id.
     #[must_use]
     pub fn first(&self, id: u8) -> Option<&Arrival> {
         self.with_id(id).next()
     }
 
-    /// The capsules that came with an id.
+    /// Returns the received capsules with this message id.
     pub fn with_id(&self, id: u8) -> impl Iterator<Item = &Arrival> {
         let whole = |arrival: &&Arrival| arrival.capsule.split.is_none();
         self.arrivals.iter().filter(whole).filter(move |arrival| arrival.capsule.payload.first() == Some(&id))
     }
 
-    /// Returns whether a datagram was acknowledged.
+    /// Returns true if a datagram was acknowledged.
     #[must_use]
     pub fn is_acked(&self, number: u32) -> bool {
         self.acked.iter().any(|&(first, last)| (first..=last).contains(&number))
     }
 
-    /// Returns whether a datagram was reported missing.
+    /// Returns true if a datagram was negatively acknowledged.
     #[must_use]
     pub fn is_missing(&self, number: u32) -> bool {
         self.missing.iter().any(|&(first, last)| (first..=last).contains(&number))
     }
 
-    /// Waits for the acknowledgement of a datagram.
+    /// Waits for the acknowledgement of a datagram. Returns false if none arrives in time.
     pub fn wait_ack(&mut self, number: u32) -> Check<bool> {
         let answer = self.link.timing.answer;
         self.wait(answer, |session| session.is_acked(number))
     }
 
-    /// Handles incoming datagrams until `done` or until `time` has passed; returns whether it was done.
+    /// Handles received datagrams until `done` or until `time` has passed. Returns true if done.
     pub fn wait(&mut self, time: Duration, done: impl Fn(&Self) -> bool) -> Check<bool> {
         let deadline = Instant::now() + time;
         loop {
@@ -297,12 +299,12 @@ impl Session {
         }
     }
 
-    /// Handles incoming datagrams for a time.
+    /// Handles received datagrams for a time.
     pub fn pass(&mut self, time: Duration) -> Check {
         self.wait(time, |_| false).map(|_| ())
     }
 
-    /// Handles incoming datagrams until the time limit of an answer.
+    /// Handles received datagrams for the time limit of an answer.
     pub fn quiet(&mut self) -> Check {
         self.pass(self.link.timing.quiet)
     }
@@ -340,7 +342,7 @@ impl Session {
         Ok(())
     }
 
-    /// How many pongs to a ping with this time came.
+    /// Returns how many pongs for a ping with this time were received.
     #[must_use]
     pub fn pongs(&self, time: u64) -> usize {
         let time = time.to_be_bytes();
@@ -349,20 +351,20 @@ impl Session {
             .count()
     }
 
-    /// Fails unless a pong to a ping with this time arrives.
+    /// Fails unless a pong for a ping with this time arrives in time.
     pub fn expect_pong(&mut self, time: u64, what: &str) -> Check {
         let answer = self.link.timing.answer;
         let came = self.wait(answer, |session| session.pongs(time) > 0)?;
         ensure(came, || format!("{what}: the ping in it was not answered"))
     }
 
-    /// Fails if a pong to a ping with this time arrives.
+    /// Fails if a pong for a ping with this time arrives.
     pub fn expect_no_pong(&mut self, time: u64, what: &str) -> Check {
         self.quiet()?;
         ensure(self.pongs(time) == 0, || format!("{what}: the ping in it was answered"))
     }
 
-    /// Fails unless the connection still answers a ping.
+    /// Fails unless the peer still answers a connected ping.
     pub fn still_answers(&mut self, after: &str) -> Check {
         let time = 0xa11e_0000_0000 | u64::from(self.number);
         for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Peers that the suite starts itself, a fresh one for each case, and the address for clients.
+//! Peers that the suite starts for each case, and the address at which it listens for clients.
 
 use crate::model::{Fault, Model};
 use crate::wire::{self, id};
@@ -8,40 +8,40 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The client that connects.
+/// The origin of the client.
 #[derive(Clone, Debug)]
 pub enum Dialler {
-    /// One that is started elsewhere, again and again.
+    /// A client that is started elsewhere and connects repeatedly.
     Other,
-    /// A command line of a shell; `{}` stands for the address, `{port}` for its port.
+    /// A shell command line. `{}` is replaced by the address, and `{port}` by the port.
     Command(String),
-    /// The built-in model, with a fault.
+    /// The built-in model with a fault.
     Model(Fault),
 }
 
 /// The address at which the suite waits for a client.
 #[derive(Clone, Debug)]
 pub struct Listening {
-    /// The address; with port 0 each case uses a different port.
+    /// The address. With port 0, each case uses another port.
     pub address: SocketAddr,
     /// The client.
     pub dialler: Dialler,
-    /// The time that the suite waits for it.
+    /// The time limit for a client to connect.
     pub patience: Duration,
 }
 
 impl Listening {
-    /// Returns whether the suite starts a client for each case.
+    /// Returns true if the suite starts a client for each case.
     #[must_use]
     pub fn starts_clients(&self) -> bool {
         !matches!(self.dialler, Dialler::Other)
     }
 
-    /// Starts the client, if the suite does so.
+    /// Starts a client, if the suite is to do so.
     ///
     /// # Errors
     ///
-    /// When the program or the model cannot be started.
+    /// Returns an error if the program or the model cannot be started.
     pub fn start(&self, address: SocketAddr) -> io::Result<Option<Started>> {
         match &self.dialler {
             Dialler::Other => Ok(None),
@@ -54,7 +54,7 @@ impl Listening {
     }
 }
 
-/// A peer that was started for a case; it ends when this is dropped.
+/// A peer that was started for a case. It is stopped when this is dropped.
 #[derive(Debug)]
 pub enum Started {
     /// A program.
@@ -63,19 +63,19 @@ pub enum Started {
     Model(Model),
 }
 
-/// A running program; it ends when this is dropped.
+/// A running program. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Program(Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have exited.
+        // The program may have exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A command line of a shell with the address inserted. Its standard input stays open for as long as it runs.
+/// Returns a shell command with the address inserted. Its standard input stays open while it runs.
 fn command(line: &str, address: SocketAddr) -> Command {
     let line = line.replace("{}", &address.to_string()).replace("{port}", &address.port().to_string());
     let mut command = Command::new("sh");
@@ -83,11 +83,11 @@ fn command(line: &str, address: SocketAddr) -> Command {
     command
 }
 
-/// Starts a server on a free port of this machine and waits for the first line that it prints.
+/// Starts a server on a free local port, and waits for the first line that it prints.
 ///
 /// # Errors
 ///
-/// When the program cannot be started, or prints nothing within `patience`.
+/// Returns an error if the program cannot be started, or prints nothing within `patience`.
 pub fn server(line: &str, patience: Duration) -> io::Result<(Started, SocketAddr)> {
     let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = free.local_addr()?;
@@ -97,12 +97,12 @@ pub fn server(line: &str, patience: Duration) -> io::Result<(Started, SocketAddr
     let program = Started::Program(Program(child));
     let (ready, first) = mpsc::channel();
     std::thread::spawn(move || {
-        // Unread lines would block the server.
+        // Unread output would block the server.
         for line in output.map(BufReader::new).into_iter().flat_map(BufReader::lines) {
             if line.is_err() {
                 break;
             }
-            // After the first line nothing waits any more.
+            // Sending fails after the first line, when the receiver no longer exists.
             let _ = ready.send(());
         }
     });
@@ -112,19 +112,19 @@ pub fn server(line: &str, patience: Duration) -> io::Result<(Started, SocketAddr
     }
 }
 
-/// Waits until a server answers a ping, since some print their line before they listen.
+/// Waits until a server answers a ping, because some servers print their line before they listen.
 ///
-/// A server that answers none is tested nevertheless.
+/// If none is answered, the server is tested nevertheless.
 ///
 /// # Errors
 ///
-/// When no socket can be opened.
+/// Returns an error if no socket can be opened.
 pub fn wait_for_pong(server: SocketAddr, patience: Duration) -> io::Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.set_read_timeout(Some(Duration::from_millis(50)))?;
     let began = Instant::now();
     while began.elapsed() < patience {
-        // Nothing may listen yet, which the socket reports.
+        // Sending may fail while the server is not listening yet.
         let _ = socket.send_to(&wire::ping(id::PING, 1, 1), server);
         if socket.recv_from(&mut [0; 2048]).is_ok() {
             break;

@@ -1,6 +1,6 @@
-//! The wire format of RakNet, written from docs/raknet.md alone.
+//! The wire format of RakNet, written only from docs/raknet.md.
 //!
-//! The suite has its own encoder and decoder, so that a fault of rakwire's codec is detected.
+//! The suite has its own encoder and decoder in order to detect faults in rakwire's codec.
 
 mod control;
 mod offline;
@@ -10,25 +10,25 @@ pub use offline::*;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The sixteen bytes that mark an offline message.
+/// The magic bytes of offline messages.
 pub const MAGIC: [u8; 16] =
     [0x00, 0xff, 0xff, 0x00, 0xfe, 0xfe, 0xfe, 0xfe, 0xfd, 0xfd, 0xfd, 0xfd, 0x12, 0x34, 0x56, 0x78];
-/// Bytes of IP and UDP headers that an MTU counts.
+/// The number of bytes of IP and UDP headers that an MTU includes.
 pub const UDP_OVERHEAD: usize = 28;
-/// The largest MTU that a peer offers over IPv4.
+/// The largest MTU that peers offer over IPv4.
 pub const LARGEST_MTU: u16 = 1492;
-/// The smallest MTU that a peer accepts.
+/// The smallest MTU that peers accept.
 pub const SMALLEST_MTU: u16 = 576;
-/// Datagram numbers, message numbers and indices are counted modulo this.
+/// The modulus of datagram numbers, message numbers and indices.
 pub const U24: u32 = 1 << 24;
 
 /// Message ids that the cases use.
 pub mod id {
-    /// A ping within a connection.
+    /// The ping inside a connection.
     pub const CONNECTED_PING: u8 = 0x00;
     /// A ping without a connection.
     pub const PING: u8 = 0x01;
-    /// A ping that only a server with free slots answers.
+    /// A ping that is answered only by servers with free slots.
     pub const PING_OPEN: u8 = 0x02;
     /// The answer to a connected ping.
     pub const CONNECTED_PONG: u8 = 0x03;
@@ -40,38 +40,38 @@ pub mod id {
     pub const REQUEST_2: u8 = 0x07;
     /// The answer to the second request.
     pub const REPLY_2: u8 = 0x08;
-    /// The first message of a client.
+    /// The connection request, which is the client's first message.
     pub const CONNECTION_REQUEST: u8 = 0x09;
-    /// A message without a connection.
+    /// An out-of-band message, without a connection.
     pub const OUT_OF_BAND: u8 = 0x0d;
-    /// The answer to a connection request.
+    /// The server's answer to a connection request.
     pub const ACCEPTED: u8 = 0x10;
-    /// A refusal: the address or the GUID is connected.
+    /// A refusal: the address or GUID is already connected.
     pub const ALREADY_CONNECTED: u8 = 0x12;
-    /// The message that completes a connection.
+    /// The client's message that completes the handshake.
     pub const NEW_INCOMING: u8 = 0x13;
-    /// A refusal: all slots are taken.
+    /// A refusal: the server has no free slot.
     pub const NO_FREE_CONNECTIONS: u8 = 0x14;
-    /// The end of a connection.
+    /// The disconnect notification.
     pub const DISCONNECTION: u8 = 0x15;
-    /// A refusal: the password is wrong.
+    /// A refusal: wrong password.
     pub const INVALID_PASSWORD: u8 = 0x18;
-    /// A refusal: the protocol version differs.
+    /// A refusal: incompatible protocol version.
     pub const INCOMPATIBLE: u8 = 0x19;
-    /// A refusal: the address connected a moment ago.
+    /// A refusal: the address connected too recently.
     pub const RECENTLY_CONNECTED: u8 = 0x1a;
     /// The answer to a ping without a connection.
     pub const PONG: u8 = 0x1c;
-    /// The first id of applications.
+    /// The first message id of applications.
     pub const USER: u8 = 0x86;
 }
 
-/// Reads values from the front of a byte string.
+/// Decodes values from the start of a byte string.
 #[derive(Clone, Debug)]
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Takes `count` bytes.
+    /// Returns the next `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (head, tail) = self.0.split_at_checked(count)?;
         self.0 = tail;
@@ -107,12 +107,12 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// Reads the magic.
+    /// Checks the magic bytes.
     pub fn magic(&mut self) -> Option<()> {
         (self.array::<16>()? == MAGIC).then_some(())
     }
 
-    /// Reads an address of either family.
+    /// Reads an IPv4 or IPv6 address.
     pub fn address(&mut self) -> Option<SocketAddr> {
         if self.u8()? == 4 {
             let octets = self.array::<4>()?.map(|byte| !byte);
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         Some(SocketAddr::from((address, port)))
     }
 
-    /// Returns whether all bytes were read.
+    /// Returns true if all bytes were read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -156,13 +156,13 @@ pub fn put_address(out: &mut Vec<u8>, address: SocketAddr) {
     }
 }
 
-/// The number of bytes of an address on the wire.
+/// Returns the encoded length of an address.
 #[must_use]
 pub fn address_len(address: SocketAddr) -> usize {
     if address.is_ipv4() { 7 } else { 29 }
 }
 
-/// Returns whether a number of 24 bits comes after another, by the shorter way round.
+/// Returns true if a 24-bit number is newer than another, with wrap-around.
 #[must_use]
 pub fn is_newer(a: u32, b: u32) -> bool {
     a != b && (b.wrapping_sub(a) & (U24 - 1)) > 0x7f_ffff
@@ -179,10 +179,10 @@ pub struct Split {
     pub index: u32,
 }
 
-/// A capsule: one message or one part, with its header.
+/// A capsule: one message or one part of a message, with its header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capsule {
-    /// The three bits of the reliability.
+    /// The reliability bits.
     pub reliability: u8,
     /// The reliable message number.
     pub number: u32,
@@ -199,48 +199,48 @@ pub struct Capsule {
 }
 
 impl Capsule {
-    /// An unreliable message.
+    /// Creates an unreliable message.
     #[must_use]
     pub fn unreliable(payload: Vec<u8>) -> Self {
         Self { payload, ..Self::default() }
     }
 
-    /// A reliable message with its number.
+    /// Creates a reliable message with this message number.
     #[must_use]
     pub fn reliable(number: u32, payload: Vec<u8>) -> Self {
         Self { reliability: 2, number, payload, ..Self::default() }
     }
 
-    /// A reliable ordered message.
+    /// Creates a reliable ordered message.
     #[must_use]
     pub fn ordered(number: u32, order: u32, channel: u8, payload: Vec<u8>) -> Self {
         Self { reliability: 3, number, order, channel, payload, ..Self::default() }
     }
 
-    /// Returns whether the header holds a reliable message number.
+    /// Returns true if the header contains a reliable message number.
     #[must_use]
     pub fn is_reliable(&self) -> bool {
         matches!(self.reliability, 2..=4)
     }
 
-    /// Returns whether the header holds a sequencing index.
+    /// Returns true if the header contains a sequencing index.
     #[must_use]
     pub fn is_sequenced(&self) -> bool {
         matches!(self.reliability, 1 | 4)
     }
 
-    /// Returns whether the header holds an ordering index and a channel.
+    /// Returns true if the header contains an ordering index and channel.
     #[must_use]
     pub fn has_order(&self) -> bool {
         matches!(self.reliability, 1 | 3 | 4 | 7)
     }
 
-    /// Appends the capsule.
+    /// Encodes the capsule.
     pub fn write(&self, out: &mut Vec<u8>) {
         self.write_bits(self.payload.len() as u16 * 8, 0, out);
     }
 
-    /// Appends the capsule with a length in bits and low flag bits of the caller's choice.
+    /// Encodes the capsule with a given length in bits and given low flag bits.
     pub fn write_bits(&self, bits: u16, low: u8, out: &mut Vec<u8>) {
         out.push(self.reliability << 5 | u8::from(self.split.is_some()) << 4 | low);
         out.extend(bits.to_be_bytes());
@@ -289,23 +289,23 @@ impl Capsule {
 /// A datagram of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Datagram {
-    /// Capsules under a number; `clean` unless a capsule that is not right ended it early.
+    /// Capsules.
     Data {
         /// The datagram number.
         number: u32,
-        /// The capsules that could be read.
+        /// The valid capsules at the start of the datagram.
         capsules: Vec<Capsule>,
-        /// No bytes follow the last capsule.
+        /// Whether the datagram consists of valid capsules only.
         clean: bool,
     },
-    /// An acknowledgement and its records.
+    /// An acknowledgement with its ranges.
     Ack(Vec<(u32, u32)>),
-    /// A negative acknowledgement and its records.
+    /// A negative acknowledgement with its ranges.
     Nak(Vec<(u32, u32)>),
 }
 
 impl Datagram {
-    /// Reads a datagram of a connection; `None` for an offline message and for broken acknowledgements.
+    /// Decodes a datagram of a connection; `None` for offline messages and malformed acknowledgements.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader(bytes);
@@ -347,7 +347,7 @@ fn read_records(from: &mut Reader<'_>) -> Option<Vec<(u32, u32)>> {
     from.is_empty().then_some(records)
 }
 
-/// Builds a datagram of data.
+/// Encodes a datagram with capsules.
 #[must_use]
 pub fn data(flags: u8, number: u32, capsules: &[Capsule]) -> Vec<u8> {
     let mut out = vec![flags];
@@ -358,7 +358,7 @@ pub fn data(flags: u8, number: u32, capsules: &[Capsule]) -> Vec<u8> {
     out
 }
 
-/// Builds an acknowledgement (`c0`) or a negative one (`a0`).
+/// Encodes an acknowledgement (`c0`) or negative acknowledgement (`a0`) with these ranges.
 #[must_use]
 pub fn records(flags: u8, records: &[(u32, u32)]) -> Vec<u8> {
     let mut out = vec![flags];

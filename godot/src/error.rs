@@ -67,7 +67,7 @@ pub enum Error {
     /// There is no open session.
     #[error("the peer is not connected; call create_server() or create_client() first")]
     NotConnected,
-    /// The call needs a server.
+    /// The session is not a server.
     #[error("only a server can do that; call create_server() first")]
     NotServer,
     /// There is no connection to the peer.

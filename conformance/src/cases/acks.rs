@@ -1,4 +1,4 @@
-//! Group 5: acknowledgements, missing numbers and resends.
+//! Group 5: acknowledgements, missing datagrams and retransmission.
 
 use crate::case::{Case, Context};
 use crate::case::{MUST, SHOULD};
@@ -96,7 +96,7 @@ fn format(context: &mut Context) -> Check {
 
 fn only_answers(context: &mut Context, bytes: &[u8]) -> Check {
     let mut session = context.open()?;
-    // A pong to the server would rightly be acknowledged.
+    // The server would correctly acknowledge a pong.
     session.answers_pings = false;
     session.quiet()?;
     let before = session.receipts.len();
@@ -115,7 +115,7 @@ fn ack_of_nak(context: &mut Context) -> Check {
     only_answers(context, &wire::records(0xa0, &[(5000, 5000)]))
 }
 
-/// Passes over `count` numbers and returns the first of them.
+/// Skips `count` datagram numbers and returns the first of them.
 fn skip_numbers(session: &mut Session, count: u32, time: u64) -> Check<u32> {
     let first = session.number;
     session.number = (first + count) % U24;
@@ -220,7 +220,7 @@ fn delivered_once(context: &mut Context, same_datagram: bool) -> Check {
     ensure(count == 1, || format!("it was delivered {count} times"))
 }
 
-/// Pongs to a ping, without resends of the same pong.
+/// Returns the number of distinct pongs for a ping, without retransmissions of the same pong.
 fn distinct_pongs(session: &Session, time: u64) -> usize {
     let time = time.to_be_bytes();
     let mut reliable = Vec::new();
@@ -263,7 +263,8 @@ fn late_not_missing(context: &mut Context) -> Check {
     ensure(!session.is_missing(late), || "it was".into())
 }
 
-/// A connection request with an unacknowledged answer, and the datagram of the 10.
+/// Sends a connection request and does not acknowledge message 10. Returns message 10 and its datagram
+/// number.
 fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     let password = context.password();
     let mut session = context.dial()?;
@@ -273,14 +274,14 @@ fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     let answer = context.timing.answer;
     session.wait(answer, |session| session.first(id::ACCEPTED).is_some())?;
     match session.first(id::ACCEPTED).cloned() {
-        // Case 408 tests that; nothing else of a server is known to be reliable.
+        // Case 408 tests this requirement. No other message of a server is known to be reliable.
         Some(first) if !first.capsule.is_reliable() => skip("10 travels unreliable"),
         Some(first) => Ok((session, first.capsule, first.datagram)),
         None => fail("no connection request accepted (10)"),
     }
 }
 
-/// Waits for the 10 again and returns its datagram and capsule.
+/// Waits until message 10 is retransmitted. Returns its datagram number and capsule.
 fn resent(session: &mut Session, patience: u32) -> Check<(u32, Capsule)> {
     let before = session.with_id(id::ACCEPTED).count();
     let time = session.link.timing.answer * patience;
@@ -297,7 +298,7 @@ fn nak_resends(context: &mut Context) -> Check {
     session.link.send(&wire::records(0xa0, &[(datagram, datagram)]))?;
     resent(&mut session, 1)?;
     let first = began.elapsed();
-    // A resend by timeout arrives later; the requested one arrives immediately.
+    // A retransmission after a timeout arrives later; a requested one arrives immediately.
     ensure(first < context.timing.quiet, || format!("the resend came {first:?} after it was asked for"))
 }
 
@@ -313,15 +314,15 @@ fn resend_message(context: &mut Context) -> Check {
     ensure(first == again, || format!("message {} became {}", first.number, again.number))
 }
 
-/// Acknowledges outstanding datagrams with `ack`, and fails if the 10 is resent.
+/// Acknowledges outstanding datagrams with `ack`, and fails if message 10 is retransmitted.
 fn not_resent(context: &mut Context, ack: impl Fn(u32) -> Vec<u8>) -> Check {
     let (mut session, first, datagram) = unacked(context)?;
-    // The message then has another datagram than the first one of the run.
+    // After the retransmission, the message is not in the first datagram of the range.
     session.link.send(&wire::records(0xa0, &[(datagram, datagram)]))?;
     resent(&mut session, 4)?;
     let newest = session.datagrams.iter().map(|datagram| datagram.0).max().unwrap_or_default();
     session.link.send(&ack(newest))?;
-    // A resend that left before may be in flight.
+    // A retransmission that was sent earlier may be in flight.
     session.quiet()?;
     let newest = session.datagrams.iter().map(|datagram| datagram.0).max().unwrap_or_default();
     session.link.send(&ack(newest))?;
@@ -347,7 +348,7 @@ fn acked_not_resent(context: &mut Context) -> Check {
 }
 
 fn run_read(context: &mut Context) -> Check {
-    // The run ends at a number that was not sent, so that it is one even if there is one datagram.
+    // The range ends at a number that was not sent, so that it is a range even for a single datagram.
     not_resent(context, |newest| wire::records(0xc0, &[(0, newest + 1)]))
 }
 
@@ -439,7 +440,7 @@ fn hints(context: &mut Context) -> Check {
     Ok(())
 }
 
-/// Moves the datagram number close to its end, in steps that a receiver accepts.
+/// Advances the datagram number to just before its wrap-around, in steps that a receiver accepts.
 fn approach_end(context: &mut Context) -> Check<Session> {
     let mut session = context.open_and_settle()?;
     let mut step = 0;
@@ -447,7 +448,7 @@ fn approach_end(context: &mut Context) -> Check<Session> {
         session.number += 40_000;
         ping(&mut session, 0x5340_0000 + step)?;
         step += 1;
-        // A receiver's queue is not the matter of this case.
+        // The case does not test the capacity of the peer's receive queue.
         if step.is_multiple_of(4) {
             let last = session.number - 1;
             ensure(session.wait_ack(last)?, || format!("datagram {last} was not acknowledged"))?;
@@ -471,7 +472,7 @@ fn wrap(context: &mut Context) -> Check {
 
 fn gap_across_wrap(context: &mut Context) -> Check {
     let mut session = approach_end(context)?;
-    // A pong to the server would use a number.
+    // A pong to the server would use up a datagram number.
     session.answers_pings = false;
     session.number = U24 - 3;
     ping(&mut session, 0x5351_0000)?;

@@ -1,4 +1,4 @@
-//! Group 11: messages of an application, end to end, at a server that sends each of them back.
+//! Group 11: application messages, end to end, with a server that echoes them.
 //!
 //! Servers may choose the reliability and the channel of echoes, so only bytes, numbers and order are tested.
 
@@ -62,9 +62,9 @@ const fn echo(
     Case::new(number, name, level, section, requirement, run, fault).needs(Needs::Echo)
 }
 
-/// Bytes of a message that no other message has.
+/// Returns the bytes of a message that differs from all others.
 fn message(seed: u32, len: usize) -> Vec<u8> {
-    // Libraries for Bedrock pass on only messages that begin so.
+    // Libraries for Minecraft Bedrock pass on only messages that begin with this byte.
     let mut bytes = vec![0xfe];
     bytes.extend(seed.to_be_bytes());
     bytes.extend((bytes.len()..len.max(5)).map(|at| (at as u32).wrapping_mul(seed | 1).rotate_left(7) as u8));
@@ -72,7 +72,7 @@ fn message(seed: u32, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The messages that came whole, in the order in which they become deliverable.
+/// Returns the completely received messages, in the order in which they become deliverable.
 fn messages(session: &Session) -> Vec<Vec<u8>> {
     let mut seen = Vec::new();
     let mut parts: BTreeMap<u16, BTreeMap<u32, &Arrival>> = BTreeMap::new();
@@ -95,7 +95,7 @@ fn messages(session: &Session) -> Vec<Vec<u8>> {
             parts.remove(&split.id);
         }
     }
-    // Ordered messages count by their index: a resend may come late.
+    // Ordered messages are sorted by their index, because retransmissions arrive later.
     let mut ordered: Vec<usize> = (0..whole.len()).filter(|&at| whole[at].0.reliability == 3).collect();
     let places = ordered.clone();
     ordered.sort_by_key(|&at| (whole[at].0.channel, whole[at].0.order));
@@ -152,7 +152,7 @@ fn one_byte(context: &mut Context) -> Check {
     expect(&mut session, &[0xfe], "a message of one byte")
 }
 
-/// Sends a message, in parts if it has to be, until all of it is acknowledged.
+/// Sends a message, split if necessary, until all of it is acknowledged.
 fn send_long(session: &mut Session, bytes: &[u8], split_id: u16) -> Check {
     let longest = usize::from(session.reply_2.mtu) - 28 - 9 - 23;
     let pieces: Vec<_> = bytes.chunks(longest).collect();
@@ -302,7 +302,7 @@ fn fits_small_mtu(context: &mut Context) -> Check {
     fits(context, wire::SMALLEST_MTU)
 }
 
-/// The parts of the one long message that came back, without resends.
+/// Returns the parts of the one split message that was echoed, without retransmissions.
 fn parts_of_echo(context: &mut Context) -> Check<Vec<Capsule>> {
     let session = long_echo(context, 5000)?;
     let mut parts = BTreeMap::new();
@@ -426,7 +426,7 @@ fn after_loss(context: &mut Context) -> Check {
         let number = session.next_reliable();
         let capsule = Capsule::ordered(number, order, 2, message(order + 1, 20));
         if order % 3 == 0 {
-            // The number of a datagram that is lost.
+            // Uses the number of a datagram that is not sent, and so counts as lost.
             lost.push((session.number, capsule));
             session.number += 1;
         } else {

@@ -47,7 +47,7 @@ pub(super) const CASES: &[Case] = &[
     Case::new(430, "request-in-small-mtu", MUST, "sizes", "A connection of the MTU 576 opens, and no datagram of it has more than 548 bytes.", small_mtu, Fault::IgnoresMtu),
 ];
 
-/// Sends a connection request with a password of the case's choice.
+/// Sends a connection request with this password.
 fn request(context: &mut Context, password: &[u8]) -> Check<(Session, u32)> {
     let mut session = context.dial()?;
     let request = wire::connection_request(session.guid, 0x0102_0304_0506, password);
@@ -119,7 +119,7 @@ fn accepted_ordered(context: &mut Context) -> Check {
 
 fn accepted_resent(context: &mut Context) -> Check {
     let (mut session, _) = received(context, false)?;
-    // The first resend of a peer may take seconds, and the second twice as long.
+    // The first retransmission of a peer may take seconds, and the second twice as long.
     let patience = session.link.timing.lifetime;
     let resent = session.wait(patience, |session| session.with_id(id::ACCEPTED).count() > 2)?;
     ensure(resent, || "10 was not sent twice again, although nothing was acknowledged".into())

@@ -1,4 +1,4 @@
-//! Group 10: malformed bytes, and answers that an attacker could misuse.
+//! Group 10: malformed datagrams, and answers that an attacker could misuse.
 
 use crate::case::{Case, Context};
 use crate::case::{MUST, SHOULD};
@@ -44,7 +44,7 @@ pub(super) const CASES: &[Case] = &[
 
 const OPENING: &str = "opening-a-connection";
 
-/// A small generator, so that each run sends the same bytes.
+/// A small random number generator with a fixed seed, so that each run sends the same bytes.
 struct Random(u64);
 
 impl Random {
@@ -80,7 +80,7 @@ fn garbage_connected(context: &mut Context) -> Check {
         session.link.send(&bytes)?;
     }
     session.quiet()?;
-    // Random bytes may close this connection; the server has to continue.
+    // Random bytes may close this connection, but must not stop the server.
     let mut link = context.link()?;
     link.still_answers("random bytes in a connection")?;
     context.open()?.still_answers("random bytes in another connection")
@@ -143,7 +143,7 @@ fn amplifies_1(context: &mut Context) -> Check {
     Ok(())
 }
 
-/// Counts the bytes that arrive for a while, and fails above three times the bytes sent.
+/// Counts the bytes received for a while. Fails if they exceed three times the bytes sent.
 fn at_most_thrice(link: &mut Link, time: Duration) -> Check {
     let deadline = Instant::now() + time;
     while link.receive(deadline)?.is_some() {}
@@ -153,7 +153,7 @@ fn at_most_thrice(link: &mut Link, time: Duration) -> Check {
 
 fn amplifies_2(context: &mut Context) -> Check {
     let mut link = context.link()?;
-    // The smallest request, which leaves an attacker the largest factor.
+    // The smallest request gives an attacker the largest amplification.
     let (_, reply) = reply_1(&mut link, context.options.version, 548)?;
     (link.sent, link.received) = (0, 0);
     let request = session::request_2(&link, reply, reply.mtu, new_guid());
@@ -274,7 +274,7 @@ fn flood(context: &mut Context) -> Check {
         for _ in 0..10 {
             link.send(&wire::request_1(context.options.version, 548))?;
         }
-        // The socket of the server has room for some of them only.
+        // The receive buffer of the server holds only some of them.
         link.receive(Instant::now() + context.timing.quiet / 4)?;
     }
     context.open()?.still_answers("300 requests 1")

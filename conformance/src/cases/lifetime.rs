@@ -1,4 +1,4 @@
-//! Group 8: keep-alive and timeouts; group 9: the end of a connection.
+//! Group 8: keep-alive and timeouts; group 9: disconnects.
 
 use crate::case::{Case, Context};
 use crate::case::{MUST, SHOULD};
@@ -69,7 +69,7 @@ fn idle_kept(context: &mut Context) -> Check {
     session.still_answers("a long time with nothing but acknowledgements and pongs")
 }
 
-/// Requests a connection repeatedly until it is granted.
+/// Repeats a connection request until the server accepts it.
 fn granted_in_time(context: &Context, mut link: crate::link::Link, guid: u64) -> Check {
     let deadline = Instant::now() + context.timing.lifetime * 2;
     let version = context.options.version;
@@ -100,7 +100,7 @@ fn guid_free(context: &mut Context) -> Check {
 
 fn left_alone(context: &mut Context) -> Check {
     let mut session = context.open_and_settle()?;
-    // From now on it does not acknowledge.
+    // From here on, the suite acknowledges nothing.
     session.acknowledges = false;
     session.answers_pings = false;
     session.pass(context.timing.lifetime * 2)?;
@@ -139,7 +139,7 @@ fn resends_spaced(context: &mut Context) -> Check {
     ensure(spaced, || format!("it came after {shortest:?}"))
 }
 
-/// A connection that has sent 15.
+/// Opens a connection and sends the disconnect notification.
 fn closed(context: &mut Context, notice: &[u8]) -> Check<(Session, u32)> {
     let mut session = context.open_and_settle()?;
     let number = session.send_reliable(notice.to_vec())?;

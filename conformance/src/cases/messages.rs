@@ -1,8 +1,7 @@
-//! Group 6: reliabilities, order and capsules; group 7: messages in parts.
+//! Group 6: reliabilities, order and capsules; group 7: split messages.
 //!
-//! A connected ping may travel under any reliability, and its pong shows that it was delivered. So these cases need
-//! nothing of the application after the server. Of several pings that come together a peer may answer only the last
-//! one.
+//! A connected ping may have any reliability, and its pong shows that it was delivered. These cases therefore work with
+//! any server application. Of several pings that arrive together, a peer may answer only the last one.
 
 use crate::case::{Case, Context};
 use crate::case::{MUST, SHOULD};
@@ -130,7 +129,7 @@ fn r7(context: &mut Context) -> Check {
     of_reliability(context, 7)
 }
 
-/// Sends the bytes of capsules as the next datagram.
+/// Sends encoded capsules as the next datagram.
 fn send_raw(session: &mut Session, capsules: &[u8]) -> Check<u32> {
     let number = session.number;
     session.number += 1;
@@ -182,7 +181,7 @@ fn zeros(context: &mut Context) -> Check {
     Ok(())
 }
 
-/// Sends a good capsule, a bad one, and a good one; the first must be delivered, the last must not.
+/// Sends a valid, an invalid and another valid capsule. The first must be delivered, and the last must not.
 fn ends_datagram(context: &mut Context, bad: &[u8], what: &str) -> Check {
     let mut session = context.open()?;
     let mut bytes = Vec::new();
@@ -215,7 +214,8 @@ fn on_channel(session: &mut Session, channel: u8, order: u32, time: u64) -> Chec
     Ok(())
 }
 
-/// Sends an ordered message that is ignored: of several pings that come together a peer may answer the last one only.
+/// Sends an ordered message that the peer ignores. A ping would not do, because a peer may answer only the last of
+/// several.
 fn filler_on_channel(session: &mut Session, channel: u8, order: u32) -> Check {
     let number = session.next_reliable();
     session.send(&[Capsule::ordered(number, order, channel, vec![4])])?;
@@ -272,7 +272,7 @@ fn ordered_reversed(context: &mut Context) -> Check {
     }
     session.expect_pong(0x6219, "the last of ten ordered messages")?;
     session.quiet()?;
-    // Pongs are unreliable, so their position in the datagrams of the server is their order.
+    // Pongs are unreliable, so their position in the server's datagrams is their sending order.
     let mut pongs: Vec<_> = session.with_id(id::CONNECTED_PONG).collect();
     pongs.sort_by_key(|pong| pong.datagram);
     let times: Vec<_> = pongs.iter().filter_map(|pong| pong.capsule.payload.get(1..9)).collect();
@@ -461,7 +461,7 @@ fn part(session: &mut Session, count: u32, split_id: u16, index: u32, bytes: &[u
     Capsule { split, ..Capsule::reliable(number, bytes.to_vec()) }
 }
 
-/// Sends the parts of a ping, cut into pieces of equal length, in the order of the indices given.
+/// Sends the parts of a ping, split into pieces of equal length, in the order of `indices`.
 fn send_parts(session: &mut Session, time: u64, split_id: u16, len: usize, indices: &[usize]) -> Check {
     let message = ping(time);
     let pieces: Vec<_> = message.chunks(len).collect();
@@ -583,7 +583,7 @@ fn count_huge(context: &mut Context) -> Check {
         session.send(&[capsule])?;
     }
     session.quiet()?;
-    // The connection may end for it; the server may not.
+    // The server may close the connection, but must not stop.
     session.link.still_answers("split counts of 2^32 - 1")?;
     context.open()?.still_answers("split counts of 2^32 - 1 on another one")
 }

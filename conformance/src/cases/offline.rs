@@ -122,7 +122,7 @@ fn open_time(context: &mut Context) -> Check {
     has_time(context, id::PING_OPEN, 0x00ff_00ff_1234_5678)
 }
 
-/// Fails if one of the datagrams is answered, or a ping afterwards is not.
+/// Fails if one of the datagrams is answered, or if a ping afterwards is not.
 fn unanswered(context: &mut Context, datagrams: &[Vec<u8>], what: &str) -> Check {
     let mut link = context.link()?;
     for datagram in datagrams {
@@ -172,7 +172,7 @@ fn ping_of_connected(context: &mut Context) -> Check {
     ensure(answer.is_some(), || "no pong".into())
 }
 
-/// The text of an advertisement of Bedrock and the two bytes before it.
+/// Returns the text of a Minecraft Bedrock advertisement, and the two bytes before it.
 fn advertisement(context: &mut Context) -> Check<(Vec<u8>, String)> {
     let (_, pong) = pong(context, id::PING, 18)?;
     let at = pong.data.windows(5).take(3).position(|bytes| matches!(bytes, b"MCPE;" | b"MCEE;"));

@@ -1,4 +1,4 @@
-//! Group 2: request 1, its MTU and the versions; group 3: request 2; cookies from 351 on.
+//! Group 2: request 1, its MTU and protocol versions; group 3: request 2, and from 351 cookies.
 
 use crate::case::{Case, Context, Needs};
 use crate::case::{MUST, SHOULD};
@@ -234,10 +234,10 @@ fn reply_once(context: &mut Context) -> Check {
     link.silence("a request 1 that had its reply")
 }
 
-/// A request 2 with a different MTU after a request 1 at the largest MTU.
+/// Sends a request 2 with this MTU after a request 1 with the largest MTU.
 fn second(context: &mut Context, mtu: u16) -> Check<(Link, Vec<u8>)> {
     let (mut link, _, mut reply) = first(context, 1464)?;
-    // A client asks for no more than was offered.
+    // A client must not request more than the server offered.
     let mtu = mtu.min(reply.mtu);
     let bytes = answer_to_request_2(&mut link, &mut reply, mtu, new_guid())?;
     Ok((link, bytes))
@@ -287,7 +287,7 @@ fn two_mtu(context: &mut Context) -> Check {
 fn two_limit(context: &mut Context) -> Check {
     let (mut link, _, reply) = first(context, 1464)?;
     let request = session::request_2(&link, reply, 0xffff, new_guid());
-    // A refusal and silence offer nothing.
+    // A refusal, or no answer, offers no MTU.
     let reply = link.ask(&request, &[id::REPLY_2])?.and_then(|bytes| wire::read_reply_2(&bytes));
     ensure(reply.is_none_or(|reply| reply.mtu <= 1492), || {
         format!("the MTU is {}", reply.map_or(0, |reply| reply.mtu))
@@ -357,7 +357,8 @@ fn known_guid(context: &mut Context) -> Check {
 
 fn connected(context: &mut Context) -> Check {
     let mut session = context.open_and_settle()?;
-    // Some servers answer no request 1 of a connected address; the cookie of the first one may still hold.
+    // Some servers do not answer a request 1 from a connected address. The cookie of the first reply may
+    // still be valid.
     let found = reply_1(&mut session.link, context.options.version, 1464);
     let mut reply = found.map_or(session.reply_1, |found| found.1);
     let mtu = reply.mtu;
@@ -410,7 +411,7 @@ fn two_clients(context: &mut Context) -> Check {
     ensure(one.reply_2.guid == two.reply_2.guid, || "they have two GUIDs of one server".into())
 }
 
-/// Takes all slots and returns the answer to the next request 2.
+/// Occupies all slots, and returns the answer to another request 2.
 fn filled(context: &mut Context) -> Check<(Vec<session::Session>, Link, Reply1, Vec<u8>)> {
     let mut taken = Vec::new();
     for _ in 0..context.options.capacity.unwrap_or_default() {
@@ -422,7 +423,7 @@ fn filled(context: &mut Context) -> Check<(Vec<session::Session>, Link, Reply1, 
     Ok((taken, link, reply, bytes))
 }
 
-/// Closes the connections of a case, so that the next case finds slots.
+/// Closes the connections of a case, so that the next case finds free slots.
 fn leave(taken: Vec<session::Session>) -> Check {
     for mut session in taken {
         session.send_reliable(vec![id::DISCONNECTION])?;

@@ -1,4 +1,4 @@
-//! Groups 51 and 52: servers that require the secure mode of rakwire, with the suite's own handshake.
+//! Groups 51 and 52: servers that require secure connections, with the suite's own handshake.
 
 use crate::case::{Case, Context, Level, Role};
 use crate::case::{MUST, SHOULD};
@@ -120,7 +120,7 @@ fn answer(context: &mut Context) -> Check {
     context.secure_dial().map(|_| ())
 }
 
-/// Changes a right request 2, which must not be answered then.
+/// Sends a correct request 2 after `change`. It must not be answered.
 fn changed(context: &mut Context, change: impl Fn(&mut Vec<u8>), what: &str) -> Check {
     let (mut link, reply) = context.secure_reply()?;
     let mut challenge = context.challenge(&link, &reply, context.choices());
@@ -128,7 +128,7 @@ fn changed(context: &mut Context, change: impl Fn(&mut Vec<u8>), what: &str) -> 
     no_reply_2(&mut link, &challenge.request, what)
 }
 
-/// The position of the challenge in request 2.
+/// The offset of the challenge in request 2.
 const CHALLENGE_AT: usize = 22;
 
 fn flipped(context: &mut Context) -> Check {
@@ -179,7 +179,7 @@ fn again(context: &mut Context) -> Check {
     ensure(one == two, || "the second differs from the first".into())
 }
 
-/// Two challenges of one client, of which the first is answered.
+/// Sends two challenges from one client, of which the first is answered.
 fn two_challenges(context: &mut Context, numbers: [u8; 2]) -> Check<(Link, secured::Challenge)> {
     let (mut link, reply) = context.secure_reply()?;
     let choices = Choices { number: numbers[0], ..context.choices() };
@@ -225,7 +225,7 @@ fn opens(context: &mut Context) -> Check {
     context.secure_open()?.still_answers("the handshake")
 }
 
-/// Fails if 10 arrives before the time limit of an answer.
+/// Fails if message 10 arrives within the time limit of silence.
 fn no_10(session: &mut Session, what: &str) -> Check {
     session.quiet()?;
     ensure(session.first(id::ACCEPTED).is_none(), || format!("{what} was accepted"))
@@ -274,7 +274,7 @@ fn proof_missing(context: &mut Context) -> Check {
     no_10(&mut session, "a connection request without a proof")
 }
 
-/// Seals a ping under the next datagram number and counter, without sending it.
+/// Encrypts a ping with the next datagram number and counter, without sending it.
 fn sealed(session: &mut Session, time: u64) -> (Vec<u8>, u32) {
     let number = session.number;
     session.number += 1;
@@ -348,7 +348,7 @@ fn counters(context: &mut Context) -> Check {
     ensure(first == Some(0) && !twice, || format!("they are {counters:?}"))
 }
 
-/// Sends a ping under a counter that was left out, after one that is `ahead` of it.
+/// Sends a ping with a skipped counter, after one whose counter is higher by `ahead`.
 fn behind(context: &mut Context, ahead: u64, time: u64) -> Check<Session> {
     let mut session = context.secure_open()?;
     session.quiet()?;

@@ -1,4 +1,4 @@
-//! Group 22: the first requests of a client, and its reaction to wrong answers.
+//! Group 22: the first requests of a client, and its reaction to invalid answers.
 
 use crate::case::{Case, Context, Needs, Role};
 use crate::case::{MUST, SHOULD};
@@ -52,7 +52,7 @@ fn dials(context: &mut Context) -> Check {
     context.accept().map(|_| ())
 }
 
-/// The times and bytes of the requests 1 sent within a time without any answer.
+/// Returns the times and bytes of the requests 1 that a client sends without receiving an answer.
 fn unanswered(context: &mut Context, time: Duration) -> Check<Vec<(Instant, Vec<u8>)>> {
     let mut attempt = context.accept()?;
     let mut all = vec![(Instant::now(), attempt.first.clone())];
@@ -77,7 +77,7 @@ fn longest(context: &mut Context) -> Check {
 
 fn falls(context: &mut Context) -> Check {
     let lengths = lengths(context)?;
-    // Behind the smallest size an attempt may begin again with the largest.
+    // After the smallest size, an attempt may start again with the largest.
     let rises = lengths.windows(2).any(|pair| pair[1] > pair[0] && pair[1] != lengths[0]);
     ensure(!rises && lengths[0] == lengths.iter().copied().max().unwrap_or_default(), || {
         format!("the sizes are {lengths:?}")
@@ -118,14 +118,14 @@ fn version(context: &mut Context) -> Check {
     ensure(versions.windows(2).all(|pair| pair[0] == pair[1]), || format!("they are {versions:?}"))
 }
 
-/// Fails if request 2 arrives before the time limit of an answer.
+/// Fails if request 2 arrives within the time limit of silence.
 fn no_request_2(attempt: &mut Attempt, after: &str) -> Check {
     let came = attempt.link.during_quiet()?;
     let asked = came.iter().any(|bytes| wire::offline_id(bytes) == Some(id::REQUEST_2));
     ensure(!asked, || format!("{after} was followed by request 2"))
 }
 
-/// Fails unless a right reply 1 brings request 2.
+/// Fails unless a correct reply 1 results in a request 2.
 pub(super) fn goes_on(attempt: &mut Attempt, after: &str) -> Check {
     for _ in 0..2 {
         let reply = attempt.reply_1(None, attempt.probed());
@@ -160,7 +160,7 @@ fn garbage(context: &mut Context) -> Check {
     for seed in 0..60_u32 {
         let mut bytes: Vec<u8> =
             (0..seed % 40 + 3).map(|at| (at ^ seed).wrapping_mul(0x9e37_79b1).to_be_bytes()[0]).collect();
-        // 0A, 0B, 0C and 11 end an attempt also without the magic.
+        // 0A, 0B, 0C and 11 end an attempt even without the magic.
         bytes[0] |= 0x40;
         attempt.link.send(&bytes)?;
     }

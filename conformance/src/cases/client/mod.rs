@@ -1,4 +1,4 @@
-//! Cases for clients, which connect to the suite: those for clients only, and those shared with servers.
+//! Cases for clients, which connect to the suite: those only for clients, and those shared with servers.
 
 mod attempt;
 mod handshake;
@@ -8,7 +8,7 @@ mod requests;
 use super::{acks, hostile, lifetime, messages};
 use crate::case::{Case, Role};
 
-/// The number of a case for clients is this much above that of the same case for servers.
+/// The difference between the number of a shared case for clients and for servers.
 const ABOVE: u16 = 2000;
 
 /// The groups, by their numbers.
@@ -26,7 +26,7 @@ pub(super) const GROUPS: &[&[Case]] = &[
     opened::HOSTILE,
 ];
 
-/// The rows of a table with these numbers, for clients.
+/// Returns the cases of a table with these numbers, for clients.
 const fn of_clients<const N: usize>(all: &[Case], numbers: [u16; N]) -> [Case; N] {
     let mut out = [all[0]; N];
     let mut at = 0;

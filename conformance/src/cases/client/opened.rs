@@ -1,4 +1,4 @@
-//! Groups 25, 28 and 30: resends of a client, their pace, and hostile bytes.
+//! Groups 25, 28 and 30: retransmission, pacing, and malformed datagrams of a client's connection.
 
 use super::attempt::{client, goes_on};
 use crate::case::{Case, Context};
@@ -14,7 +14,7 @@ const RECORDS: &str = "records";
 const DATAGRAMS: &str = "datagrams";
 const HOSTILE_BYTES: &str = "hostile-bytes";
 
-/// The cases of resends.
+/// The cases of retransmission.
 #[rustfmt::skip]
 pub(super) const RESENDS: &[Case] = &[
     client(2541, "nak-resends-13", MUST, GAPS, "A negative acknowledgement has its messages sent again.", nak, Fault::IgnoresNaks),
@@ -27,7 +27,7 @@ pub(super) const RESENDS: &[Case] = &[
     client(2548, "ack-low-bits-of-server", SHOULD, DATAGRAMS, "Bits 4 to 0 of the first byte of an acknowledgement are ignored.", low_bits, Fault::AckByteExact),
 ];
 
-/// The cases of pace.
+/// The cases of pacing.
 #[rustfmt::skip]
 pub(super) const PACE: &[Case] = &[
     client(2811, "resends-of-13-bounded", SHOULD, "round-trip", "What is not acknowledged is sent again no more than 40 times a second.", bounded, Fault::ResendsWildly),
@@ -35,7 +35,7 @@ pub(super) const PACE: &[Case] = &[
     client(2813, "handshake-given-up", MUST, "timeouts", "A client whose connection request is acknowledged and never answered sends nothing any more after a while.", given_up, Fault::NeverGivesUp),
 ];
 
-/// The cases of hostile bytes.
+/// The cases of malformed datagrams.
 #[rustfmt::skip]
 pub(super) const HOSTILE: &[Case] = &[
     client(3031, "replies-no-amplifier", MUST, "address-validation", "Replies 1 bring no more than three times their bytes.", amplifies, Fault::RepeatsRequestTwo),
@@ -50,7 +50,7 @@ pub(super) const HOSTILE: &[Case] = &[
     client(3040, "ids-of-requests-inside", MUST, "message-ids", "Ids 05 and 07 inside a connection are dropped without harm.", requests_inside, Fault::DiesOfId(id::REQUEST_1)),
 ];
 
-/// A connection whose 13 has arrived and is not acknowledged, with the message and the number of its datagram.
+/// Opens a connection and does not acknowledge message 13. Returns the message and its datagram number.
 fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     let (mut session, _) = context.requested()?;
     session.acknowledges = false;
@@ -61,7 +61,7 @@ fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     Ok((session, thirteen, datagram))
 }
 
-/// Waits for the 13 again and returns its datagram and capsule.
+/// Waits until message 13 is retransmitted. Returns its datagram number and capsule.
 fn resent(session: &mut Session, patience: u32) -> Check<(u32, Capsule)> {
     let before = session.with_id(id::NEW_INCOMING).count();
     let time = session.link.timing.answer * patience;
@@ -78,7 +78,7 @@ fn nak(context: &mut Context) -> Check {
     session.link.send(&wire::records(0xa0, &[(datagram, datagram)]))?;
     resent(&mut session, 1)?;
     let first = began.elapsed();
-    // A resend by timeout arrives later; the requested one arrives immediately.
+    // A retransmission after a timeout arrives later; a requested one arrives immediately.
     ensure(first < context.timing.quiet, || format!("the resend came {first:?} after it was asked for"))
 }
 
@@ -94,16 +94,16 @@ fn same_message(context: &mut Context) -> Check {
     ensure(first == again, || format!("message {} became {}", first.number, again.number))
 }
 
-/// Acknowledges all datagrams by `ack`, and fails if 13 arrives again.
+/// Acknowledges all datagrams with `ack`, and fails if message 13 is retransmitted.
 fn not_resent(context: &mut Context, ack: impl Fn(u32) -> Vec<u8>) -> Check {
     let (mut session, first, datagram) = unacked(context)?;
-    // The message then has another datagram than the first one of the run.
+    // After the retransmission, the message is not in the first datagram of the range.
     session.link.send(&wire::records(0xa0, &[(datagram, datagram)]))?;
     resent(&mut session, 4)?;
     for _ in 0..2 {
         let newest = session.datagrams.iter().map(|datagram| datagram.0).max().unwrap_or_default();
         session.link.send(&ack(newest))?;
-        // A resend that left before may be in flight.
+        // A retransmission that was sent earlier may be in flight.
         session.quiet()?;
     }
     let before = session.arrivals.len();
@@ -112,7 +112,7 @@ fn not_resent(context: &mut Context, ack: impl Fn(u32) -> Vec<u8>) -> Check {
     ensure(!again, || "it was sent again".into())
 }
 
-/// Single records of all numbers up to the newest.
+/// Returns a single-number range for each number up to the newest.
 fn singles(newest: u32) -> Vec<(u32, u32)> {
     (0..=newest).map(|number| (number, number)).collect()
 }
@@ -128,7 +128,7 @@ fn run_read(context: &mut Context) -> Check {
 fn odd_flag(context: &mut Context) -> Check {
     not_resent(context, |newest| {
         let mut bytes = wire::records(0xc0, &singles(newest));
-        // Each record has four bytes after the three of the head.
+        // Each range has four bytes, after a header of three.
         bytes.iter_mut().skip(3).step_by(4).for_each(|flag| *flag = 7);
         bytes
     })
@@ -165,7 +165,7 @@ fn spaced(context: &mut Context) -> Check {
 
 fn given_up(context: &mut Context) -> Check {
     let (mut session, _) = context.requested()?;
-    // The first datagrams are acknowledged; then the server is silent.
+    // The first datagrams are acknowledged; then the suite sends nothing.
     session.quiet()?;
     session.acknowledges = false;
     session.answers_pings = false;

@@ -1,4 +1,4 @@
-//! Group 23: request 2 of a client, cookies, reply 2 and refusals.
+//! Group 23: the client's request 2, cookies, reply 2 and refusals.
 
 use super::attempt::client;
 use crate::case::{Case, Context};
@@ -51,7 +51,7 @@ pub(super) const CASES: &[Case] = &[
     client(2333, "encryption-byte-for-nothing", SHOULD, MISMATCHES, "A reply 2 with its encryption byte set and no answer is taken.", encryption, Fault::EncryptionExact),
 ];
 
-/// Sends a reply 1 and returns the request 2 that it brings.
+/// Sends a reply 1 and returns the resulting request 2.
 fn request_2(attempt: &mut Attempt, reply: &[u8]) -> Check<(Vec<u8>, Request2)> {
     for _ in 0..2 {
         attempt.link.send(reply)?;
@@ -123,7 +123,7 @@ fn guid_constant(context: &mut Context) -> Check {
     ensure(first.guid == second.guid, || format!("{:#x} and then {:#x}", first.guid, second.guid))
 }
 
-/// Fails unless the cookie is returned.
+/// Fails unless the client returns the cookie.
 fn comes_back(attempt: &mut Attempt, cookie: u32, reply: &[u8]) -> Check<Request2> {
     let (_, request) = request_2(attempt, reply)?;
     ensure(request.cookie == Some(cookie), || {
@@ -229,7 +229,7 @@ fn not_before(context: &mut Context) -> Check {
     ensure(!asked, || "one came before".into())
 }
 
-/// Fails if a datagram of a connection arrives before the time limit of an answer.
+/// Fails if a datagram of a connection arrives within the time limit of silence.
 fn no_09(attempt: &mut Attempt, after: &str) -> Check {
     let came = attempt.link.during_quiet()?;
     let opened = came.iter().any(|bytes| bytes.first().is_some_and(|first| first & 0x80 != 0));
@@ -265,7 +265,7 @@ fn refused_11(context: &mut Context) -> Check {
     refused(context, 0x11)
 }
 
-/// Fails unless 09 follows a correct reply 2.
+/// Fails unless message 09 follows a correct reply 2.
 fn opens(mut attempt: Attempt, mtu: u16, after: &str) -> Check {
     let reply = attempt.reply_2(mtu);
     attempt.link.send(&reply)?;
@@ -295,7 +295,7 @@ fn other_port(context: &mut Context) -> Check {
 fn truncated(context: &mut Context) -> Check {
     let (mut attempt, _, request) = plain(context)?;
     let reply = attempt.reply_2(request.mtu);
-    // The encryption byte at the end is a bit for the original, which others leave out.
+    // The encryption byte at the end is a single bit in RakNet, and some peers omit it.
     for len in 3..reply.len() - 1 {
         attempt.link.send(&reply[..len])?;
     }
@@ -328,7 +328,7 @@ fn twice(context: &mut Context) -> Check {
 
 fn request_1_ends(context: &mut Context) -> Check {
     let mut session = context.open()?;
-    // A request 1 may have left before reply 1 came.
+    // A request 1 may have been sent before reply 1 arrived.
     session.quiet()?;
     let deadline = Instant::now() + context.timing.answer;
     while let Some(bytes) = session.link.receive(deadline)? {

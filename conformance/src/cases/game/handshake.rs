@@ -1,4 +1,4 @@
-//! Groups 41, 45 and 46: the handshake, the end of a connection, and hostile bytes.
+//! Groups 41, 45 and 46: the handshake, disconnects, and malformed datagrams.
 
 use super::row::game;
 use crate::case::{Case, Context};
@@ -34,7 +34,7 @@ pub(super) const CASES: &[Case] = &[
     game(4113, "game-salt-with-tail", SHOULD, HANDSHAKE, "Five bytes from an unknown address are no salt.", salt_with_tail, GameFault::LongSalts),
 ];
 
-/// The cases of the end.
+/// The cases of disconnects.
 #[rustfmt::skip]
 pub(super) const ENDS: &[Case] = &[
     game(4501, "game-end", MUST, HANDSHAKE, "After END no packet of the connection is acknowledged.", ends, GameFault::IgnoresEnd),
@@ -48,7 +48,7 @@ pub(super) const ENDS: &[Case] = &[
     game(4509, "game-kept", MUST, HANDSHAKE, "A client that sends stays connected for longer than the timeout.", kept, GameFault::DropsIdle),
 ];
 
-/// The cases of hostile bytes.
+/// The cases of malformed datagrams.
 #[rustfmt::skip]
 pub(super) const HOSTILE: &[Case] = &[
     game(4601, "game-garbage-stranger", MUST, HOSTILE_INPUT, "Random datagrams of five bytes and more from an unknown address are not answered.", garbage_stranger, GameFault::EchoesGarbage),
