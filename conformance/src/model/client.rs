@@ -1,4 +1,4 @@
-//! The model as a client: its attempt until the connection is open.
+//! The model as a client, until its connection is open.
 
 use super::connection::{Connection, Stage};
 use super::dial::Dial;
@@ -8,13 +8,13 @@ use crate::wire::{self, Capsule, id};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// The lengths of its requests 1, one after the other.
+/// The lengths of its successive requests 1.
 const LADDER: [usize; 7] = [1464, 1464, 1172, 1172, 548, 548, 548];
 const INTERVAL: Duration = Duration::from_millis(100);
 const GUID: u64 = 0x6d6f_6465_6c00_0002;
 
 impl Server {
-    /// A client of the model.
+    /// Creates a client.
     pub(super) fn dialling(socket: UdpSocket, target: SocketAddr, fault: Fault) -> Self {
         let mut model = Self::new(socket, Setup::default(), fault);
         model.guid = if fault == Fault::GuidUnassigned { u64::MAX } else { GUID };
@@ -30,7 +30,7 @@ impl Server {
         model
     }
 
-    /// Continues with a connection request that was never answered.
+    /// Repeats an unanswered connection request.
     pub(super) fn insist(&mut self) {
         let clock = self.clock();
         let Some(dial) = self.dial.as_mut().filter(|dial| !dial.opened) else {
@@ -43,7 +43,7 @@ impl Server {
         }
     }
 
-    /// Sends request 1 when it is due.
+    /// Sends request 1 if it is due.
     pub(super) fn ask(&mut self) {
         let fault = self.fault;
         let Some(dial) = self.dial.as_mut() else {
@@ -78,7 +78,7 @@ impl Server {
         }
     }
 
-    /// Handles an offline message that reached the client.
+    /// Handles an offline message for the client.
     pub(super) fn reply(&mut self, from: SocketAddr, bytes: &[u8]) {
         let fault = self.fault;
         let Some(dial) = self.dial.as_ref() else {

@@ -1,4 +1,4 @@
-//! A connection of the model: reliability, order and parts.
+//! A connection of the model: reliability, ordering and split messages.
 
 use super::fault::Fault;
 use super::parse::{self, Broken};
@@ -15,9 +15,9 @@ pub(super) enum Stage {
     Requested,
     /// The password was wrong.
     Refused,
-    /// Message 13 came.
+    /// Message 13 was received.
     Open,
-    /// Message 15 came.
+    /// Message 15 was received.
     Closed(Instant),
 }
 
@@ -44,13 +44,13 @@ struct Unacked {
     capsule: Capsule,
 }
 
-/// The request of a message to the server.
+/// A reaction of the server that a faulty connection triggers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Nothing,
-    /// The server stops answering for good.
+    /// The server stops answering permanently.
     Die,
-    /// Every connection of the server ends.
+    /// Every connection of the server is closed.
     DisconnectAll,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Connection {
     pub(super) stage: Stage,
     pub(super) heard: Instant,
     pub(super) outgoing: Vec<Vec<u8>>,
-    /// Messages for the server and its application.
+    /// Messages to be handled by the server and its application.
     pub(super) delivered: Vec<Capsule>,
     pub(super) opened: Option<Instant>,
     pub(super) pinged: Option<Instant>,
@@ -375,7 +375,7 @@ impl Connection {
         Some(Capsule { payload, ..whole.first })
     }
 
-    /// Delivers a message in order.
+    /// Delivers a message in the order of its channel.
     fn order(&mut self, capsule: Capsule) {
         if !capsule.has_order() {
             self.delivered.push(capsule);
@@ -409,7 +409,7 @@ impl Connection {
         self.delivered.extend(released);
     }
 
-    /// Sends a message, in parts if it has to be.
+    /// Sends a message, split if necessary.
     pub(super) fn send(&mut self, reliability: u8, payload: Vec<u8>) {
         if self.fault == Fault::MuteControl(payload[0]) {
             return;
@@ -492,7 +492,7 @@ impl Connection {
         }
     }
 
-    /// Forgets unacknowledged packets.
+    /// Drops unacknowledged packets.
     pub(super) fn stop_sending(&mut self) {
         self.unacked.clear();
     }
@@ -521,7 +521,7 @@ impl Channel {
         }
     }
 
-    /// Delivers queued messages: in each gap the sequenced messages come before the ordered one.
+    /// Delivers queued messages: within each gap, sequenced messages precede the ordered one.
     fn release_waiting(&mut self, fault: Fault, out: &mut Vec<Capsule>) {
         loop {
             let turn = self.waiting.iter().enumerate().filter(|(_, capsule)| capsule.order == self.next);

@@ -1,4 +1,4 @@
-//! The attempt of a client of the model.
+//! The connection attempt of a model client.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -9,7 +9,7 @@ pub(super) struct Dial {
     pub(super) target: SocketAddr,
     pub(super) asked: usize,
     pub(super) asked_at: Option<Instant>,
-    /// No further request 1 is sent.
+    /// Whether to stop sending requests 1.
     pub(super) over: bool,
     pub(super) requests_2: usize,
     pub(super) last_request_2: Option<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! The faults that the model can have on purpose.
+//! The deliberate faults of the model.
 
 mod game;
 mod secure;
@@ -6,7 +6,7 @@ mod secure;
 pub use game::GameFault;
 pub use secure::SecureFault;
 
-/// A fault of the built-in model; each case names the one that it must find.
+/// A deliberate fault of the built-in model. The listed cases must detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No fault.
@@ -489,6 +489,6 @@ pub enum Fault {
     AnswersLateReplies,
     /// A fault of the model of the Game Protocol.
     Game(GameFault),
-    /// A fault of the model's secure mode.
+    /// A fault of the model's secure connections.
     Secure(SecureFault),
 }

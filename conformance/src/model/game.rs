@@ -1,4 +1,4 @@
-//! A small server of the Game Protocol that is right, or wrong in one way on purpose. It sends each payload back.
+//! A small echo server of the Game Protocol, correct or with one deliberate fault.
 
 use super::fault::{Fault, GameFault};
 use super::turn::Turn;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const RESEND: Duration = Duration::from_millis(100);
 const TIMEOUT: Duration = Duration::from_millis(800);
-/// The part of K that makes a late seasoning an acknowledgement.
+/// The part of K that turns a late seasoning into an acknowledgement.
 const ACK_BITS: u8 = 0x82;
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Connection {
     late: Vec<(Instant, Packet)>,
 }
 
-/// The model of a server.
+/// The model server.
 #[derive(Debug)]
 pub(super) struct GameServer {
     socket: UdpSocket,
@@ -58,11 +58,11 @@ impl GameServer {
     }
 
     fn send(&self, to: SocketAddr, bytes: &[u8]) {
-        // A client that is gone is found by its silence.
+        // Sending to a client that has left may fail; its timeout removes it.
         let _ = self.socket.send_to(bytes, to);
     }
 
-    /// The seasoning of an address.
+    /// Returns the seasoning of an address.
     fn key(&self, from: SocketAddr) -> [u8; 4] {
         let port = if self.fault == GameFault::OneKey { 7 } else { u32::from(from.port()) };
         let mut key = (port ^ 0x5eed_5eed).wrapping_mul(0x9e37_79b1).to_be_bytes();
@@ -220,7 +220,7 @@ impl GameServer {
         }
     }
 
-    /// Returns whether a chunk obeys the rules.
+    /// Returns true if a chunk conforms to the protocol.
     fn is_right(&mut self, packet: &Packet) -> bool {
         let last = packet.flags & FIN != 0;
         let (long, short) = (packet.body.len() > CHUNK, packet.body.len() < CHUNK && !last);

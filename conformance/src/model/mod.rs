@@ -1,8 +1,8 @@
-//! A small RakNet peer, server or client, that is right, or wrong in one way on purpose.
+//! A small RakNet peer, server or client, that is correct or has one deliberate fault.
 //!
-//! It shows that each case can fail: a case passes against the model and fails against the model with the case's
-//! fault. It shares the encoder of the suite ([`crate::wire`]), so it does not show that the encoder is right; the
-//! bytes of docs/raknet.md and the servers of others show that.
+//! It shows that each case can fail: a case must pass against the correct model, and fail against the model
+//! with the case's fault. The model shares the encoder of the suite ([`crate::wire`]), so it does not test
+//! the encoder. The examples in docs/raknet.md and foreign servers do.
 
 mod client;
 mod connection;
@@ -39,20 +39,20 @@ pub struct Model {
 }
 
 impl Model {
-    /// Starts a model on a free port of this machine.
+    /// Starts a model on a free local port.
     ///
     /// # Errors
     ///
-    /// When no socket can be opened.
+    /// Returns an error if no socket can be opened.
     pub fn start(setup: Setup, fault: Fault) -> io::Result<Self> {
         Self::run(|socket| Server::new(socket, setup, fault))
     }
 
-    /// Starts a model that connects to an address.
+    /// Starts a client that connects to an address.
     ///
     /// # Errors
     ///
-    /// When no socket can be opened.
+    /// Returns an error if no socket can be opened.
     pub fn dial(target: SocketAddr, fault: Fault) -> io::Result<Self> {
         Self::run(|socket| Server::dialling(socket, target, fault))
     }
@@ -61,16 +61,16 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// When no socket can be opened.
+    /// Returns an error if no socket can be opened.
     pub fn game(fault: Fault) -> io::Result<Self> {
         Self::run(|socket| GameServer::new(socket, fault))
     }
 
-    /// Starts a server that requires its secure mode.
+    /// Starts a server that requires secure connections.
     ///
     /// # Errors
     ///
-    /// When no socket can be opened.
+    /// Returns an error if no socket can be opened.
     pub fn secure(fault: Fault) -> io::Result<Self> {
         Self::run(|socket| Server::secure(socket, fault))
     }
@@ -90,7 +90,7 @@ impl Model {
         Ok(Self { address, stop, thread: Some(thread) })
     }
 
-    /// Its address.
+    /// Returns the address of the model.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -101,7 +101,7 @@ impl Drop for Model {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A model that panicked has nothing to clean up.
+            // After a panic there is nothing to clean up.
             let _ = thread.join();
         }
     }

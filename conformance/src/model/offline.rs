@@ -1,4 +1,4 @@
-//! The model's offline messages.
+//! The offline messages of the model.
 
 use super::connection::{Connection, Stage};
 use super::fault::Fault;
@@ -8,13 +8,13 @@ use std::net::SocketAddr;
 
 const ADVERTISEMENT: &str = "MCPE;a model;11;1.0;0;10;1;second;Survival;1;0;0;";
 
-/// Returns whether a datagram is a ping with the magic anywhere.
+/// Returns true if a datagram is a ping with the magic at any offset.
 fn is_moved(bytes: &[u8]) -> bool {
     bytes[0] == id::PING && bytes.windows(16).any(|window| window == wire::MAGIC)
 }
 
 impl Server {
-    /// Handles a datagram with bit 7 of the first byte clear.
+    /// Handles a datagram in which bit 7 of the first byte is clear.
     pub(super) fn offline(&mut self, from: SocketAddr, bytes: &[u8]) {
         let mut bytes = bytes.to_vec();
         let mut known = wire::offline_id(&bytes);
@@ -59,7 +59,7 @@ impl Server {
         }
     }
 
-    /// The message that a truncated one could have been.
+    /// Completes a truncated message with padding, for a fault.
     fn padded(&self, from: SocketAddr, bytes: Vec<u8>) -> Vec<u8> {
         match bytes[0] {
             id::PING if bytes.len() < 25 => wire::ping(id::PING, 0, 0),
@@ -198,7 +198,7 @@ impl Server {
             return;
         }
         let mut reader = wire::Reader(&bytes[17..]);
-        // Without a cookie exactly an address, an MTU and a GUID are left.
+        // Without a cookie, exactly an address, an MTU and a GUID remain.
         let plain = matches!((reader.0.len(), reader.0.first()), (17, Some(4)) | (39, Some(6)));
         let cookie = if plain { None } else { reader.u32().zip(reader.u8()).map(|(cookie, _)| cookie) };
         let read = (|| Some((reader.address()?, reader.u16()?, reader.u64()?)))();
@@ -243,7 +243,7 @@ impl Server {
         }
     }
 
-    /// The refusal of a request 2, if it is refused.
+    /// Returns the refusal of a request 2; `None` if it is accepted.
     fn refusal(&self, from: SocketAddr, guid: u64) -> Option<Vec<u8>> {
         let alive = |connection: &Connection| {
             let keeps = matches!(self.fault, Fault::KeepsClosed | Fault::PlaceNeverFree);

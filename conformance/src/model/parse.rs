@@ -1,9 +1,9 @@
-//! Reading datagrams, rightly or with the faults that concern reading.
+//! Decodes datagrams, correctly or with a decoding fault.
 
 use super::fault::Fault;
 use crate::wire::{Capsule, Reader, Split};
 
-/// The capsules of a datagram, and whether they were read to its end.
+/// Returns the capsules of a datagram, and whether all of it was decoded.
 pub(super) fn capsules(bytes: &[u8], fault: Fault) -> (Vec<Capsule>, bool) {
     let mut from = Reader(bytes);
     let mut out = Vec::new();
@@ -59,7 +59,7 @@ fn capsule(from: &mut Reader<'_>, fault: Fault) -> Option<Capsule> {
     Some(capsule)
 }
 
-/// The records of an acknowledgement, read as far as they are right.
+/// Returns the valid ranges of an acknowledgement, and how it is malformed.
 pub(super) fn records(bytes: &[u8], fault: Fault) -> (Vec<(u32, u32)>, Broken) {
     let mut out = Vec::new();
     let mut from = Reader(bytes);
@@ -74,7 +74,7 @@ pub(super) fn records(bytes: &[u8], fault: Fault) -> (Vec<(u32, u32)>, Broken) {
     (out, Broken::No)
 }
 
-/// How an acknowledgement is broken.
+/// How an acknowledgement is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Broken {
     No,

@@ -1,4 +1,4 @@
-//! The keys and handshakes of the model's secure mode.
+//! The keys and handshakes of the model's secure connections.
 
 use super::fault::{Fault, SecureFault};
 use crate::secure::{KeyPair, Seal};
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 const WINDOW: u64 = 2048;
 
-/// A handshake that was answered.
+/// An answered handshake.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) request: Vec<u8>,
@@ -21,7 +21,7 @@ pub(super) struct Opened {
     pub(super) last: Vec<u8>,
 }
 
-/// The secure mode of a server.
+/// The secure connections of a server.
 #[derive(Debug)]
 pub(super) struct Secure {
     pub(super) key: KeyPair,
@@ -30,7 +30,7 @@ pub(super) struct Secure {
 }
 
 impl Secure {
-    /// Seals a datagram for an address, if there is a key for it.
+    /// Encrypts a datagram to an address if there is a key for it.
     pub(super) fn seal(&mut self, to: SocketAddr, bytes: Vec<u8>, fault: Fault) -> Vec<u8> {
         match self.opened.get_mut(&to) {
             Some(opened) if fault == Fault::Secure(SecureFault::CounterStands) => {
@@ -43,7 +43,7 @@ impl Secure {
 }
 
 impl Opened {
-    /// Returns the inside of a sealed datagram, if it counts.
+    /// Decrypts a datagram. Returns `None` if it is invalid or a replay.
     pub(super) fn open(&mut self, bytes: &[u8], fault: SecureFault) -> Option<Vec<u8>> {
         let mut bytes = bytes.to_vec();
         if fault == SecureFault::AnyEpoch && bytes[0] & 0x60 != 0 {
@@ -71,7 +71,7 @@ impl Opened {
         Some(plain)
     }
 
-    /// The datagram of data that was opened last.
+    /// Returns the last decrypted datagram of data again.
     fn last_again(&self) -> Option<Vec<u8>> {
         (!self.last.is_empty()).then(|| self.last.clone())
     }

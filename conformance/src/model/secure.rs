@@ -1,4 +1,4 @@
-//! The model's secure mode: keys, challenges, and sealed datagrams.
+//! The model's secure connections: keys, challenges, and encrypted datagrams.
 
 use super::connection::{Connection, Stage};
 use super::fault::{Fault, SecureFault};
@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::{SocketAddr, UdpSocket};
 
 impl Server {
-    /// A server that requires its secure mode.
+    /// Creates a server that requires secure connections.
     pub(super) fn secure(socket: UdpSocket, fault: Fault) -> Self {
         let mut model = Self::new(socket, Setup::default(), fault);
         model.secure = Some(Secure { key: KeyPair::new([5; 32]), opened: HashMap::new(), answers: 0 });
@@ -21,7 +21,7 @@ impl Server {
         if let Fault::Secure(fault) = self.fault { fault } else { SecureFault::None }
     }
 
-    /// The reply 1 with a key, if the request is long enough.
+    /// Builds a reply 1 with a key; `None` if the request is too short.
     pub(super) fn secure_reply_1(&self, from: SocketAddr, request: usize, mtu: u16) -> Option<Vec<u8>> {
         let secure = self.secure.as_ref()?;
         let fault = self.secure_fault();
@@ -51,7 +51,7 @@ impl Server {
         key
     }
 
-    /// Handles a request 2; returns whether a plain one is admitted.
+    /// Handles a request 2. Returns true if a request without a challenge is accepted.
     pub(super) fn secure_request_2(&mut self, from: SocketAddr, bytes: &[u8]) -> bool {
         if self.secure.is_none() {
             return true;
@@ -156,7 +156,7 @@ impl Server {
         Some(reply)
     }
 
-    /// Returns the inside of a datagram of a connection; without the secure mode all of it.
+    /// Returns the decrypted datagram of a secure connection, or the unchanged datagram of any other.
     pub(super) fn unsealed(&mut self, from: SocketAddr, bytes: &[u8]) -> Option<Vec<u8>> {
         let fault = self.secure_fault();
         let Some(secure) = self.secure.as_mut() else {
@@ -165,7 +165,7 @@ impl Server {
         let inside = secure.opened.get_mut(&from).map(|opened| opened.open(bytes, fault));
         match inside {
             Some(Some(plain)) => Some(plain),
-            // A client that came in without the secure mode.
+            // A client that connected without encryption.
             None => Some(bytes.to_vec()),
             Some(None) => {
                 match fault {
@@ -180,7 +180,8 @@ impl Server {
         }
     }
 
-    /// The connection request as a plain one, if its proof fits; without the secure mode as it is.
+    /// Returns the connection request without its proof, if the proof is valid; unchanged if there is no
+    /// secure connection.
     pub(super) fn proven(&mut self, from: SocketAddr, payload: &[u8]) -> Option<Vec<u8>> {
         let fault = self.secure_fault();
         let Some(opened) = self.secure.as_ref().and_then(|secure| secure.opened.get(&from)) else {

@@ -1,4 +1,4 @@
-//! The model's table of connections, and its control messages.
+//! The connection table of the model, and its control messages.
 
 use super::connection::{Connection, Stage, Wish};
 use super::dial::Dial;
@@ -14,18 +14,18 @@ use std::time::{Duration, Instant};
 /// The protocol version of the model.
 pub(super) const VERSION: u8 = 6;
 const PING_INTERVAL: Duration = Duration::from_millis(100);
-/// The time after which a silent client is given up.
+/// The time after which an unresponsive client is removed.
 const TIMEOUT: Duration = Duration::from_millis(800);
 const CLOSING: Duration = Duration::from_millis(150);
 
 /// The configuration of the model.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// Demands cookies.
+    /// Whether to require cookies.
     pub cookies: bool,
     /// The password.
     pub password: Vec<u8>,
-    /// The number of slots; none is no limit.
+    /// The number of slots; `None` is unlimited.
     pub capacity: Option<usize>,
 }
 
@@ -39,14 +39,14 @@ pub(super) struct Server {
     pub(super) dead: bool,
     pub(super) connections: HashMap<SocketAddr, Connection>,
     pub(super) known: HashSet<SocketAddr>,
-    /// Addresses that sent request 1, with its MTU.
+    /// The addresses that sent request 1, with their MTU.
     pub(super) asked: HashMap<SocketAddr, u16>,
     pub(super) spoiled: HashSet<SocketAddr>,
     pub(super) requests: usize,
     pub(super) pongs: u64,
-    /// The attempt of a client.
+    /// The connection attempt of a client.
     pub(super) dial: Option<Dial>,
-    /// The secure mode.
+    /// The state of secure connections.
     pub(super) secure: Option<Secure>,
     given_up: Vec<(SocketAddr, Connection)>,
     held_echo: Option<Vec<u8>>,
@@ -148,7 +148,7 @@ impl Server {
             }
             _ => {}
         }
-        // A client that is gone is found by its silence.
+        // Sending to a client that has left may fail; its timeout removes it.
         let _ = self.socket.send_to(&bytes, to);
     }
 
@@ -292,7 +292,7 @@ impl Server {
         out
     }
 
-    /// The address of a client as it is sent to it.
+    /// Returns the address of a client as the messages to it state it.
     pub(super) fn seen(&self, from: SocketAddr) -> SocketAddr {
         match self.fault {
             Fault::WrongClientAddress => SocketAddr::new(from.ip(), from.port() ^ 1),
@@ -397,7 +397,7 @@ impl Server {
                     Some(secure) => secure.seal(*connection.0, bytes, fault),
                     None => bytes,
                 };
-                // A client that is gone is found by its silence.
+                // Sending to a client that has left may fail; its timeout removes it.
                 let _ = self.socket.send_to(&bytes, connection.0);
             }
         }
@@ -414,7 +414,7 @@ impl Server {
 impl Turn for Server {
     fn turn(&mut self) {
         let mut buffer = [0; 65_536];
-        // A burst is acknowledged together, and time continues within it.
+        // The datagrams of a burst are acknowledged together, but timers still run in between.
         for _ in 0..64 {
             match self.socket.recv_from(&mut buffer) {
                 Ok((len, from)) => self.take(from, &buffer[..len]),

@@ -1,6 +1,6 @@
-//! Peers of a thread.
+//! Peers that run in a thread.
 
-/// A peer that handles incoming datagrams repeatedly.
+/// A peer whose thread calls it repeatedly.
 pub(super) trait Turn {
     /// Handles incoming datagrams and expired timers.
     fn turn(&mut self);

@@ -1,4 +1,4 @@
-//! Messages of a connection for RakNet itself.
+//! RakNet's own messages inside a connection.
 
 use super::{Reader, id, put_address};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,7 +15,7 @@ pub fn connected_pong(ping: u64, time: u64) -> Vec<u8> {
     [&[id::CONNECTED_PONG][..], &ping.to_be_bytes(), &time.to_be_bytes()].concat()
 }
 
-/// Builds a connection request without keys.
+/// Builds a connection request without encryption.
 #[must_use]
 pub fn connection_request(guid: u64, time: u64, password: &[u8]) -> Vec<u8> {
     [&[id::CONNECTION_REQUEST][..], &guid.to_be_bytes(), &time.to_be_bytes(), &[0], password].concat()
@@ -51,15 +51,15 @@ pub fn accepted(client: SocketAddr, addresses: usize, request_time: u64, time: u
 pub struct NewIncoming {
     /// The address of the server.
     pub server: SocketAddr,
-    /// The number of addresses in its list.
+    /// The number of addresses in its address list.
     pub addresses: usize,
-    /// The time of the message 10.
+    /// The server's time from message 10.
     pub accepted: u64,
     /// The client's time.
     pub time: u64,
 }
 
-/// Reads a message 13; its addresses end before the last sixteen bytes.
+/// Decodes a message 13. Its address list ends before the last sixteen bytes.
 #[must_use]
 pub fn read_new_incoming(payload: &[u8]) -> Option<NewIncoming> {
     let mut from = Reader(payload);
@@ -73,7 +73,7 @@ pub fn read_new_incoming(payload: &[u8]) -> Option<NewIncoming> {
     Some(NewIncoming { server, addresses, accepted: from.u64()?, time: from.u64()? })
 }
 
-/// The unassigned address.
+/// Returns the unassigned address.
 #[must_use]
 pub fn unassigned() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
@@ -82,17 +82,17 @@ pub fn unassigned() -> SocketAddr {
 /// The fields of a message 10.
 #[derive(Clone, Debug)]
 pub struct Accepted {
-    /// The address that the server saw.
+    /// The client's address as the server saw it.
     pub client: SocketAddr,
-    /// The number of addresses in its list.
+    /// The number of addresses in its address list.
     pub addresses: usize,
-    /// The time of the connection request.
+    /// The client's time from its connection request.
     pub request_time: u64,
     /// The server's time.
     pub time: u64,
 }
 
-/// Reads a message 10; its addresses end before the last sixteen bytes.
+/// Decodes a message 10. Its address list ends before the last sixteen bytes.
 #[must_use]
 pub fn read_accepted(payload: &[u8]) -> Option<Accepted> {
     let mut from = Reader(payload);

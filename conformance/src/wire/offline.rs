@@ -3,7 +3,7 @@
 use super::{MAGIC, Reader, id, put_address};
 use std::net::SocketAddr;
 
-/// The position of the magic in an offline message, by its id.
+/// Returns the offset of the magic in an offline message with this id.
 #[must_use]
 pub fn magic_offset(id: u8) -> Option<usize> {
     match id {
@@ -15,7 +15,7 @@ pub fn magic_offset(id: u8) -> Option<usize> {
     }
 }
 
-/// Returns the id of an offline message, if the magic is at its position.
+/// Returns the id of an offline message; `None` if the magic is not at its offset.
 #[must_use]
 pub fn offline_id(datagram: &[u8]) -> Option<u8> {
     let id = *datagram.first()?;
@@ -35,7 +35,7 @@ pub fn pong(time: u64, guid: u64, data: &[u8]) -> Vec<u8> {
     [&[id::PONG][..], &time.to_be_bytes(), &guid.to_be_bytes(), &MAGIC, data].concat()
 }
 
-/// Builds a request 1 that is padded to `len` bytes.
+/// Builds a request 1 padded to `len` bytes.
 #[must_use]
 pub fn request_1(version: u8, len: usize) -> Vec<u8> {
     let mut out = [&[id::REQUEST_1][..], &MAGIC, &[version]].concat();
@@ -43,7 +43,7 @@ pub fn request_1(version: u8, len: usize) -> Vec<u8> {
     out
 }
 
-/// Builds a request 2; the flag byte after a cookie says that no challenge follows.
+/// Builds a request 2. If there is a cookie, the flag byte after it states that no challenge follows.
 #[must_use]
 pub fn request_2(cookie: Option<u32>, server: SocketAddr, mtu: u16, guid: u64) -> Vec<u8> {
     let mut out = [&[id::REQUEST_2][..], &MAGIC].concat();
@@ -60,11 +60,11 @@ pub fn request_2(cookie: Option<u32>, server: SocketAddr, mtu: u16, guid: u64) -
 /// The fields of a request 2.
 #[derive(Clone, Copy, Debug)]
 pub struct Request2 {
-    /// The cookie, if one is sent back.
+    /// The cookie, if the client returns one.
     pub cookie: Option<u32>,
     /// The byte after the cookie.
     pub challenge: u8,
-    /// The address that was dialled.
+    /// The server address to which the client connects.
     pub server: SocketAddr,
     /// The MTU.
     pub mtu: u16,
@@ -72,19 +72,19 @@ pub struct Request2 {
     pub guid: u64,
 }
 
-/// Reads a request 2 without a challenge.
+/// Decodes a request 2 without a challenge.
 #[must_use]
 pub fn read_request_2(datagram: &[u8]) -> Option<Request2> {
     let mut from = Reader(datagram);
     (from.u8()? == id::REQUEST_2).then_some(())?;
     from.magic()?;
-    // Without a cookie exactly an address, an MTU and a GUID are left.
+    // Without a cookie, exactly an address, an MTU and a GUID remain.
     let plain = matches!((from.0.len(), from.0.first()), (17, Some(4)) | (39, Some(6)));
     let (cookie, challenge) = if plain { (None, 0) } else { (Some(from.u32()?), from.u8()?) };
     Some(Request2 { cookie, challenge, server: from.address()?, mtu: from.u16()?, guid: from.u64()? })
 }
 
-/// Builds a reply 1; a cookie sets the security byte.
+/// Builds a reply 1. A cookie sets the security byte.
 #[must_use]
 pub fn reply_1(guid: u64, cookie: Option<u32>, mtu: u16) -> Vec<u8> {
     let mut out = refusal(id::REPLY_1, guid);
@@ -104,13 +104,13 @@ pub fn reply_2(guid: u64, client: SocketAddr, mtu: u16) -> Vec<u8> {
     out
 }
 
-/// Builds a 19.
+/// Builds a message 19, incompatible protocol version.
 #[must_use]
 pub fn incompatible(version: u8, guid: u64) -> Vec<u8> {
     [&[id::INCOMPATIBLE, version][..], &MAGIC, &guid.to_be_bytes()].concat()
 }
 
-/// Builds one of the messages that hold only the magic and a GUID.
+/// Builds a message that consists of an id, the magic and a GUID.
 #[must_use]
 pub fn refusal(id: u8, guid: u64) -> Vec<u8> {
     [&[id][..], &MAGIC, &guid.to_be_bytes()].concat()

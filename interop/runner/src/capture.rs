@@ -1,25 +1,26 @@
-//! The datagrams of a cell, in the order in which the proxy received them.
+//! The captured datagrams of a cell, in the order in which the proxy received them.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// The first word of a pcap file with times in microseconds.
+/// The magic number of a pcap file with timestamps in microseconds.
 const PCAP_MAGIC: u32 = 0xa1b2_c3d4;
-/// Version 2.4 of the format.
+/// Version 2.4 of the pcap format.
 const PCAP_VERSION: u32 = 0x0004_0002;
-/// The longest packet of IP.
+/// The maximum length of an IP packet.
 const LONGEST_PACKET: u32 = 65_535;
-/// The type of packets without a header of a link.
+/// The link type of packets without a link-layer header.
 const RAW_IP: u32 = 101;
-/// The length of the headers of IPv4 and UDP.
+/// The length of the IPv4 and UDP headers.
 const HEADERS: u16 = 28;
-/// The length of the header of UDP.
+/// The length of the UDP header.
 const UDP_HEADER: u16 = 8;
-/// The port of the client in a pcap file; the server has the next one, 19132, by which Wireshark knows RakNet.
+/// The client's port in a pcap file. The server's is the next one, 19132, by which Wireshark recognises
+/// RakNet.
 const CLIENT_PORT: u16 = 19_131;
 
-/// The end of the path that sent a datagram.
+/// An end of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The client.
@@ -48,20 +49,20 @@ impl End {
     }
 }
 
-/// The treatment of a datagram by the path.
+/// What the path did with a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It passed at once.
+    /// Forwarded immediately.
     Passed,
-    /// It never arrived.
+    /// Dropped.
     Dropped,
-    /// Later datagrams overtook it.
+    /// Held back until later datagrams overtook it.
     Held,
-    /// It arrived twice.
+    /// Forwarded twice.
     Doubled,
 }
 
-/// A datagram as it was sent.
+/// A captured datagram.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// The time since the cell began.
@@ -72,12 +73,12 @@ pub struct Record {
     pub bytes: Vec<u8>,
     /// The treatment by the path.
     pub fate: Fate,
-    /// The times at which copies of it were passed on.
+    /// The times at which copies of it were forwarded.
     pub arrivals: Vec<Duration>,
 }
 
 impl Record {
-    /// Returns the time of the first copy that arrived.
+    /// Returns the time at which the first copy was forwarded; `None` if it was dropped.
     #[must_use]
     pub fn arrived(&self) -> Option<Duration> {
         self.arrivals.first().copied()
@@ -103,7 +104,7 @@ impl Capture {
         self.records.last().map_or(Duration::ZERO, |record| record.at)
     }
 
-    /// Writes the datagrams around one of them, with times, directions and offsets.
+    /// Formats the datagrams around one of them, with times, directions and offsets.
     #[must_use]
     pub fn excerpt(&self, around: usize, context: usize) -> String {
         let mut out = String::new();
@@ -120,11 +121,11 @@ impl Capture {
         out
     }
 
-    /// Writes a file that Wireshark reads, with addresses 10.0.0.1 for the client and 10.0.0.2 for the server.
+    /// Writes a pcap file for Wireshark, in which the client is 10.0.0.1 and the server 10.0.0.2.
     ///
     /// # Errors
     ///
-    /// When the writer fails.
+    /// Returns an error if the writer fails.
     pub fn write_pcap(&self, out: &mut impl Write) -> io::Result<()> {
         for word in [PCAP_MAGIC, PCAP_VERSION, 0, 0, LONGEST_PACKET, RAW_IP] {
             out.write_all(&word.to_le_bytes())?;
@@ -148,10 +149,10 @@ fn ip_packet(record: &Record) -> Vec<u8> {
         End::Server => (2, 1),
     };
     let len = record.bytes.len() as u16;
-    // Version 4 and a header of five words.
+    // IP version 4, and a header of five words.
     let mut out = vec![0x45, 0];
     out.extend((len + HEADERS).to_be_bytes());
-    // No fragments, 64 hops, protocol 17 (UDP), and room for the checksum.
+    // Not fragmented, TTL 64, protocol 17 (UDP), and a placeholder for the checksum.
     out.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, source, 10, 0, 0, target]);
     let sum = out.chunks(2).fold(0_u32, |sum, pair| sum + u32::from(u16::from_be_bytes([pair[0], pair[1]])));
     let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
@@ -164,7 +165,7 @@ fn ip_packet(record: &Record) -> Vec<u8> {
     out
 }
 
-/// Writes a hex dump of sixteen bytes a line. Only the beginning of a long datagram is shown.
+/// Appends a hex dump with sixteen bytes per line. Only the start of a long datagram is shown.
 fn hex(bytes: &[u8], out: &mut String) {
     const MOST_LINES: usize = 16;
     for (row, line) in bytes.chunks(16).take(MOST_LINES).enumerate() {

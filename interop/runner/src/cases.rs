@@ -1,9 +1,9 @@
-//! The test cases, and the task of a peer in each of them.
+//! The test cases, and what a peer has to do in each of them.
 
 use crate::path::Kind;
 use std::time::Duration;
 
-/// The eight reliabilities by name, each with its equivalent on the wire.
+/// The names of the eight reliabilities, each with the reliability number on the wire.
 pub const RELIABILITIES: [(&str, u8); 8] = [
     ("unreliable", 0),
     ("unreliable-sequenced", 1),
@@ -15,7 +15,7 @@ pub const RELIABILITIES: [(&str, u8); 8] = [
     ("reliable-ordered-with-receipt", 3),
 ];
 
-/// The seconds in which a client that gave up ends before it is stopped.
+/// The time in seconds for a client that has given up to exit before it is killed.
 const TIME_TO_END: u64 = 3;
 
 /// A test case.
@@ -39,7 +39,7 @@ pub struct Case {
     pub pause: u64,
     /// The path between the peers.
     pub path: Kind,
-    /// The seconds until a client is stopped.
+    /// The time in seconds after which a client is killed.
     pub limit: u64,
 }
 
@@ -73,7 +73,7 @@ const fn transfer(index: usize, name: &'static str) -> Case {
     }
 }
 
-/// Every case, in the order of the page.
+/// All cases, in the order of the results page.
 pub const ALL: [Case; 17] = [
     BASE,
     Case { name: "ping", about: "an unconnected pong arrives, with an advertisement", count: 0, ..BASE },
@@ -123,31 +123,31 @@ pub const ALL: [Case; 17] = [
 ];
 
 impl Case {
-    /// Returns whether the case judges the end of a connection, which takes some seconds of silence.
+    /// Returns true if the case judges disconnecting, which requires some seconds of silence.
     #[must_use]
     pub fn is_about_the_end(&self) -> bool {
         self.name == "goodbye"
     }
 
-    /// Returns whether the case judges the details of the handshake, which are the same in all cases.
+    /// Returns true if the case judges details of the handshake, which are the same in all cases.
     #[must_use]
     pub fn is_about_the_handshake(&self) -> bool {
         self.name == "handshake"
     }
 
-    /// Returns whether the case judges the numbers of datagrams, which also needs resends.
+    /// Returns true if the case judges datagram numbers, which also requires retransmissions.
     #[must_use]
     pub fn is_about_numbers(&self) -> bool {
         self.is_about_the_handshake() || self.path == Kind::Loss
     }
 
-    /// Returns whether the case needs no connection.
+    /// Returns true if the case needs no connection.
     #[must_use]
     pub fn is_offline(&self) -> bool {
         self.count == 0
     }
 
-    /// Returns the variables of the environment that are the same for both peers.
+    /// Returns the environment variables that are the same for both peers.
     #[must_use]
     pub fn variables(&self) -> [(&'static str, String); 7] {
         [
@@ -161,7 +161,7 @@ impl Case {
         ]
     }
 
-    /// Returns the time after which a client is stopped.
+    /// Returns the time after which a client is killed.
     #[must_use]
     pub fn time_limit(&self) -> Duration {
         Duration::from_secs(self.limit)

@@ -1,4 +1,4 @@
-//! Runs one cell of the matrix: a server, a client and a case.
+//! Runs one cell of the matrix: a server, a client and a test case.
 
 use crate::capture::{Capture, End};
 use crate::finding::Broken;
@@ -11,25 +11,25 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// The time for datagrams in flight after the client has exited.
+/// The time for datagrams in flight to arrive after the client has exited.
 const REST: Duration = Duration::from_millis(200);
-/// The interval at which an idle end sends pings.
+/// The interval at which idle peers send pings.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
-/// The time in which a server that knows the end of its client must be silent: longer than the interval of pings, since a
-/// server that keeps the connection sends its next one only then.
+/// The time for which a server must send nothing after its client has disconnected. It is longer than the
+/// ping interval, because a server that wrongly keeps the connection may send its next datagram only then.
 const SILENCE: Duration = Duration::from_secs(6);
 const _: () = assert!(SILENCE.as_millis() > PING_INTERVAL.as_millis());
 
 /// The result of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The capture keeps every rule.
+    /// The capture follows all rules.
     Pass,
     /// The capture breaks a rule.
     Fail(Broken),
     /// A peer does not support the case.
     Unsupported(String),
-    /// The case did not run, because the simplest one failed.
+    /// The case did not run, because the case `handshake` failed.
     Skipped,
 }
 
@@ -40,7 +40,8 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// The datagrams.
     pub capture: Capture,
-    /// The exit status of the client, if it ended by itself. A program that does not start differs by it from a silent one.
+    /// The exit status of the client, if it exited by itself. It distinguishes a program that fails to start
+    /// from a silent one.
     pub client_status: Option<i32>,
     /// The duration.
     pub took: Duration,
@@ -52,7 +53,8 @@ impl Outcome {
     }
 }
 
-/// Returns the reason why a client that sent no datagram counts as one that did not start.
+/// Returns the reason why a client that sent no datagram counts as not started; `None` if it counts as
+/// started.
 fn not_started(status: Option<i32>, capture: &Capture) -> Option<String> {
     let status = status.filter(|&status| status != 0 && capture.of(End::Client).next().is_none())?;
     Some(match status {
@@ -61,11 +63,11 @@ fn not_started(status: Option<i32>, capture: &Capture) -> Option<String> {
     })
 }
 
-/// Runs a cell; the programs print into the log.
+/// Runs a cell. The output of the programs goes to the log.
 ///
 /// # Errors
 ///
-/// When a socket cannot be opened, or a program cannot be started.
+/// Returns an error if a socket cannot be opened or a program cannot be started.
 pub fn run(server: &Peer, client: &Peer, task: &Task, seed: u64, log: Option<&Path>) -> io::Result<Outcome> {
     let began = Instant::now();
     let start = Start { case: &task.case, protocol: task.protocol, seed, log };

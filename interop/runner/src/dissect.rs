@@ -1,4 +1,4 @@
-//! Datagrams and messages of a capture.
+//! Decodes the datagrams and messages of a capture.
 
 use crate::capture::{Capture, End};
 use crate::finding::{Broken, By};
@@ -7,16 +7,16 @@ use rakwire_conformance::wire::{self, Capsule, Datagram, id};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The bytes of a datagram before its capsules: the flags and the number.
+/// The length of a datagram before its capsules: the flags and the datagram number.
 pub const DATAGRAM_HEADER: usize = 4;
-/// The offset of the number in a datagram.
+/// The offset of the datagram number.
 pub const NUMBER: usize = 1;
 /// The offset of the ranges in an acknowledgement.
 pub const RANGES: usize = 3;
-/// A capsule has at least a byte of flags, two of its length, and one of its message.
+/// The minimum length of a capsule: one byte of flags, two of length, and one of message.
 const SHORTEST_CAPSULE: usize = 4;
 
-/// A capsule and its place in the datagram.
+/// A capsule and its offset in the datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// The offset of its first byte.
@@ -26,7 +26,7 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// Returns whether it contains an application message, or a part of one.
+    /// Returns true if it contains an application message or a part of one.
     #[must_use]
     pub fn is_of_an_application(&self) -> bool {
         self.capsule.split.is_some() || self.capsule.payload.first().is_some_and(|&id| id >= id::USER)
@@ -36,17 +36,17 @@ impl Placed {
 /// The content of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// Two bytes or fewer, which every peer ignores.
+    /// At most two bytes, which every peer ignores.
     Ignored,
-    /// An offline message by its id.
+    /// An offline message, with its id.
     Offline(u8),
     /// Capsules.
     Data {
         /// The datagram number.
         number: u32,
-        /// The capsules that can be read.
+        /// The valid capsules.
         capsules: Vec<Placed>,
-        /// The offset of the first byte that cannot be read.
+        /// The offset of the first invalid byte.
         broken: Option<usize>,
     },
     /// An acknowledgement.
@@ -57,7 +57,7 @@ pub enum Packet {
     Unreadable,
 }
 
-/// Reads a datagram.
+/// Decodes a datagram.
 #[must_use]
 pub fn dissect(bytes: &[u8]) -> Packet {
     if bytes.len() <= 2 {
@@ -80,7 +80,7 @@ pub fn dissect(bytes: &[u8]) -> Packet {
                 placed
             });
             let capsules: Vec<_> = capsules.collect();
-            // Fewer bytes are no capsule, and zeros at the end do no harm.
+            // Fewer bytes cannot be a capsule, and trailing zeros are harmless.
             let rest = bytes.get(offset..).unwrap_or_default();
             let is_harmless = rest.len() < SHORTEST_CAPSULE || rest.iter().all(|&byte| byte == 0);
             Packet::Data { number, capsules, broken: (!is_harmless).then_some(offset) }
@@ -88,24 +88,24 @@ pub fn dissect(bytes: &[u8]) -> Packet {
     }
 }
 
-/// A message of a connection, reassembled from its parts.
+/// A message of a connection, reassembled if it was split.
 #[derive(Clone, Debug)]
 pub struct Message {
     /// Its sender.
     pub from: End,
-    /// The place of its first datagram in the capture.
+    /// The index of its first datagram in the capture.
     pub record: usize,
     /// The offset of its capsule in that datagram.
     pub offset: usize,
-    /// The time at which it was sent first.
+    /// The time at which it was first sent.
     pub at: Duration,
-    /// Its header; the payload of a whole message is in it.
+    /// Its header, with the payload of the whole message.
     pub capsule: Capsule,
     /// The number of parts, 1 for a message that is not split.
     pub parts: u32,
-    /// Set unless parts were never sent.
+    /// True if all parts were sent.
     pub is_complete: bool,
-    /// The time at which all of it had arrived.
+    /// The time at which all of it had arrived; `None` if it never did.
     pub arrived: Option<Duration>,
     /// The indices of all datagrams that carried it or a part of it.
     pub carriers: Vec<usize>,
@@ -130,26 +130,26 @@ impl Message {
         Some(u32::from_be_bytes(self.bytes().get(1..5)?.try_into().ok()?))
     }
 
-    /// Returns the finding that its sender breaks a rule with it.
+    /// Returns the finding that its sender breaks a rule with this message.
     #[must_use]
     pub fn breaks(&self, rule: Rule, why: impl Into<String>) -> Broken {
         self.shows(rule, self.from, why)
     }
 
-    /// Returns the finding that an end breaks a rule about it.
+    /// Returns the finding that an end breaks a rule about this message.
     #[must_use]
     pub fn shows(&self, rule: Rule, by: impl Into<By>, why: impl Into<String>) -> Broken {
         Broken::at(rule, by, self.record, self.offset, why)
     }
 
-    /// Returns whether it is an application message.
+    /// Returns true if it is an application message.
     #[must_use]
     pub fn is_of_an_application(&self) -> bool {
         self.id().is_some_and(|id| id >= id::USER)
     }
 }
 
-/// A capsule that was sent, perhaps several times.
+/// A capsule, with all its transmissions.
 #[derive(Debug)]
 struct Piece {
     record: usize,
@@ -162,7 +162,8 @@ struct Piece {
 ///
 /// # Errors
 ///
-/// When a reliable message number returns with other content, or parts of a message contradict each other.
+/// Returns a finding if a reliable message number is reused for other content, or the parts of a message
+/// contradict each other.
 pub fn messages(capture: &Capture, from: End) -> Result<Vec<Message>, Broken> {
     let mut groups: Vec<Vec<Piece>> = Vec::new();
     let mut open: BTreeMap<(u8, u16, u32), usize> = BTreeMap::new();
@@ -171,7 +172,7 @@ pub fn messages(capture: &Capture, from: End) -> Result<Vec<Message>, Broken> {
             groups.push(vec![piece]);
             continue;
         };
-        // An id is reused once its message is complete.
+        // A split id is reused once its message is complete.
         let key = (piece.placed.capsule.channel, split.id, piece.placed.capsule.order);
         let index = *open.entry(key).or_insert_with(|| {
             groups.push(Vec::new());
@@ -198,7 +199,7 @@ pub fn messages(capture: &Capture, from: End) -> Result<Vec<Message>, Broken> {
     Ok(groups.into_iter().filter_map(|pieces| joined(capture, from, pieces)).collect())
 }
 
-/// Returns each capsule of one end once; resends are noted in the first.
+/// Returns each capsule of one end once, together with its retransmissions.
 fn pieces(capture: &Capture, from: End) -> Result<Vec<Piece>, Broken> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut by_number: BTreeMap<u32, usize> = BTreeMap::new();

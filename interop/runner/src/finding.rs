@@ -13,7 +13,7 @@ pub enum By {
     Client,
     /// The server.
     Server,
-    /// Either of them, or the two together: the capture does not show which.
+    /// Either of them or both; the capture does not show which.
     #[default]
     Both,
 }
@@ -39,29 +39,29 @@ impl From<End> for By {
     }
 }
 
-/// A rule that a capture breaks.
+/// A finding: a rule that a capture breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// The rule.
     pub rule: Rule,
     /// The end that broke it.
     pub by: By,
-    /// The place of the datagram in the capture, if a datagram breaks the rule rather than the lack of one.
+    /// The index of the datagram in the capture; `None` if the rule is broken by a missing datagram.
     pub record: Option<usize>,
     /// The offset in the datagram.
     pub offset: usize,
-    /// The finding.
+    /// What was found.
     pub why: String,
 }
 
 impl Broken {
-    /// A rule that a datagram breaks.
+    /// Creates a finding about a datagram.
     #[must_use]
     pub fn at(rule: Rule, by: impl Into<By>, record: usize, offset: usize, why: impl Into<String>) -> Self {
         Self { rule, by: by.into(), record: Some(record), offset, why: why.into() }
     }
 
-    /// A rule that is broken because a datagram is missing.
+    /// Creates a finding about a missing datagram.
     #[must_use]
     pub fn missing(rule: Rule, by: impl Into<By>, why: impl Into<String>) -> Self {
         Self { rule, by: by.into(), record: None, offset: 0, why: why.into() }

@@ -1,8 +1,8 @@
-//! A runner for RakNet peers, after the interop runner of QUIC.
+//! An interop runner for RakNet peers, modelled on the QUIC interop runner.
 //!
-//! A peer is a program that reads its task from environment variables. The runner starts a server and a client with a proxy
-//! between them, keeps every datagram, and judges the capture by docs/raknet.md. Exit statuses and output of programs decide
-//! nothing once they have started.
+//! A peer is a program that reads its task from environment variables. The runner starts a server and a
+//! client with a proxy between them, captures every datagram, and judges the capture by docs/raknet.md. Once
+//! the programs have started, their exit status and output do not matter.
 
 pub mod capture;
 pub mod cases;

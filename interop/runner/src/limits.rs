@@ -1,4 +1,4 @@
-//! Known limits of peers: failures that are expected.
+//! Known limitations of peers, which explain expected failures.
 
 use crate::cases;
 use crate::finding::By;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// A failure that is expected.
+/// An expected failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
     /// The servers, or `*`.
@@ -21,12 +21,12 @@ pub struct Limit {
     pub cases: Vec<String>,
     /// The rules that captures break.
     pub rules: Vec<String>,
-    /// The end with the failures that it explains; without it, those of both.
+    /// The end whose failures it explains; without it, the failures of both ends.
     #[serde(default)]
     pub end: By,
-    /// The reason, a sentence about the peer.
+    /// The reason, as a sentence about the peer.
     pub why: String,
-    /// Set if the failure does not occur in every run.
+    /// Whether the failure occurs only in some runs.
     #[serde(default)]
     pub sometimes: bool,
 }
@@ -36,7 +36,7 @@ fn names(list: &[String], name: &str) -> bool {
 }
 
 impl Limit {
-    /// Returns whether the limit covers a cell.
+    /// Returns true if the limit applies to a cell.
     #[must_use]
     pub fn covers(&self, cell: &Cell) -> bool {
         names(&self.servers, &cell.server)
@@ -45,12 +45,12 @@ impl Limit {
     }
 
     fn explains(&self, cell: &Cell) -> bool {
-        // A failure of which the capture does not show the end is explained by a limit of either.
+        // If the capture does not show which end failed, a limit of either end explains it.
         let is_of_its_end = self.end == By::Both || cell.by == By::Both || self.end == cell.by;
         self.covers(cell) && names(&self.rules, &cell.rule) && is_of_its_end
     }
 
-    /// Returns a name that means nothing.
+    /// Returns a name that is not a peer, case or rule.
     fn unknown(&self, peers: &[Peer]) -> Option<String> {
         let playing = |role: Role| -> Vec<&str> {
             peers.iter().filter(|peer| peer.plays(role)).map(|peer| &peer.name[..]).collect()
@@ -72,7 +72,8 @@ impl Limit {
 ///
 /// # Errors
 ///
-/// When the file cannot be read, or names a peer, a case or a rule that does not exist: such a limit would never be noticed.
+/// Returns an error if the file cannot be read, or names a peer, case or rule that does not exist; such a
+/// limit would have no effect.
 pub fn read(list: &Path, peers: &[Peer]) -> io::Result<Vec<Limit>> {
     let limits: Vec<Limit> = serde_json::from_reader(io::BufReader::new(File::open(list)?))?;
     for (index, limit) in limits.iter().enumerate() {
@@ -87,7 +88,7 @@ pub fn read(list: &Path, peers: &[Peer]) -> io::Result<Vec<Limit>> {
     Ok(limits)
 }
 
-/// Returns the limits that cover no cell that ran, if the cells are those of the whole matrix.
+/// Returns the limits that apply to no cell that ran, if the whole matrix ran.
 #[must_use]
 pub fn unused(limits: &[Limit], cells: &[Cell], peers: &[Peer]) -> Vec<String> {
     let count = |role| peers.iter().filter(|peer| peer.plays(role)).count();
@@ -103,10 +104,11 @@ pub fn unused(limits: &[Limit], cells: &[Cell], peers: &[Peer]) -> Vec<String> {
     limits.iter().filter(is_unused).map(line).collect()
 }
 
-/// Marks failures that a limit explains, and returns the limits that no longer occur.
+/// Marks the failures that a limit explains. Returns the limits whose failure no longer occurs.
 ///
-/// A limit must occur in each of its cells that ran, unless it is marked `sometimes`. Cells of such a limit count as limited
-/// even if they passed, so that the page is the same for each run.
+/// The failure of a limit must occur in each of its cells that ran, unless the limit is marked `sometimes`.
+/// Cells of such a limit count as limited even if they passed, so that the results page is the same for each
+/// run.
 pub fn apply(limits: &[Limit], cells: &mut [Cell]) -> Vec<String> {
     let mut stale = Vec::new();
     for limit in limits {
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_explains_only_its_own_failure() {
+    fn a_limit_explains_only_failures_of_its_peers_case_and_rule() {
         let mut cells =
             [cell("loss", "fail", "order"), cell("loss", "fail", "acked"), cell("split", "fail", "order")];
         assert_eq!(apply(&[limit(false)], &mut cells), [""; 0]);
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_covers_no_cell_of_the_whole_matrix_is_reported() {
+    fn a_limit_without_a_cell_in_the_matrix_is_reported() {
         let peers = peers();
         let mut cells = Vec::new();
         for server in peers.iter().filter(|peer| peer.plays(Role::Server)) {
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_shows_no_more_is_reported() {
+    fn a_limit_whose_failure_no_longer_occurs_is_reported() {
         let mut cells = [cell("loss", "pass", "")];
         assert_eq!(apply(&[limit(false)], &mut cells).len(), 1);
         assert_eq!(cells[0].verdict, "pass");

@@ -59,17 +59,17 @@ struct Arguments {
     limits: PathBuf,
 }
 
-/// The datagrams before and behind the one of a failure that are shown.
+/// The number of datagrams shown before and after the one of a failure.
 const EXCERPT: usize = 3;
 
-/// A server and a client that run all cases, one after the other.
+/// A server and a client that run all cases in sequence.
 #[derive(Clone, Copy, Debug)]
 struct Pair<'a> {
     server: &'a Peer,
     client: &'a Peer,
 }
 
-/// The cases of a run, and the failures that are expected.
+/// The cases to run, and the expected failures.
 #[derive(Clone, Copy, Debug)]
 struct Plan<'a> {
     cases: &'a [Case],
@@ -80,7 +80,7 @@ struct Plan<'a> {
 #[derive(Debug, Default)]
 struct Cells {
     cells: Vec<Cell>,
-    /// Lines about limits that show no more.
+    /// Descriptions of limits whose failure no longer occurs.
     stale: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ impl Extend<Self> for Cells {
     }
 }
 
-/// Prints a line to standard error, or to standard output if no document goes there.
+/// Prints a line to standard output, or to standard error if standard output is for the JSON document.
 fn say(arguments: &Arguments, text: &str) {
     // A reader such as `head` may close the pipe early.
     let _ = if arguments.json { writeln!(io::stderr(), "{text}") } else { writeln!(io::stdout(), "{text}") };
@@ -117,12 +117,12 @@ fn selected_cases(arguments: &Arguments) -> Vec<Case> {
     cases::ALL.iter().filter(is_selected).copied().collect()
 }
 
-/// A cell that was not run.
+/// Returns the outcome of a cell that did not run.
 fn without_run(verdict: Verdict) -> Outcome {
     Outcome { verdict, capture: Default::default(), client_status: None, took: Duration::ZERO }
 }
 
-/// Runs the cases of a pair. If no message comes back in the first one, others with a connection do not run.
+/// Runs the cases of a pair. If the first one gets no echo, other cases with a connection are skipped.
 fn run_pair(arguments: &Arguments, plan: &Plan<'_>, pair: Pair<'_>) -> Result<Cells, String> {
     let protocol = pair.client.protocol_with(pair.server);
     let mut is_broken = false;
@@ -161,7 +161,7 @@ fn run_cell(arguments: &Arguments, pair: Pair<'_>, task: &Task) -> Result<Outcom
     Ok(outcome)
 }
 
-/// Runs all pairs, several at the same time, and returns their cells in the order of the pairs.
+/// Runs all pairs, several at a time. Returns their cells in the order of the pairs.
 fn run_all(arguments: &Arguments, plan: &Plan<'_>, pairs: Vec<Pair<'_>>) -> Result<Cells, String> {
     let mut found = Cells::default();
     found.extend(workers::for_each(arguments.jobs, pairs, |pair| run_pair(arguments, plan, pair))?);
@@ -224,7 +224,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     finish(arguments, &limits, &Document::new(seed, &cases, &peers, cells), &stale)
 }
 
-/// Takes the cells of earlier runs, and their seed.
+/// Reads the cells of earlier runs, and their seed.
 fn read_cells(plan: &Plan<'_>, peers: &[Peer], files: &[PathBuf]) -> Result<(u64, Cells), String> {
     let documents = read_all(files)?;
     let mut cells = report::merged(&documents, peers);
@@ -232,7 +232,7 @@ fn read_cells(plan: &Plan<'_>, peers: &[Peer], files: &[PathBuf]) -> Result<(u64
     Ok((report::common_seed(&documents)?, Cells { cells, stale }))
 }
 
-/// Writes the results, and returns whether all is as it should be.
+/// Writes the results. Returns true if there are no unexpected failures.
 fn finish(
     arguments: &Arguments,
     limits: &[Limit],
@@ -265,7 +265,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(reason) => {
-            // A closed standard error has no effect on the results.
+            // Results do not depend on whether standard error is open.
             let _ = writeln!(io::stderr(), "rakwire-interop-runner: {reason}");
             ExitCode::from(2)
         }
@@ -276,9 +276,9 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
 
-    /// Options that select what runs mean nothing where nothing runs.
+    /// Options that select runs are meaningless if nothing runs.
     #[test]
-    fn documents_of_earlier_runs_exclude_a_selection() {
+    fn options_that_select_runs_conflict_with_documents_of_earlier_runs() {
         let parses = |option: &[&str]| {
             Arguments::try_parse_from(["runner", "--from", "a.json"].iter().chain(option)).is_ok()
         };

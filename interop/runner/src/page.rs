@@ -1,4 +1,4 @@
-//! The page of results in Markdown.
+//! The results page in Markdown.
 
 use crate::finding::By;
 use crate::limits::Limit;
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 const HEAD: &str = include_str!("../page-head.txt");
 
-/// Writes the page. It is the same for all runs with the same results.
+/// Returns the page, which is the same for all runs with the same results.
 #[must_use]
 pub fn markdown(document: &Document, limits: &[Limit]) -> String {
     let mut out = HEAD.to_owned();
@@ -38,7 +38,7 @@ fn peers(out: &mut String, document: &Document) {
     }
 }
 
-/// Returns the names of one role, in the order of the peers.
+/// Returns the names of the peers of one role, in the order of the peers.
 fn names(document: &Document, of: impl Fn(&Cell) -> &String) -> Vec<&str> {
     let plays = |name: &str| document.cells.iter().any(|cell| of(cell) == name);
     document.peers.iter().map(|peer| &peer.name[..]).filter(|name| plays(name)).collect()
@@ -116,7 +116,7 @@ fn table_of_limits(out: &mut String, document: &Document, limits: &[Limit]) {
     }
 }
 
-/// Lists the cases. Those that differ only in their reliability share a row.
+/// Lists the cases. Cases that differ only in their reliability share a row.
 fn cases(out: &mut String, document: &Document) {
     out.push_str("\n## Cases\n\n| case | passes if |\n|---|---|\n");
     let mut rows: Vec<(&str, &str)> = Vec::new();
@@ -131,7 +131,7 @@ fn cases(out: &mut String, document: &Document) {
     }
 }
 
-/// Lists the rules; the name of one that docs/raknet.md states is a link.
+/// Lists the rules. The name of a rule that docs/raknet.md states is a link.
 fn table_of_rules(out: &mut String) {
     out.push_str("\n## Rules\n\n| rule | text |\n|---|---|\n");
     for rule in rules::ALL {

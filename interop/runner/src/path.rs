@@ -1,22 +1,22 @@
-//! The path between the peers, which decides the treatment of each datagram by a seed.
+//! The path between the peers, which decides with a seed what happens to each datagram.
 
 use crate::capture::{End, Fate};
 use crate::dissect::{Packet, dissect};
 use rakwire_conformance::wire::UDP_OVERHEAD;
 
-/// The MTU of the path with a small MTU.
+/// The maximum datagram length of the path [`Kind::Narrow`], including IP and UDP headers.
 pub const NARROW_MTU: usize = 1_200;
 
 /// The faults of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Passes everything at once.
+    /// Forwards everything immediately.
     Clean,
-    /// Drops a tenth of the datagrams.
+    /// Drops 10 % of the datagrams.
     Loss,
-    /// Delays a quarter of the datagrams, so that others overtake them.
+    /// Holds back 25 % of the datagrams, so that later ones overtake them.
     Reorder,
-    /// Duplicates a quarter of the datagrams.
+    /// Duplicates 25 % of the datagrams.
     Duplicate,
     /// Drops datagrams longer than [`NARROW_MTU`].
     Narrow,
@@ -24,8 +24,8 @@ pub enum Kind {
 
 /// One direction of a path.
 ///
-/// Its faults begin with the first datagram that carries an application message, which is always affected. The
-/// handshake is therefore the same in all cases, and every run has a fault.
+/// Its faults start with the first datagram that carries an application message, which is always affected.
+/// The handshake is therefore the same in all cases, and every run has a fault.
 #[derive(Clone, Debug)]
 pub struct Path {
     kind: Kind,
@@ -41,7 +41,7 @@ impl Path {
         Self { kind, state, has_begun: false }
     }
 
-    /// Decides the treatment of the next datagram.
+    /// Decides what happens to the next datagram.
     pub fn decide(&mut self, datagram: &[u8]) -> Fate {
         let (fate, one_in) = match self.kind {
             Kind::Clean => return Fate::Passed,
@@ -69,7 +69,7 @@ impl Path {
     }
 }
 
-/// Returns whether a datagram carries an application message, or a part of one.
+/// Returns true if a datagram carries an application message or a part of one.
 #[must_use]
 pub fn carries_a_message(datagram: &[u8]) -> bool {
     match dissect(datagram) {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_begin_with_the_first_message_and_follow_the_seed() {
+    fn faults_begin_with_the_first_message_and_depend_on_the_seed() {
         for (kind, fate, share) in [
             (Kind::Loss, Fate::Dropped, 40),
             (Kind::Reorder, Fate::Held, 100),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_directions_differ() {
+    fn the_two_directions_have_different_faults() {
         let draws = |from| {
             let mut path = Path::new(Kind::Loss, 3, from);
             (0..200).map(|number| path.decide(&message(number))).collect::<Vec<_>>()

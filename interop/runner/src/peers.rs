@@ -1,4 +1,4 @@
-//! Peers: the list of them, and their programs.
+//! The peers of the matrix, and their programs.
 
 use crate::cases::Case;
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,17 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// The exit status of a program that does not support its task.
+/// The exit status of a program that does not support its case.
 pub const UNSUPPORTED: i32 = 127;
-/// The finding about a program that ends with [`UNSUPPORTED`] in the case `handshake`, as shells do for a missing program.
+/// The finding about a program that exits with [`UNSUPPORTED`] in the case `handshake`, as shells do if a program is
+/// missing.
 pub const ALWAYS_SUPPORTED: &str =
     "status 127, although every peer supports the case handshake: a program or its interpreter is missing";
-/// The first word of the line that a server prints when it listens.
+/// The first word of the line that a server prints when it is listening.
 const READY: &str = "ready";
-/// The time in which a server must print its line.
+/// The time limit for a server to print its line.
 const READY_TIME: Duration = Duration::from_secs(30);
-/// The time in which a server must exit after its standard input is closed.
+/// The time limit for a server to exit after its standard input is closed.
 const END_TIME: Duration = Duration::from_millis(300);
 /// The interval at which a running program is polled.
 const POLL: Duration = Duration::from_millis(10);
@@ -28,14 +29,14 @@ const POLL: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// It listens.
+    /// The peer listens.
     Server,
-    /// It connects.
+    /// The peer connects.
     Client,
 }
 
 impl Role {
-    /// Returns the value of `ROLE`.
+    /// Returns the value of the environment variable `ROLE`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -50,31 +51,31 @@ impl Role {
 pub struct Peer {
     /// Its name.
     pub name: String,
-    /// The implementation.
+    /// A description of the implementation.
     pub about: String,
     /// The package and its version.
     #[serde(default)]
     pub package: String,
-    /// The program, relative to the list of peers.
+    /// The path of the program, relative to the list of peers.
     #[serde(skip_serializing)]
     pub run: PathBuf,
     /// The roles that it supports.
     pub roles: Vec<Role>,
     /// The protocol versions that it supports.
     pub protocols: Vec<u8>,
-    /// The protocol versions of its client, if they differ.
+    /// The protocol versions of its client, if they differ from those of its server.
     #[serde(default, skip_serializing)]
     pub client_protocols: Option<Vec<u8>>,
 }
 
 impl Peer {
-    /// Returns whether it supports a role.
+    /// Returns true if it supports a role.
     #[must_use]
     pub fn plays(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }
 
-    /// Returns the newest protocol version that this client and a server support.
+    /// Returns the newest protocol version that both this client and a server support.
     #[must_use]
     pub fn protocol_with(&self, server: &Self) -> Option<u8> {
         let own = self.client_protocols.as_ref().unwrap_or(&self.protocols);
@@ -86,7 +87,7 @@ impl Peer {
 ///
 /// # Errors
 ///
-/// When the file cannot be read.
+/// Returns an error if the file cannot be read.
 pub fn read(list: &Path) -> io::Result<Vec<Peer>> {
     let folder = list.parent().unwrap_or_else(|| Path::new(".")).canonicalize()?;
     let mut peers: Vec<Peer> = serde_json::from_reader(File::open(list)?)?;
@@ -96,7 +97,7 @@ pub fn read(list: &Path) -> io::Result<Vec<Peer>> {
     Ok(peers)
 }
 
-/// The task of a program, besides the case.
+/// The parameters of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
     /// The case.
@@ -105,7 +106,7 @@ pub struct Start<'a> {
     pub protocol: u8,
     /// The seed of the cell.
     pub seed: u64,
-    /// The log file for the output of the program.
+    /// The log file for the program's output.
     pub log: Option<&'a Path>,
 }
 
@@ -127,18 +128,18 @@ impl Start<'_> {
     }
 }
 
-/// The outcome of starting a server.
+/// The result of starting a server.
 #[derive(Debug)]
 pub enum Started {
-    /// It listens.
+    /// The server is listening.
     Ready(Server),
-    /// It does not support the case.
+    /// The server does not support the case.
     Unsupported,
-    /// It ended, or did not print its line.
+    /// The server exited, or did not print its line in time.
     Failed(String),
 }
 
-/// A running server. Dropping this closes its standard input, on which it should exit; otherwise it is killed.
+/// A running server. Dropping it closes the server's standard input, on which it should exit; otherwise it is killed.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -147,7 +148,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Waits for its end for a moment, and returns its exit status.
+    /// Waits briefly for the server to exit, and returns its exit status.
     fn end(&mut self) -> io::Result<Option<i32>> {
         drop(self.child.stdin.take());
         let began = Instant::now();
@@ -166,17 +167,17 @@ impl Drop for Server {
         if matches!(self.end(), Ok(Some(_))) {
             return;
         }
-        // It may have ended in the meantime.
+        // The server may have exited in the meantime.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Starts a server on a free port and waits for the line that it prints when it listens.
+/// Starts a server on a free port, and waits for its line.
 ///
 /// # Errors
 ///
-/// When no port is free, or the program cannot be started.
+/// Returns an error if no port is free or the program cannot be started.
 pub fn serve(peer: &Peer, start: &Start<'_>) -> io::Result<Started> {
     let address = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
     let mut command = start.command(peer, Role::Server, address)?;
@@ -205,8 +206,8 @@ pub fn serve(peer: &Peer, start: &Start<'_>) -> io::Result<Started> {
     })
 }
 
-/// Reports the line by which a program says that it listens, and copies its output into the log to the end, since a full
-/// pipe would block it.
+/// Reports the line that a server prints when it is listening. Copies all its output to the log, because a full pipe
+/// would block the server.
 fn ready_line(child: &mut Child, log: Option<&Path>) -> io::Result<Receiver<()>> {
     let (ready, lines) = mpsc::channel();
     let output = child.stdout.take();
@@ -215,11 +216,11 @@ fn ready_line(child: &mut Child, log: Option<&Path>) -> io::Result<Receiver<()>>
         for line in output.map(BufReader::new).into_iter().flat_map(BufReader::lines) {
             let Ok(line) = line else { break };
             if line.split_whitespace().next() == Some(READY) {
-                // Only the first line is waited for.
+                // Sending fails after the first line, when the receiver no longer exists.
                 let _ = ready.send(());
             }
             if let Some(log) = &mut log {
-                // The output goes on although the disk may be full.
+                // The output must be read even if the disk is full.
                 let _ = writeln!(log, "{line}");
             }
         }
@@ -227,16 +228,16 @@ fn ready_line(child: &mut Child, log: Option<&Path>) -> io::Result<Receiver<()>>
     Ok(lines)
 }
 
-/// Waits until a server answers a ping, because some print their line before they listen. Gives up on servers without pongs.
+/// Waits until a server answers a ping, because some print their line before they listen. Gives up if there is no pong.
 fn wait_for_pong(server: SocketAddr) -> io::Result<()> {
     rakwire_conformance::start::wait_for_pong(server, Duration::from_secs(1))
 }
 
-/// Runs a client to its end, or stops it after the time limit of its case.
+/// Runs a client until it exits, or kills it after the time limit of its case.
 ///
 /// # Errors
 ///
-/// When the program cannot be started.
+/// Returns an error if the program cannot be started.
 pub fn dial(peer: &Peer, start: &Start<'_>, address: SocketAddr) -> io::Result<Option<ExitStatus>> {
     let mut child = start.command(peer, Role::Client, address)?.spawn()?;
     let began = Instant::now();

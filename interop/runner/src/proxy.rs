@@ -1,4 +1,4 @@
-//! The proxy between a client and a server, which captures every datagram and applies the faults of the path.
+//! The proxy between client and server, which captures every datagram and applies the faults of the path.
 
 use crate::capture::{Capture, End, Fate, Record};
 use crate::path::{Kind, Path};
@@ -10,15 +10,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The longest datagram of UDP fits, since one that is cut off would look like a fault of its sender.
+/// The size of the receive buffer, which fits every UDP datagram. A truncated datagram would look like a
+/// fault of its sender.
 const BUFFER: usize = 65_536;
 /// The interval at which held datagrams are checked.
 const POLL: Duration = Duration::from_millis(5);
-/// A delayed datagram is forwarded once this many others have overtaken it, or after this time.
+/// The number of later datagrams after which a held datagram is forwarded, and the time after which it is
+/// forwarded anyway.
 const OVERTAKEN_BY: u32 = 2;
 const HELD_TIME: Duration = Duration::from_millis(40);
 
-/// The state that both directions share.
+/// The state shared by both directions.
 #[derive(Debug)]
 struct Shared {
     began: Instant,
@@ -31,8 +33,9 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens the socket that the client dials: at another address of this machine with the port of the server, because some servers
-/// compare the port in the client's messages with their own. Systems without that address use any port.
+/// Opens the socket to which the client connects. It has the port of the server at another local address,
+/// because some servers compare the port in the client's messages with their own. If the system lacks that
+/// address, it has any port.
 fn front_socket(server: SocketAddr) -> io::Result<UdpSocket> {
     UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 2), server.port()))
         .or_else(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)))
@@ -41,7 +44,7 @@ fn front_socket(server: SocketAddr) -> io::Result<UdpSocket> {
 /// A running proxy.
 #[derive(Debug)]
 pub struct Proxy {
-    /// The address that the client dials.
+    /// The address to which the client connects.
     pub address: SocketAddr,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -52,7 +55,7 @@ impl Proxy {
     ///
     /// # Errors
     ///
-    /// When a socket cannot be opened.
+    /// Returns an error if a socket cannot be opened.
     pub fn start(server: SocketAddr, kind: Kind, seed: u64) -> io::Result<Self> {
         let front = front_socket(server)?;
         let back = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -81,11 +84,11 @@ impl Proxy {
         Ok(Self { address, shared, threads })
     }
 
-    /// Stops it and returns the capture.
+    /// Stops the proxy and returns the capture.
     ///
     /// # Errors
     ///
-    /// When a direction panicked, since its part of the capture has a gap.
+    /// Returns an error if a thread panicked, because its part of the capture is then incomplete.
     pub fn finish(self) -> io::Result<Capture> {
         self.shared.has_ended.store(true, Ordering::Relaxed);
         workers::join_all(self.threads)?;
@@ -93,7 +96,7 @@ impl Proxy {
     }
 }
 
-/// A datagram that others overtake.
+/// A datagram that is held back.
 #[derive(Debug)]
 struct Held {
     record: usize,
@@ -124,7 +127,7 @@ impl Direction {
         }
     }
 
-    /// Waits briefly for a datagram. Reports of closed ports are ignored.
+    /// Waits briefly for a datagram. ICMP errors are ignored.
     fn receive<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         let len = match self.from {
             End::Client => {
@@ -170,7 +173,7 @@ impl Direction {
         }
     }
 
-    /// Forwards a datagram. It is lost if the system refuses it.
+    /// Forwards a datagram. If the operating system refuses it, it is lost.
     fn pass(&self, record: usize, bytes: &[u8]) {
         let client = *lock(&self.shared.client);
         let mut capture = lock(&self.shared.capture);

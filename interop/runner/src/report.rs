@@ -16,11 +16,11 @@ pub struct Cell {
     pub client: String,
     /// The name of the case.
     pub case: String,
-    /// `pass`, `fail`, `limit`, `unsupported`, or `skipped` where the case `handshake` failed.
+    /// `pass`, `fail`, `limit`, `unsupported`, or `skipped` if the case `handshake` failed.
     pub verdict: String,
     /// The rule that the capture breaks.
     pub rule: String,
-    /// The end that broke it.
+    /// The end that broke the rule.
     #[serde(default)]
     pub by: By,
     /// The section of docs/raknet.md that states the rule.
@@ -35,7 +35,7 @@ pub struct Cell {
     pub limit: String,
     /// The number of datagrams.
     pub datagrams: usize,
-    /// The exit status of the client, if it ended by itself.
+    /// The exit status of the client, if it exited by itself.
     pub client_status: Option<i32>,
     /// The duration in seconds.
     pub seconds: f64,
@@ -48,7 +48,7 @@ impl fmt::Display for Cell {
 }
 
 impl Cell {
-    /// The result of a cell.
+    /// Creates a cell from its outcome.
     #[must_use]
     pub fn new(server: &Peer, client: &Peer, case: &str, outcome: &Outcome) -> Self {
         let cell = Self {
@@ -77,7 +77,7 @@ impl Cell {
         }
     }
 
-    /// Returns a line about the cell.
+    /// Returns a one-line description of the cell.
     #[must_use]
     pub fn line(&self) -> String {
         let mut line = format!("{:11} {self} ({:.1} s)", self.verdict, self.seconds);
@@ -97,9 +97,9 @@ impl Cell {
     }
 }
 
-/// Merges the cells of several runs, in the order of the peers and the cases, without applying known limits.
+/// Merges the cells of several runs, in the order of the peers and cases, without applying known limits.
 ///
-/// A later result of a cell replaces an earlier one.
+/// If several runs have the same cell, the last one counts.
 #[must_use]
 pub fn merged(documents: &[Document], peers: &[Peer]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
@@ -128,7 +128,8 @@ pub fn merged(documents: &[Document], peers: &[Peer]) -> Vec<Cell> {
 ///
 /// # Errors
 ///
-/// When two of them have different ones, since their cells then belong to different paths.
+/// Returns an error if two documents have different seeds, because their cells then belong to different
+/// paths.
 pub fn common_seed(documents: &[Document]) -> Result<u64, String> {
     let mut seeds = documents.iter().map(|document| document.seed);
     let first = seeds.next().ok_or("no document")?;
@@ -138,7 +139,7 @@ pub fn common_seed(documents: &[Document]) -> Result<u64, String> {
     }
 }
 
-/// A case as the document lists it.
+/// A case, as listed in a document.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CaseRow {
     /// Its name.
@@ -147,7 +148,7 @@ pub struct CaseRow {
     pub about: String,
 }
 
-/// A peer as the document lists it.
+/// A peer, as listed in a document.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PeerRow {
     /// Its name.

@@ -12,13 +12,13 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns whether a connection may work even if this rule is broken.
+    /// Returns true if a connection can work even though this rule is broken.
     #[must_use]
     pub fn is_formal(&self) -> bool {
         [FITS, READABLE, ECHO_KIND, COOKIE, MTU, FRESH_NUMBER, ACK_OF_SENT].contains(self)
     }
 
-    /// Returns whether no connection opened where this rule is the first that is broken.
+    /// Returns true if a capture that breaks this rule first has no open connection.
     #[must_use]
     pub fn is_about_opening(&self) -> bool {
         [STARTED, HANDSHAKE, VERSION].contains(self)

@@ -1,14 +1,15 @@
-//! Work on several threads.
+//! Runs work on several threads.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Does the work for each item, on several threads, and returns the results in the order of the items.
+/// Does the work for each item on several threads. Returns the results in the order of the items.
 ///
 /// # Errors
 ///
-/// When the work for an item fails or panics. A result that is missing must not look like one that passed.
+/// Returns an error if the work for an item fails or panics, because a missing result must not look like a
+/// passed one.
 pub fn for_each<T: Send, R: Send>(
     threads: u8,
     items: impl IntoIterator<Item = T>,
@@ -35,13 +36,13 @@ pub fn for_each<T: Send, R: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Waits for threads to end.
+/// Waits for threads to finish.
 ///
 /// # Errors
 ///
-/// When one of them panicked.
+/// Returns an error if one of them panicked.
 pub fn join_all(threads: Vec<JoinHandle<()>>) -> std::io::Result<()> {
-    // All of them end before the first panic is reported.
+    // All threads are joined before the first panic is reported.
     let ended: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
     match ended.into_iter().any(|end| end.is_err()) {
         true => Err(std::io::Error::other("a thread of the proxy panicked, and its capture has gaps")),

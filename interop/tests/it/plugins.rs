@@ -132,7 +132,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_exchange_their_connections() {
+async fn rakwire_and_raknet_exchange_their_connection_graphs() {
     let began = std::time::Instant::now();
     let mut original = Original::start();
     let (mut a, mut b, c) = (Ours::start().await, Ours::start().await, Ours::start().await);
@@ -173,7 +173,7 @@ async fn both_exchange_their_connections() {
 
 /// A peer connected to one of each kind falls silent: each of them notifies the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_report_a_silent_peer_to_each_other() {
+async fn rakwire_and_raknet_report_a_lost_peer_to_each_other() {
     const REMOTE_CONNECTION_LOST: u8 = 0x20;
     let (mut original, silent) = (Original::start(), Original::start());
     let (mut a, mut b) = (Ours::start().await, Ours::start().await);
@@ -192,7 +192,7 @@ async fn both_report_a_silent_peer_to_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_agree_that_they_are_ready() {
+async fn rakwire_and_raknet_peers_agree_that_all_are_ready() {
     const START: EventId = EventId(1);
     let mut original = Original::start();
     let (mut a, mut b) = (Ours::start().await, Ours::start().await);
@@ -230,7 +230,7 @@ async fn all_agree_that_they_are_ready() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_forced_event_completes_at_both() {
+async fn a_forced_event_completes_at_rakwire_and_raknet() {
     const THEIRS: EventId = EventId(2);
     const OURS: EventId = EventId(-3);
     let mut original = Original::start();
@@ -293,7 +293,7 @@ fn register(rpc4: &mut Rpc4<Noted, 6, 8, 256>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_original_calls_and_signals_ours() {
+async fn raknet_calls_and_signals_rakwire_by_rpc4() {
     let mut original = Original::start();
     let mut ours = Ours::start().await;
     ours.rpc4.with(register);
@@ -319,7 +319,7 @@ async fn the_original_calls_and_signals_ours() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ours_calls_and_signals_the_original() {
+async fn rakwire_calls_and_signals_raknet_by_rpc4() {
     const TIMEOUT: Duration = Duration::from_secs(60);
     let original = Original::start();
     let mut ours = Ours::start().await;

@@ -103,7 +103,7 @@ async fn clients_at(ours: Ours, expected: [(&'static str, &'static [&'static str
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_at_a_server_that_requires_security_or_tokens() {
+async fn raknet_clients_are_refused_by_servers_that_require_security_or_tokens() {
     for ours in [Ours::Required, Ours::Tokens] {
         clients_at(
             ours,
@@ -119,7 +119,7 @@ async fn clients_at_a_server_that_requires_security_or_tokens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_at_a_server_that_offers_security() {
+async fn only_plain_raknet_clients_connect_to_a_server_that_offers_security() {
     clients_at(
         Ours::Secure,
         [
@@ -134,7 +134,7 @@ async fn clients_at_a_server_that_offers_security() {
 
 /// A client with security built in expects a key where a flag is set only for a cookie.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_at_a_plain_server() {
+async fn only_plain_raknet_clients_connect_to_a_server_without_security() {
     clients_at(
         Ours::Plain,
         [
@@ -148,7 +148,7 @@ async fn clients_at_a_plain_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_at_a_plain_server_without_cookies() {
+async fn raknet_clients_without_a_required_key_connect_to_a_server_without_cookies() {
     clients_at(
         Ours::PlainWithoutCookies,
         [
@@ -186,21 +186,21 @@ async fn dial(name: &str, security: &[&str], plain: Option<ConnectFailure>, secu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn our_clients_at_servers_without_security() {
+async fn rakwire_clients_connect_unencrypted_to_raknet_servers_without_security() {
     for name in [PLAIN, SECURE] {
         dial(name, &[], None, ConnectFailure::ServerWithoutSecurity).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn our_clients_at_a_server_with_its_own_security() {
+async fn rakwire_clients_are_refused_by_servers_with_raknets_own_security() {
     let required = Some(ConnectFailure::SecurityRequired);
     dial(SECURE, &["--secure", "7"], required, ConnectFailure::PublicKeyMismatch).await;
 }
 
 /// Two peers with the original's own security do connect, so the failures above are caused by the pairing.
 #[test]
-fn its_own_security_works_with_itself() {
+fn raknets_own_security_connects_raknet_peers() {
     let server = Server::start(SECURE, &["--secure", "7"]).expect("a C++ server");
     let address = server.address.to_string();
     for (name, security, expected) in [

@@ -1,6 +1,6 @@
 //! The faults of the model of the Game Protocol.
 
-/// A fault of the model of the Game Protocol.
+/// A fault of the model of the Game Protocol. The listed cases must detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GameFault {
     /// No fault.

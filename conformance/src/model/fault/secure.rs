@@ -1,6 +1,6 @@
-//! The faults of the model's secure mode.
+//! The faults of the model's secure connections.
 
-/// A fault of the model's secure mode.
+/// A fault of the model's secure connections. The listed cases must detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecureFault {
     /// No fault.

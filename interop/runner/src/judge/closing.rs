@@ -1,4 +1,4 @@
-//! Idle connections, and the end of a connection.
+//! Judges idle connections and disconnects.
 
 use super::talk::Talk;
 use super::transport;
@@ -10,18 +10,20 @@ use crate::rules;
 use rakwire_conformance::wire::id;
 use std::time::Duration;
 
-/// The time for the pong of a connected ping.
+/// The time limit for the pong of a connected ping.
 const PONG_TIME: Duration = Duration::from_millis(1_500);
-/// The share of the pause of a case that a client must keep: its timer may be coarse.
+/// The fraction of a pause that a client must observe, because its timer may be coarse.
 const LEAST_PAUSE: f64 = 0.9;
-/// The part of a pause in which the first message, its echo and their acknowledgements are still under way.
+/// The fraction of a pause in which the first message, its echo and their acknowledgements may still be in
+/// flight.
 const BUSY_PART: f64 = 0.1;
-/// The place of the time in a connected ping or pong.
+/// The offsets of the time in a connected ping or pong.
 const TIME: std::ops::Range<usize> = 1..9;
 
 /// Checks that a connection without messages stays open and alive.
 ///
-/// Whether messages are missing is judged elsewhere: without the last one, the pause lasts until the end of the capture.
+/// Missing messages are judged elsewhere: if the last one is missing, the pause lasts until the end of the
+/// capture.
 pub(super) fn idle(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     let of_number = |number| talk.user(End::Client).find(|message| message.number() == Some(number));
     let Some(first) = of_number(0) else { return Ok(()) };
@@ -51,7 +53,8 @@ pub(super) fn idle(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Checks that the pings of an end that arrived before a time are answered. A peer may answer only the newest of several.
+/// Checks that an end's pings that arrived before a time are answered. A peer may answer only the newest of
+/// several.
 fn pings_answered(talk: &Talk<'_>, end: End, until: Duration) -> Result<(), Broken> {
     let pings: Vec<&Message> =
         talk.of(end).iter().filter(|message| message.id() == Some(id::CONNECTED_PING)).collect();
@@ -71,7 +74,7 @@ fn pings_answered(talk: &Talk<'_>, end: End, until: Duration) -> Result<(), Brok
     Ok(())
 }
 
-/// Checks that the client disconnects, and that the server acknowledges it and sends nothing else afterwards.
+/// Checks that the client disconnects, and that the server acknowledges this and then sends nothing else.
 pub(super) fn goodbye(talk: &Talk<'_>) -> Result<(), Broken> {
     let goodbye = talk
         .goodbye_of(End::Client)

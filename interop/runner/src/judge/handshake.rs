@@ -1,4 +1,4 @@
-//! The handshake: seven messages in their order.
+//! Judges the seven messages of the handshake.
 
 use super::talk::Task;
 use crate::capture::{Capture, End, Record};
@@ -8,25 +8,25 @@ use crate::rules;
 use rakwire_conformance::wire::{self, Reply1, Reply2, Request2, UDP_OVERHEAD, id};
 use std::time::Duration;
 
-/// The length of an id with the 16 bytes that mark offline messages.
+/// The length of an id and the 16 magic bytes of offline messages.
 const OFFLINE_HEADER: usize = 17;
-/// The offset of the version in request 1.
+/// The offset of the protocol version in request 1.
 const VERSION: usize = OFFLINE_HEADER;
 /// The offset of the cookie in request 2.
 const COOKIE: usize = OFFLINE_HEADER;
-/// The offset of the MTU in a reply 1 without a cookie: behind a GUID and the byte about security.
+/// The offset of the MTU in a reply 1 without a cookie, after a GUID and the security byte.
 const REPLY_1_MTU: usize = OFFLINE_HEADER + 9;
 /// The length of a cookie.
 const COOKIE_LEN: usize = 4;
-/// The offset of the address of the client in reply 2, which precedes the MTU: behind a GUID.
+/// The offset of the client's address in reply 2, after a GUID. The MTU follows it.
 const REPLY_2_ADDRESS: usize = OFFLINE_HEADER + 8;
-/// Messages by which a server refuses: connection attempt failed, already connected, no free connections, banned,
-/// incompatible protocol version, and address connected recently.
+/// The messages with which a server refuses: connection attempt failed, already connected, no free
+/// connections, banned, incompatible protocol version, and address connected recently.
 const REFUSALS: [u8; 6] = [0x11, 0x12, 0x14, 0x17, 0x19, 0x1a];
 /// The id of a connection request.
 const CONNECTION_REQUEST: u8 = 0x09;
 
-/// A step of the handshake in the capture.
+/// A step of the handshake, located in the capture.
 #[derive(Clone, Copy, Debug)]
 struct Step<'a> {
     record: usize,
@@ -34,7 +34,7 @@ struct Step<'a> {
     arrived: Duration,
 }
 
-/// Finds the first matching datagram of an end that was sent after a time, and arrived.
+/// Finds the first matching datagram that an end sent after a time and that arrived.
 fn find<'a>(
     capture: &'a Capture,
     from: End,
@@ -49,7 +49,7 @@ fn find<'a>(
     found.ok_or_else(|| missing(capture, from, name))
 }
 
-/// Returns the missing step, with the server's refusal if it sent one.
+/// Returns the finding of a missing step, with the server's refusal if it sent one.
 fn missing(capture: &Capture, from: End, name: &str) -> Broken {
     let refusal = capture.of(End::Server).find_map(|(record, sent)| {
         wire::offline_id(&sent.bytes).filter(|id| REFUSALS.contains(id)).map(|id| (record, id))
@@ -80,7 +80,7 @@ fn carries(wanted: u8) -> impl Fn(&Record) -> bool {
     }
 }
 
-/// A handshake that led to a connection.
+/// A completed handshake.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handshake<'a> {
     capture: &'a Capture,
@@ -92,7 +92,7 @@ pub(super) struct Handshake<'a> {
     agreed: Reply2,
 }
 
-/// Checks that the messages of the handshake arrive in their order.
+/// Checks that the messages of the handshake arrived in order.
 pub(super) fn check<'a>(task: &Task, capture: &'a Capture) -> Result<Handshake<'a>, Broken> {
     let request_1 = find(capture, End::Client, Duration::ZERO, "request 1", is_offline(id::REQUEST_1))?;
     let version = request_1.bytes.get(VERSION).copied().unwrap_or_default();
@@ -120,18 +120,18 @@ pub(super) fn check<'a>(task: &Task, capture: &'a Capture) -> Result<Handshake<'
 }
 
 impl Handshake<'_> {
-    /// Returns the MTU of the connection.
+    /// Returns the negotiated MTU.
     pub(super) fn mtu(&self) -> u16 {
         self.agreed.mtu
     }
 
-    /// Checks the fields that a working connection does not require.
+    /// Checks the fields that a working connection does not depend on.
     pub(super) fn formal(&self) -> Result<(), Broken> {
         self.cookie()?;
         self.mtus()
     }
 
-    /// Checks that request 2 returns the cookie of a reply 1 that the client has received.
+    /// Checks that request 2 returns the cookie of a reply 1 that the client received.
     fn cookie(&self) -> Result<(), Broken> {
         let mut replies = self
             .capture
@@ -149,7 +149,7 @@ impl Handshake<'_> {
         Err(Broken::at(rules::COOKIE, End::Client, self.request_2.record, COOKIE, why))
     }
 
-    /// Checks the MTU of both replies against the requests before them.
+    /// Checks the MTU of both replies against the preceding requests.
     fn mtus(&self) -> Result<(), Broken> {
         let probed = self
             .capture

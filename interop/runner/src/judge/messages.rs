@@ -1,4 +1,4 @@
-//! Messages of the case and their echoes.
+//! Judges the messages of the case and their echoes.
 
 use super::talk::Talk;
 use crate::capture::End;
@@ -40,7 +40,7 @@ pub(super) fn sent(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
 
 /// Checks that the client sent all messages of the case.
 ///
-/// A client that waits for echoes sends no more, so the server is at fault if it owes some.
+/// A client that waits for missing echoes cannot send more, so in that case the server is at fault.
 pub(super) fn all_sent(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     let sent = talk.user(End::Client).count();
     if sent < case.count as usize {
@@ -52,7 +52,7 @@ pub(super) fn all_sent(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Checks that the messages of the client arrived.
+/// Checks that the client's messages arrived.
 pub(super) fn arrived(talk: &Talk<'_>) -> Result<(), Broken> {
     match talk.user(End::Client).find(|message| message.arrived.is_none()) {
         Some(message) => Err(message.breaks(rules::ARRIVED, "it never arrived")),
@@ -60,7 +60,7 @@ pub(super) fn arrived(talk: &Talk<'_>) -> Result<(), Broken> {
     }
 }
 
-/// Checks that messages come back once, with their bytes.
+/// Checks that each message is echoed at most once, unchanged.
 pub(super) fn echoed(talk: &Talk<'_>) -> Result<(), Broken> {
     let sent: BTreeMap<u32, &Message> =
         talk.user(End::Client).filter_map(|message| Some((message.number()?, message))).collect();
@@ -94,7 +94,7 @@ pub(super) fn echo_kinds(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     }
 }
 
-/// Checks that every message came back.
+/// Checks that every message is echoed.
 pub(super) fn all_echoed(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     let arrived = talk.user(End::Server).filter(|echo| echo.arrived.is_some()).count();
     if arrived < case.count as usize {
@@ -113,7 +113,7 @@ fn difference(one: &[u8], other: &[u8]) -> Option<usize> {
     (same < one.len().max(other.len())).then_some(same)
 }
 
-/// Checks ordering and sequencing indices of messages and echoes against their numbers.
+/// Checks the ordering and sequencing indices of messages and echoes against their numbers.
 pub(super) fn indices(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     for end in [End::Client, End::Server] {
         let mut messages: Vec<&Message> = talk.user(end).collect();

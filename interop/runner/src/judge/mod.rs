@@ -18,7 +18,7 @@ use talk::Talk;
 ///
 /// # Errors
 ///
-/// The first rule that it breaks.
+/// Returns the first rule that the capture breaks.
 pub fn judge(task: &Task, capture: &Capture) -> Result<(), Broken> {
     let case = &task.case;
     if case.is_offline() {
@@ -29,14 +29,14 @@ pub fn judge(task: &Task, capture: &Capture) -> Result<(), Broken> {
     let server = dissect::messages(capture, End::Server)?;
     let talk = Talk { capture, mtu: handshake.mtu(), client, server };
     transport::mtu_of_path(case, &talk)?;
-    // Wrong datagrams are reported before missing ones, which may be their consequence.
+    // Invalid datagrams are reported before missing ones, which may be their consequence.
     messages::sent(case, &talk)?;
     transport::fits(&talk)?;
     messages::echoed(&talk)?;
     messages::indices(case, &talk)?;
     transport::recovered(case, &talk)?;
     messages::arrived(&talk)?;
-    // A connection that ended in the pause has no last message.
+    // A connection that closed during the pause has no last message.
     if case.pause > 0 {
         closing::idle(case, &talk)?;
     }

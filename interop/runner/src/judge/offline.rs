@@ -1,13 +1,13 @@
-//! Pings without a connection.
+//! Judges unconnected pings and pongs.
 
 use crate::capture::{Capture, End};
 use crate::finding::Broken;
 use crate::rules;
 use rakwire_conformance::wire::{self, id};
 
-/// The data of a pong have fewer bytes than this.
+/// The exclusive limit of the data length in a pong.
 const DATA_LIMIT: usize = 400;
-/// The place of the time in a ping or pong.
+/// The offsets of the time in a ping or pong.
 const TIME: std::ops::Range<usize> = 1..9;
 /// The offset of the data in a pong.
 const DATA: usize = 33;

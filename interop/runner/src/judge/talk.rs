@@ -1,11 +1,11 @@
-//! The task of a judge, and the messages of a connection.
+//! The input of a judge: the task, and the messages of a connection.
 
 use crate::capture::{Capture, End};
 use crate::cases::Case;
 use crate::dissect::Message;
 use rakwire_conformance::wire::id;
 
-/// A case with the protocol version of the pair.
+/// A case, and the protocol version of the pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
     /// The case.
@@ -33,12 +33,12 @@ impl Talk<'_> {
         }
     }
 
-    /// Returns the message by which an end closes the connection.
+    /// Returns the message with which an end disconnects.
     pub(super) fn goodbye_of(&self, end: End) -> Option<&Message> {
         self.of(end).iter().find(|message| message.id() == Some(id::DISCONNECTION))
     }
 
-    /// Returns the messages of applications.
+    /// Returns the application messages of an end.
     pub(super) fn user(&self, end: End) -> impl Iterator<Item = &Message> {
         self.of(end).iter().filter(|message| message.is_of_an_application())
     }

@@ -1,4 +1,4 @@
-//! Datagrams, their numbers, acknowledgements, resends and the path.
+//! Judges datagrams, their numbers, acknowledgements, retransmissions and the effects of the path.
 
 use super::talk::Talk;
 use crate::capture::{Capture, End, Fate, Record};
@@ -11,13 +11,14 @@ use rakwire_conformance::wire::UDP_OVERHEAD;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The time that a receiver has to acknowledge; messages that arrive later are not judged. Some delay their first one by 1.5 s.
+/// The time limit for an acknowledgement. Later messages are not judged. Some peers delay their first one by
+/// 1.5 s.
 const ACKNOWLEDGEMENT_TIME: Duration = Duration::from_millis(2_500);
 
-/// A sender may wait this long before it sends a reliable message again.
+/// The maximum time that a sender may wait before it retransmits a reliable message.
 const RESEND_TIME: Duration = Duration::from_secs(2);
 
-/// Checks that every datagram can be read.
+/// Checks that every datagram can be decoded.
 pub(super) fn readable(capture: &Capture) -> Result<(), Broken> {
     for (record, sent) in capture.records.iter().enumerate() {
         let (offset, why) = match dissect(&sent.bytes) {
@@ -51,7 +52,7 @@ pub(super) fn fresh_numbers(capture: &Capture) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Checks that acknowledgements name only datagrams that had arrived.
+/// Checks that acknowledgements contain only datagrams that had arrived.
 pub(super) fn acknowledgements_of_sent(capture: &Capture) -> Result<(), Broken> {
     for end in [End::Client, End::Server] {
         let arrivals = arrivals_of(capture, end.other());
@@ -68,7 +69,7 @@ pub(super) fn acknowledgements_of_sent(capture: &Capture) -> Result<(), Broken> 
     Ok(())
 }
 
-/// Returns the time of the first arrival of each datagram number of an end.
+/// Returns the first arrival time of each datagram number of an end.
 fn arrivals_of(capture: &Capture, from: End) -> BTreeMap<u32, Duration> {
     let mut arrivals = BTreeMap::new();
     for (_, sent) in capture.of(from) {
@@ -80,7 +81,7 @@ fn arrivals_of(capture: &Capture, from: End) -> BTreeMap<u32, Duration> {
     arrivals
 }
 
-/// Returns the acknowledgements that reached an end: time, first and last number.
+/// Returns the acknowledgements that reached an end, each as time, first and last number.
 fn acknowledged_ranges(capture: &Capture, of: End) -> Vec<(Duration, u32, u32)> {
     let arrived = capture.of(of.other()).filter_map(|(_, sent)| Some((sent.at, sent.arrived()?, sent)));
     arrived
@@ -91,7 +92,7 @@ fn acknowledged_ranges(capture: &Capture, of: End) -> Vec<(Duration, u32, u32)> 
         .collect()
 }
 
-/// Returns the time of the acknowledgement of one of the datagrams that carried a message.
+/// Returns the time at which a datagram that carried a message was acknowledged.
 pub(super) fn acknowledgement_of(capture: &Capture, of: End, message: &Message) -> Option<Duration> {
     let ranges = acknowledged_ranges(capture, of);
     time_in(capture, &ranges, message)
@@ -113,11 +114,11 @@ fn number_of(record: &Record) -> Option<u32> {
     }
 }
 
-/// Checks that reliable messages are acknowledged if they arrived early enough.
+/// Checks that reliable messages are acknowledged, if they arrived early enough.
 pub(super) fn acknowledged(talk: &Talk<'_>) -> Result<(), Broken> {
     for end in [End::Client, End::Server] {
         let last = talk.capture.of(end.other()).last().map_or(Duration::ZERO, |(_, sent)| sent.at);
-        // A receiver that has ended the connection may no longer acknowledge.
+        // A receiver that has disconnected need not acknowledge.
         let receiver_left = talk.goodbye_of(end.other()).map_or(last, |goodbye| goodbye.at);
         let deadline = receiver_left.saturating_sub(ACKNOWLEDGEMENT_TIME);
         let ranges = acknowledged_ranges(talk.capture, end);
@@ -158,7 +159,7 @@ fn was_overtaken(capture: &Capture, record: usize, held: &Record) -> bool {
     later.any(|(_, other)| other.arrived().is_some_and(|at| held.arrived().is_some_and(|held| at < held)))
 }
 
-/// Checks that the connection fits the path.
+/// Checks that the MTU of the connection fits the path.
 pub(super) fn mtu_of_path(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     if case.path != Kind::Narrow || usize::from(talk.mtu) <= NARROW_MTU {
         return Ok(());
@@ -167,7 +168,7 @@ pub(super) fn mtu_of_path(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     Err(Broken::missing(rules::PATH_MTU, By::Both, why))
 }
 
-/// Checks that no datagram of a connection is longer than its MTU allows.
+/// Checks that no datagram of a connection exceeds its MTU.
 pub(super) fn fits(talk: &Talk<'_>) -> Result<(), Broken> {
     for (record, sent) in talk.capture.records.iter().enumerate() {
         let len = sent.bytes.len() + UDP_OVERHEAD;
@@ -189,7 +190,8 @@ pub(super) fn fits(talk: &Talk<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Returns whether the receiver stayed for long enough after the last attempt that its sender had to try again.
+/// Returns true if the receiver stayed long enough after the last transmission that the sender had to
+/// retransmit.
 fn had_time(talk: &Talk<'_>, message: &Message) -> bool {
     let attempts = message.carriers.iter().filter_map(|&record| talk.capture.records.get(record));
     let last = attempts.map(|sent| sent.at).max().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Every judge passes correct peers, and each rule is broken by a fault.
+//! Correct peers pass every judge, and each rule is broken by a fault.
 
 use crate::tape::{Fault, PROTOCOL, capture};
 use rakwire_interop_runner::capture::Fate;
@@ -83,7 +83,7 @@ fn each_fault_breaks_its_rule() {
     assert_eq!(broken.rule, rules::ADVERTISEMENT, "{broken}");
 }
 
-/// The module `programs` tests the rule about starting programs.
+/// The rule about starting programs is tested in the module `programs`.
 #[test]
 fn a_fault_exists_for_each_rule() {
     for rule in rules::ALL.iter().filter(|&&rule| rule != rules::STARTED) {
@@ -91,9 +91,9 @@ fn a_fault_exists_for_each_rule() {
     }
 }
 
-/// Limits excuse the failures of one end alone.
+/// A limit must excuse only the failures of its own end.
 #[test]
-fn a_finding_names_the_end_that_broke_the_rule() {
+fn a_finding_states_the_end_that_broke_the_rule() {
     for (fault, name, by) in [
         (Fault::NoReply2, "handshake", By::Server),
         (Fault::NoMessage13, "handshake", By::Client),
@@ -112,7 +112,7 @@ fn a_finding_names_the_end_that_broke_the_rule() {
     }
 }
 
-/// A message that was never repeated is a fault of its sender, unless the receiver left early.
+/// A message that is not retransmitted is a fault of its sender, unless the receiver disconnected early.
 #[test]
 fn a_lost_message_is_a_fault_of_its_sender_if_the_receiver_stayed() {
     let task = Task { case: case("loss"), protocol: PROTOCOL };
@@ -128,12 +128,12 @@ fn a_lost_message_is_a_fault_of_its_sender_if_the_receiver_stayed() {
 }
 
 #[test]
-fn a_finding_names_the_datagram_the_datagram_and_the_offset() {
+fn a_finding_states_the_datagram_and_the_offset() {
     let task = Task { case: case("handshake"), protocol: PROTOCOL };
     let taken = capture(task.case, Fault::BytesBehindCapsules);
     let broken = judge(&task, &taken).unwrap_err();
     let record = broken.record.expect("a datagram");
-    // The bytes after the capsules announce a length that exceeds the datagram.
+    // The bytes after the last valid capsule state a length beyond the datagram.
     assert_eq!(taken.records[record].bytes[broken.offset..], [0, 0, 80, 1, 2, 3]);
     assert!(taken.excerpt(record, 0).starts_with("> "));
     assert!(broken.to_string().contains(&format!("datagram {record}, offset {:#x}", broken.offset)));

@@ -1,4 +1,4 @@
-//! Tests of the runner: captures that break one rule each, the proxy, and programs.
+//! Tests of the runner: captures with one broken rule each, the proxy, and programs.
 
 mod faults;
 mod programs;

@@ -57,7 +57,7 @@ fn status_127_is_a_failure_in_the_case_that_every_peer_supports() {
 }
 
 #[test]
-fn a_server_that_ends_early_fails() {
+fn a_server_that_exits_early_fails() {
     let (by, why) = why_not_started("failing", "failing");
     assert!(by == By::Server && why.contains("status 3 before"), "{why}");
     let (by, why) = why_not_started("leaving", "silent");
@@ -65,7 +65,7 @@ fn a_server_that_ends_early_fails() {
 }
 
 #[test]
-fn a_server_must_print_the_agreed_word() {
+fn a_server_must_print_ready() {
     let (by, why) = why_not_started("babbling", "silent");
     assert!(by == By::Server && why.contains("before it printed `ready`"), "{why}");
 }
@@ -77,7 +77,7 @@ fn a_client_that_fails_before_its_first_datagram_has_not_started() {
     assert_eq!(why, "the client ended with status 3 before it sent a datagram");
 }
 
-/// Silence fails although the status of the client is 0.
+/// No datagrams are a failure even if the client exits with status 0.
 #[test]
 fn a_pair_without_datagrams_fails() {
     let outcome = cell("silent", "silent");
@@ -95,7 +95,7 @@ fn the_log_has_the_output_of_both_programs() {
     assert!(text.contains("ready server handshake") && text.contains("ready client handshake"), "{text}");
 }
 
-/// Its program is built by another workspace, and may be missing.
+/// The program is built in another workspace and may be missing.
 #[test]
 fn the_adapter_of_rakwire_names_a_missing_program() {
     let adapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/rakwire");
@@ -107,7 +107,7 @@ fn the_adapter_of_rakwire_names_a_missing_program() {
 }
 
 #[test]
-fn a_server_is_ready_once_it_prints_a_line_and_ends_with_its_input() {
+fn a_server_is_ready_after_its_line_and_exits_when_its_input_closes() {
     let case = &cases::ALL[0];
     let started = serve(&peer("silent"), &Start { case, protocol: 6, seed: 1, log: None })
         .expect("programs that start");

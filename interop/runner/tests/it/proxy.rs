@@ -7,17 +7,17 @@ use rakwire_interop_runner::proxy::Proxy;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-/// Longer than a datagram takes on a busy machine, unless it was dropped.
+/// Longer than a forwarded datagram takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The most that a datagram of UDP carries over IPv4.
+/// The maximum UDP payload over IPv4.
 const LONGEST: usize = 65_507;
 
 fn message(number: u32) -> Vec<u8> {
     wire::data(0x84, number, &[Capsule::reliable(number, vec![0xfe, number as u8])])
 }
 
-/// Sends messages through a proxy, and returns those that arrived with the capture.
+/// Sends messages through a proxy. Returns those that arrived, and the capture.
 fn carried(kind: Kind, count: u32) -> (Vec<Vec<u8>>, Capture) {
     let server = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     server.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -41,7 +41,7 @@ fn count(capture: &Capture, fate: Fate) -> usize {
 }
 
 #[test]
-fn a_clean_path_passes_everything_in_order_and_answers_reach_the_client() {
+fn a_clean_path_forwards_both_directions_in_order() {
     let (arrived, capture) = carried(Kind::Clean, 50);
     assert_eq!(arrived, (0..50).map(message).collect::<Vec<_>>());
     assert!(capture.records.iter().all(|record| record.arrivals.len() == 1));
@@ -60,7 +60,7 @@ fn a_clean_path_passes_everything_in_order_and_answers_reach_the_client() {
 }
 
 #[test]
-fn the_longest_datagrams_pass_whole() {
+fn datagrams_of_the_maximum_length_are_forwarded() {
     let server = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     server.set_read_timeout(Some(PATIENCE)).expect("a socket");
     let proxy = Proxy::start(server.local_addr().expect("a socket"), Kind::Clean, 5).expect("a socket");

@@ -1,4 +1,4 @@
-//! Captures of correct peers, and of peers with one fault.
+//! Generates captures of correct peers, and of peers with one fault.
 
 use rakwire_conformance::wire::{self, Capsule, Split};
 use rakwire_interop_runner::capture::{Capture, End, Fate, Record};
@@ -11,7 +11,7 @@ pub(crate) const PROTOCOL: u8 = 6;
 const STEP: Duration = Duration::from_millis(1);
 const COOKIE: u32 = 0x1234_5678;
 
-/// A fault of a peer. Each breaks one rule.
+/// A fault of a peer, which breaks exactly one rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
@@ -63,13 +63,13 @@ fn address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 19_132))
 }
 
-/// Writes a capture datagram by datagram.
+/// Builds a capture datagram by datagram.
 pub(crate) struct Tape {
     case: Case,
     fault: Fault,
     now: Duration,
     capture: Capture,
-    /// The next datagram number, message number and index of each end.
+    /// The next datagram number, message number and ordering index of each end.
     datagrams: [u32; 2],
     reliable: [u32; 2],
     indices: [u32; 2],
@@ -129,7 +129,7 @@ impl Tape {
         if self.has(Fault::BytesBehindCapsules) && from == End::Server {
             bytes.extend([0, 0, 80, 1, 2, 3]);
         }
-        // The number is that of the datagram before it.
+        // With this fault, the datagram number of the previous datagram is reused.
         if !(self.has(Fault::NumberTwice) && number == 0 && from == End::Server) {
             self.datagrams[from as usize] += 1;
         }
@@ -142,7 +142,7 @@ impl Tape {
         self.put(from, wire::records(0xc0, &[(number, last)]));
     }
 
-    /// Adds capsules that arrive, and their acknowledgement.
+    /// Adds a datagram with capsules that arrives, and its acknowledgement.
     fn acked(&mut self, from: End, capsules: &[Capsule]) {
         let number = self.data(from, capsules, Fate::Passed);
         self.ack(from.other(), number);
@@ -180,7 +180,7 @@ impl Tape {
             self.put(Server, wire::refusal(0x14, 1));
         } else if !self.has(Fault::NoReply2) {
             let raised = mtu + more(self.has(Fault::Reply2RaisesMtu));
-            // Less than the headers of a datagram.
+            // Smaller than the headers of a datagram.
             let agreed = if self.has(Fault::TinyMtu) { 20 } else { raised };
             self.put(Server, wire::reply_2(1, address(), agreed));
         }
@@ -197,7 +197,7 @@ impl Tape {
         }
     }
 
-    /// Adds the messages of the case. Returns whether the connection is still open then.
+    /// Adds the messages of the case. Returns true if the connection is still open afterwards.
     fn exchange(&mut self) -> bool {
         let count = self.case.count - u32::from(self.has(Fault::MessageMissing));
         for number in 0..count {
@@ -219,7 +219,7 @@ impl Tape {
         true
     }
 
-    /// Adds one message and its acknowledgement. The first message of each end has the fault of the path.
+    /// Adds one message and its acknowledgement. The path affects the first message of each end.
     fn message(&mut self, from: End, number: u32) {
         let pieces = self.pieces(from, number);
         let is_first = number == 0;
@@ -300,7 +300,7 @@ impl Tape {
         }
     }
 
-    /// Fills in the numbers that the header of a reliability requires.
+    /// Fills in the numbers that the header of a reliability contains.
     fn stamped(&mut self, from: End, header: Capsule, index: u32, payload: Vec<u8>) -> Capsule {
         let mut capsule = Capsule { payload, ..header };
         if capsule.is_reliable() {

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permuted_message_is_distinguished_from_another() {
+    fn a_corrupted_message_is_distinguished_from_a_wrong_one() {
         let mut arrived = arrived(Reliability::ReliableOrdered, &[]).expect("nothing yet");
         let mut bytes = message(0, 100);
         bytes[10..].reverse();
