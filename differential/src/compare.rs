@@ -1,4 +1,4 @@
-//! Compares two traces of a script: the reference, and another pairing.
+//! Compares two traces of a script: that of the reference pairing, and that of another pairing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,20 +9,20 @@ use crate::script::{Script, Step};
 use crate::trace::{Entry, Stream, Trace};
 use crate::traffic::{CutOff, Sequenced, Traffic};
 
-/// A rule that permits a difference.
+/// A rule that permits a difference between traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// Reliable messages without an order arrive in any order.
+    /// Reliable unordered messages may arrive in any order.
     Unordered,
-    /// The path loses, duplicates or reorders datagrams, which affects messages without a guarantee.
+    /// The path loses, duplicates or reorders datagrams, which affects unreliable messages.
     Path,
-    /// The connection ended while messages were in flight, and only some of them arrived.
+    /// A connection closed while messages were in flight, so only some of them arrived.
     CutOff,
-    /// A sequenced message is dropped when a later one has overtaken it.
+    /// A sequenced message is dropped if a later one arrives first.
     Overtaken,
-    /// Receipts arrive in the order of acknowledgements.
+    /// Receipts arrive in the order of the acknowledgements.
     ReceiptOrder,
-    /// The original shows the same difference from itself in other runs of the same script.
+    /// Repeated runs of the script on the original differ from each other in the same way.
     OriginalVaries,
 }
 
@@ -44,11 +44,11 @@ impl fmt::Display for Rule {
 pub struct Comparison {
     /// Differences that no rule permits.
     pub differences: Vec<Difference>,
-    /// The rules that permitted other differences, with the number of streams.
+    /// The rules that permitted differences, with the number of streams of each.
     pub applied: BTreeMap<Rule, usize>,
 }
 
-/// Compares a trace with the reference, and checks the guarantees of each trace.
+/// Compares a trace with the reference trace, and checks the guarantees of each trace.
 #[must_use]
 pub fn compare(script: &Script, reference: &Trace, other: &Trace) -> Comparison {
     let mut comparison = Comparison::default();
@@ -72,7 +72,7 @@ pub fn compare(script: &Script, reference: &Trace, other: &Trace) -> Comparison 
     comparison
 }
 
-/// A stream of a peer, with the differences that its script permits.
+/// A stream of a peer, with the differences that the script permits in it.
 struct Case<'a> {
     script: &'a Script,
     traffic: &'a Traffic<'a>,
@@ -97,7 +97,7 @@ impl<'a> Case<'a> {
             Stream::Messages { from: with, .. } | Stream::Bytes(with) => {
                 place(with).map_or_else(Default::default, |from| {
                     let Stream::Messages { channel, .. } = stream else {
-                        // Messages without numbers: an end may cut off any of them.
+                        // Without numbers: a disconnect may cut off any of these messages.
                         return (traffic.cut_off_receipts(from, peer, is_lost(from)), Sequenced::default());
                     };
                     let sequenced = traffic.sequenced(from, peer, *channel);
@@ -112,7 +112,7 @@ impl<'a> Case<'a> {
         Self { script, traffic, stream, peer, is_lossy: script.is_lossy(), cut_off, sequenced }
     }
 
-    /// Returns the rule that permits the difference of two lists, if there is a difference.
+    /// Returns the rule that permits the difference between two lists; `None` if they are equal.
     fn judge(&self, one: &[String], two: &[String]) -> Result<Option<Rule>, ()> {
         if one == two {
             return Ok(None);
@@ -121,7 +121,7 @@ impl<'a> Case<'a> {
             Stream::Calls | Stream::Connection(_) => None,
             Stream::Messages { reliability, .. } => self.messages(*reliability, one, two),
             Stream::Receipts(_) => self.receipts(one, two),
-            // They travel in separate datagrams, without any guarantee.
+            // Each is sent in a separate datagram without any guarantee.
             Stream::Unconnected | Stream::Pings => {
                 reordered(one, two, Rule::Path).or_else(|| self.unconnected(one, two))
             }
@@ -145,7 +145,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Sequenced messages are overtaken by later ones, so that the last message of a channel is not.
+    /// Returns true if one list differs only by sequenced messages that were overtaken. The last one of a
+    /// channel never is.
     fn is_overtaken(&self, one: &[String], two: &[String]) -> bool {
         let Stream::Messages { reliability, .. } = self.stream else { return false };
         let has_last = self
@@ -155,7 +156,7 @@ impl<'a> Case<'a> {
         (self.is_lossy || self.sequenced.may_overtake) && (one.last() == two.last() || !has_last)
     }
 
-    /// Permits that one list lacks messages of the other that an end of the connection may cut off.
+    /// Permits that a list lacks messages that a disconnect may cut off.
     fn cut(&self, one: &[String], two: &[String]) -> Option<Rule> {
         let (only_one, only_two) = (without(one, two), without(two, one));
         let is_within = only_one.is_empty() || only_two.is_empty();
@@ -164,8 +165,8 @@ impl<'a> Case<'a> {
         (is_within && missing.all(|text| is_cut(&text))).then_some(Rule::CutOff)
     }
 
-    /// Permits other outcomes of receipts: an end of the connection leaves any of them out, and a path that loses changes those of
-    /// unreliable messages.
+    /// Permits differences in receipts: a disconnect may drop any of them, and a lossy path may change the
+    /// outcomes of unreliable messages.
     fn receipts(&self, one: &[String], two: &[String]) -> Option<Rule> {
         if let Some(rule) = reordered(one, two, Rule::ReceiptOrder) {
             return Some(rule);
@@ -187,12 +188,12 @@ impl<'a> Case<'a> {
         different.iter().all(is_cut).then_some(Rule::CutOff)
     }
 
-    /// Permits that a path loses or doubles datagrams. Their texts are those of calls.
+    /// Permits that a path loses or duplicates datagrams. Every text must have been sent by a call.
     fn unconnected(&self, one: &[String], two: &[String]) -> Option<Rule> {
         (self.is_lossy && one.iter().chain(two).all(|text| self.is_said(text))).then_some(Rule::Path)
     }
 
-    /// Returns true if the sender of `KIND from SENDER TEXT` has made a call for it.
+    /// Returns true if the sender in `KIND from SENDER TEXT` has made the call that sends it.
     fn is_said(&self, entry: &str) -> bool {
         let words: Vec<&str> = entry.split(' ').collect();
         let [kind, "from", sender, text] = words[..] else { return false };
@@ -202,7 +203,7 @@ impl<'a> Case<'a> {
             let words: Vec<&str> = words.split(' ').collect();
             self.script.peers[*peer] == sender
                 && match (kind, words.as_slice()) {
-                    // A server without data answers pings too.
+                    // A server answers pings even if it has no advertisement.
                     ("pong", ["start", ..]) => text == "-",
                     ("pong", ["pong", answer]) => *answer == text,
                     ("ping", ["ping", to, rest @ ..]) => {
@@ -217,17 +218,17 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Returns the number before a separator.
+/// Returns the number that precedes a separator.
 fn number(text: &str, separator: char) -> Option<u32> {
     text.split(separator).next()?.parse().ok()
 }
 
-/// Returns true if the shorter list is the beginning of the other.
+/// Returns true if the shorter list is a prefix of the longer one.
 fn is_beginning(one: &[String], two: &[String]) -> bool {
     one.iter().zip(two).all(|(one, two)| one == two)
 }
 
-/// Returns the texts of a list without those of another, each as often as it occurs.
+/// Returns the entries of a list without those of another, respecting multiplicity.
 fn without(list: &[String], other: &[String]) -> Vec<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for text in other {
@@ -252,7 +253,7 @@ fn reordered(one: &[String], two: &[String], rule: Rule) -> Option<Rule> {
     (sorted(one) == sorted(two)).then_some(rule)
 }
 
-/// Calls are compared one by one, other streams as a whole.
+/// Compares calls one by one, and other streams as a whole.
 fn differences(
     script: &Script,
     peer: &str,
@@ -273,7 +274,7 @@ fn differences(
     let length = one.len().max(two.len());
     let pairs = (0..length).map(|at| (one.get(at), two.get(at))).filter(|(one, two)| one != two);
     let text = |call: Option<&String>| call.map_or_else(|| "nothing".to_owned(), Clone::clone);
-    // After a failed wait, the rest differs as a consequence.
+    // After a failed wait, later differences are only consequences.
     let mut found = Vec::new();
     for (one, two) in pairs {
         let is_wait = [one, two].into_iter().flatten().any(|call| call.starts_with("wait"));
@@ -285,7 +286,8 @@ fn differences(
     found
 }
 
-/// Returns the failed waits of the reference. A script with any is wrong, because scripts wait only for events of the original.
+/// Returns the failed waits of the reference. They are errors of the script, which must wait only for events
+/// of the original.
 fn failed_waits(script: &Script, reference: &Trace, peer: usize) -> Option<Difference> {
     let calls = reference.peers[peer].iter().filter_map(|entry| match entry {
         Entry::Call(text) if text.starts_with("wait: ") => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! A difference between two traces, and the texts of it.
+//! A difference between two traces, and its text.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Returns true if a trace has the end of the connection of two peers.
+/// Returns true if a trace contains a disconnect between two peers.
 pub(crate) fn has_end(trace: &Trace, one: usize, other: usize) -> bool {
     let has = |peer: usize, remote: usize| {
         trace.peers[peer].iter().any(|entry| {
@@ -37,7 +37,7 @@ pub(crate) fn has_end(trace: &Trace, one: usize, other: usize) -> bool {
     has(one, other) || has(other, one)
 }
 
-/// Returns the entries of a list as one text, the first ones if there are many.
+/// Returns the entries of a list as text, only the first ones if there are many.
 pub(crate) fn listed(list: &[String]) -> String {
     const MOST: usize = 24;
     if list.is_empty() {

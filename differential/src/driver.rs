@@ -1,4 +1,4 @@
-//! The process of a peer: its calls and its events.
+//! The driver process of a peer: sends it calls and reads its results and events.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ pub enum Line {
     Event(String),
 }
 
-/// A driver that runs until it is dropped.
+/// A running driver, which is killed when this is dropped.
 pub struct Driver {
     child: Child,
     input: ChildStdin,
@@ -22,12 +22,12 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Starts a program.
+    /// Starts a driver.
     pub fn start(program: &Path) -> io::Result<Self> {
         let mut child = Command::new(program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // RakNet prints its own errors there.
+            // RakNet prints its own errors to standard error.
             .stderr(Stdio::null())
             .spawn()?;
         let input = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -53,12 +53,12 @@ impl Driver {
         writeln!(self.input, "{words}")
     }
 
-    /// Returns the next line that has arrived, if any.
+    /// Returns the next line of output, if one has arrived.
     pub fn next_line(&self) -> Option<Line> {
         self.lines.try_recv().ok()
     }
 
-    /// Returns true while the process runs.
+    /// Returns true while the driver runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -66,7 +66,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The driver may have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Random scripts. The same seed always generates the same script.
+//! Generates random scripts, reproducibly from a seed.
 
 use std::fmt::Write as _;
 
@@ -33,13 +33,13 @@ const NETWORKS: [&str; 6] = [
     "network loss 0.03 duplicate 0.05 reorder 0.1 delay 10 jitter 5",
 ];
 
-/// The state of a client while its script is written.
+/// The state of a client while a script is generated.
 struct Client {
     name: &'static str,
     is_connected: bool,
 }
 
-/// A script that is being written.
+/// A script that is being generated.
 struct Draft {
     random: Random,
     text: String,
@@ -51,10 +51,10 @@ struct Draft {
     to_client: [u64; 3],
 }
 
-/// Returns the text of a random script.
+/// Generates a random script.
 ///
-/// Calls never race: each event that a script waits for occurs with every library, unless a rule of the comparison
-/// permits its absence.
+/// Calls never race: every event that a script waits for occurs with every library, unless a rule of the
+/// comparison permits its absence.
 #[must_use]
 pub fn script(seed: u64) -> String {
     let mut random = Random(seed);
@@ -119,7 +119,7 @@ impl Draft {
         }
     }
 
-    /// Waits until everything has arrived, before calls with results that depend on it.
+    /// Waits until everything has arrived, before calls whose results depend on it.
     fn settled(&mut self, calls: impl FnOnce(&mut Self)) {
         self.await_messages();
         calls(self);
@@ -158,7 +158,8 @@ impl Draft {
         }
     }
 
-    /// Returns reliability, channel, priority, size and count, and the number of messages that are guaranteed to arrive.
+    /// Returns the reliability, channel, priority, size and count of a send, and the number of messages
+    /// guaranteed to arrive.
     fn message(&mut self) -> (String, u64) {
         let reliability = self.random.below(5);
         let channel = *self.random.one_of(&[0, 0, 1, 7, 31]);
@@ -177,7 +178,7 @@ impl Draft {
         } else {
             self.line(&format!("a close @{name} notify"));
         }
-        // Both sides get an event. At the closing side it is later if an acknowledgement is lost.
+        // Both sides get an event. The closing side gets it later if an acknowledgement is lost.
         self.line(&format!("wait a disconnected {name}"));
         self.line(&format!("wait {name} disconnected a"));
         self.clients[client].is_connected = false;

@@ -1,9 +1,9 @@
-//! Runs the same script of calls on the original C++ RakNet and on rakwire, in every combination, and compares the events that
-//! applications get.
+//! Runs the same scripts of calls on the original C++ RakNet and on rakwire, in every combination, and compares the
+//! events that applications receive.
 //!
-//! A [`script::Script`] names peers and their calls. A [`run`] starts a driver for each peer, with a proxy of the core's simulator
-//! between them, and returns a [`trace::Trace`]. [`compare`] lists the differences of two traces that no rule permits, and
-//! [`table`] has those that are documented.
+//! A [`script::Script`] lists peers and their calls. A [`run`] starts a driver process for each peer, with a proxy of
+//! simulated links between them, and returns a [`trace::Trace`]. [`compare`] lists the differences between two traces
+//! that no rule permits, and [`table`] contains the documented differences.
 
 pub mod compare;
 pub mod difference;

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns false if there are differences.
+/// Runs the scripts. Returns false if there are differences.
 fn start(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
     if arguments.print {
         print!("{}", generate::script(arguments.seed));
@@ -74,7 +74,7 @@ fn start(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
     table::check_pages(&rows)?;
     let options = Options { seed: arguments.seed, at_once: arguments.at_once };
     let outcomes = suite::run_all(&scripts, &programs, &rows, &options, print_outcome)?;
-    // A selection of scripts uses only some of the rows.
+    // A selection of scripts does not use all rows of the table.
     let is_all = arguments.only.is_none() && arguments.random.is_none() && arguments.file.is_none();
     let unused = if is_all { suite::unused_rows(&rows, &outcomes) } else { Vec::new() };
     for row in &unused {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The library of a peer.
+/// The library that a peer uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {
     /// The original C++ RakNet.
@@ -11,7 +11,7 @@ pub enum Library {
     Rakwire,
 }
 
-/// The libraries of the first peer of a script, and of all others.
+/// The library of the first peer of a script, and that of the other peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pairing {
     /// The library of the first peer, which most scripts use as a server.
@@ -21,7 +21,7 @@ pub struct Pairing {
 }
 
 impl Pairing {
-    /// The reference for all other pairings.
+    /// The reference: all peers use the original.
     pub const REFERENCE: Self = Self { first: Library::Original, others: Library::Original };
     /// The pairings that are compared with the reference.
     pub const COMPARED: [Self; 3] = [

@@ -1,4 +1,4 @@
-//! Compiles the driver: once with the headers of the original, and once with those of rakwire.
+//! Compiles the driver twice: with the headers of the original, and with those of rakwire.
 
 use std::fs;
 use std::io;
@@ -7,18 +7,18 @@ use std::process::Command;
 
 use crate::pairing::Library;
 
-/// The two programs of `driver.cpp`.
+/// The two programs compiled from `driver.cpp`.
 #[derive(Clone, Debug)]
 pub struct Programs {
     original: PathBuf,
     rakwire: PathBuf,
 }
 
-/// Objects in the folder of the original that are not part of the library.
+/// Object files in the folder of the original that are not part of its library.
 const OTHER_PROGRAMS: [&str; 7] =
     ["peer.o", "tcp.o", "plugins.o", "PacketizedTCP.o", "ConnectionGraph2.o", "ReadyEvent.o", "RPC4Plugin.o"];
 
-/// The system's libraries that the static library of rakwire needs.
+/// The system libraries that rakwire's static library needs.
 const SYSTEM_LIBRARIES: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
 
 impl Programs {
@@ -40,13 +40,13 @@ impl Programs {
         Ok(Self { original, rakwire })
     }
 
-    /// Returns the same programs, with another one instead of the original.
+    /// Replaces the program of the original.
     #[must_use]
     pub fn with_original(self, original: PathBuf) -> Self {
         Self { original, ..self }
     }
 
-    /// Returns the same programs, with another one instead of rakwire's.
+    /// Replaces the program of rakwire.
     #[must_use]
     pub fn with_rakwire(self, rakwire: PathBuf) -> Self {
         Self { rakwire, ..self }
@@ -87,7 +87,7 @@ fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the newest static library of rakwire that cargo built together with this program.
+/// Returns rakwire's newest static library that cargo built together with this program.
 fn static_library() -> io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! Promises that hold for every trace by itself: nothing damaged, nothing twice, sequenced messages in order, messages only within a
-//! connection, and no acknowledgement of a message that has not arrived.
+//! Guarantees that every single trace must meet: no damaged or duplicate messages, sequenced messages in
+//! order, messages only within a connection, and no acknowledgement of a message that did not arrive.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::script::Script;
 use crate::trace::{Entry, ITSELF, Stream, Trace};
 use crate::traffic::Traffic;
 
-/// Returns the promises that a trace breaks.
+/// Returns the guarantees that a trace breaks.
 pub(crate) fn broken(traffic: &Traffic<'_>, script: &Script, trace: &Trace, peer: usize) -> Vec<Difference> {
     let mut broken = Vec::new();
     let mut report = |stream: &str, text: String| {
@@ -45,7 +45,7 @@ pub(crate) fn broken(traffic: &Traffic<'_>, script: &Script, trace: &Trace, peer
     broken
 }
 
-/// Returns the remotes and the numbers of messages that were acknowledged, and that the remote's application has not got.
+/// Returns the messages that were acknowledged but that the remote application did not receive.
 fn acknowledged_in_vain(
     traffic: &Traffic<'_>,
     script: &Script,
@@ -58,7 +58,7 @@ fn acknowledged_in_vain(
     let name = &script.peers[peer];
     let in_vain = trace.peers[peer].iter().filter_map(|entry| {
         let Entry::Receipt { with, number, is_acknowledged: true } = entry else { return None };
-        // The original has no number for the receipt of a message to itself.
+        // The original reports no number for the receipt of a message to itself.
         let number = u32::try_from(*number).ok()?;
         let is_own = with == ITSELF;
         let remote = if is_own { peer } else { script.peers.iter().position(|known| known == with)? };
@@ -72,7 +72,7 @@ fn acknowledged_in_vain(
     in_vain.collect()
 }
 
-/// Returns the sender of a message that came before or after its connection.
+/// Returns the sender of a message that was received before or after its connection.
 fn outside(entries: &[Entry]) -> Option<String> {
     let mut open = BTreeSet::new();
     for entry in entries {

@@ -1,4 +1,4 @@
-//! The network between drivers: a link of the core's simulator in each direction of each pair of peers.
+//! The network between drivers: a simulated link for each direction of each pair of peers.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant as Clock};
 use rakwire::Instant;
 use rakwire::sim::{Conditions, Link};
 
-/// The longest interval between two polls of the sockets while nothing is in flight.
+/// The maximum interval between polls of the sockets while nothing is in flight.
 const PAUSE: Duration = Duration::from_micros(500);
 
 /// One direction of the path between two peers.
@@ -23,12 +23,12 @@ struct Direction {
 /// The state that the network shares with its thread.
 struct Shared {
     directions: Vec<Direction>,
-    /// The pairs that are currently cut, as indices of peers.
+    /// The pairs of peers between which all datagrams are dropped, as indices.
     cut: Vec<(usize, usize)>,
     peers: usize,
 }
 
-/// A network between peers. Each peer sees each other peer at a separate address, regardless of the one that dials.
+/// A network between peers. Each peer sees each other peer at a separate address, whichever of them connects.
 pub struct Network {
     shared: Arc<Mutex<Shared>>,
     addresses: Vec<SocketAddr>,
@@ -43,7 +43,8 @@ impl Network {
         let mut directions = Vec::new();
         let mut addresses = Vec::new();
         for place in 0..peers * peers {
-            // One other peer sees peer `of` at this socket. Each peer has a separate IP address, so that it can be banned.
+            // Through this socket, one other peer sees peer `of`. Each peer has its own IP address, so that it can be
+            // banned.
             let of = place % peers;
             let socket = UdpSocket::bind(SocketAddrV4::new(ip_of(of), 0))?;
             socket.set_nonblocking(true)?;
@@ -58,7 +59,7 @@ impl Network {
         Ok(Self { shared, addresses, is_over, thread: Some(thread), peers })
     }
 
-    /// Returns the address at which one peer sees another.
+    /// Returns the address at which `seen_by` sees `of`.
     #[must_use]
     pub fn address(&self, of: usize, seen_by: usize) -> SocketAddr {
         self.addresses[seen_by * self.peers + of]
@@ -70,11 +71,11 @@ impl Network {
         (0..self.peers).find(|of| self.address(*of, seen_by) == address)
     }
 
-    /// Sets the socket of a peer, each time after it starts.
+    /// Sets the socket address of a peer. Call it after each start of the peer.
     pub fn place(&self, peer: usize, at: SocketAddr) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let peers = shared.peers;
-        // The socket at which `seen_by` sees `of` receives datagrams from `seen_by` to `of`.
+        // The socket at which `seen_by` sees `of` receives the datagrams from `seen_by` to `of`.
         for seen_by in 0..peers {
             shared.directions[seen_by * peers + peer].to = Some(at);
         }
@@ -95,7 +96,7 @@ impl Network {
         }
     }
 
-    /// Changes the conditions of all links.
+    /// Sets the conditions of all links.
     pub fn set_conditions(&self, conditions: Conditions) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         shared.directions.iter_mut().for_each(|direction| direction.link.set_conditions(conditions));
@@ -106,13 +107,13 @@ impl Drop for Network {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has printed the reason.
+            // A panicking thread has already printed the reason.
             let _ = thread.join();
         }
     }
 }
 
-/// Returns the IP address at which others see a peer.
+/// Returns the IP address at which other peers see a peer.
 #[must_use]
 pub fn ip_of(peer: usize) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 1, u8::try_from(peer + 1).unwrap_or(u8::MAX))
@@ -147,9 +148,9 @@ fn step(shared: &mut Shared, now: Instant, bytes: &mut [u8]) -> bool {
         let to = direction.to;
         while let Some(datagram) = shared.directions[place].link.receive(now) {
             moved = true;
-            // `of` sees the sender at another socket: the one where it sees `seen_by`.
+            // `of` sees the sender at another socket, the one at which `of` sees `seen_by`.
             if let (Some(to), false) = (to, is_cut) {
-                // A datagram that the system refuses is lost, as on any network.
+                // A datagram that the operating system refuses is lost, as on any network.
                 let _ = shared.directions[of * peers + seen_by].from.send_to(&datagram, to);
             }
         }
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn each_peer_has_one_address_for_another_peer_in_both_directions() {
+    fn a_peer_sees_another_at_one_address_in_both_directions() {
         let network = Network::start(3, Conditions::default(), 1).expect("a network");
         let (a, b) = (peer(&network, 0), peer(&network, 1));
         b.send_to(b"hello", network.address(0, 1)).expect("a datagram");

@@ -1,4 +1,4 @@
-//! Runs a script with one driver for each peer.
+//! Runs a script with one driver process per peer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,15 +26,15 @@ struct Run<'a> {
     guids: Vec<Vec<u64>>,
     /// The results so far, in the order of the calls.
     results: Vec<Vec<String>>,
-    /// The events that no wait has consumed yet, as texts.
+    /// The events, as text, that no wait has consumed yet.
     unused: Vec<Vec<String>>,
-    /// The calls without a result so far.
+    /// The calls that have no result yet.
     pending: Vec<(usize, String)>,
     last_event: Instant,
     trace: Trace,
 }
 
-/// Runs a script, and returns its trace. Errors are those of the machine, not of a library.
+/// Runs a script and returns its trace. Errors are those of the machine, not of a library.
 pub fn run(script: &Script, pairing: Pairing, programs: &Programs, seed: u64) -> io::Result<Trace> {
     let peers = script.peers.len();
     let mut run = Run {
@@ -104,7 +104,7 @@ impl Run<'_> {
         if is_together { Ok(()) } else { self.finish_calls() }
     }
 
-    /// Waits for the results of the calls so far.
+    /// Waits for the results of all calls so far.
     fn finish_calls(&mut self) -> io::Result<()> {
         for (peer, words) in std::mem::take(&mut self.pending) {
             let result = |run: &mut Self| !run.results[peer].is_empty();
@@ -123,7 +123,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Stores the port and the GUID of a peer from the result of its start.
+    /// Records the port and GUID of a peer from the result of its start.
     fn started(&mut self, peer: usize, result: &str) -> String {
         let mut words = result.split_whitespace();
         let outcome = words.next().unwrap_or_default().to_owned();
@@ -135,7 +135,7 @@ impl Run<'_> {
         outcome
     }
 
-    /// Replaces addresses and GUIDs in a result with names.
+    /// Replaces addresses and GUIDs in a result by peer names.
     fn named(&self, peer: usize, words: &str, result: &str) -> String {
         let is_guid = words.starts_with("guid");
         let names = result.split_whitespace().map(|word| {
@@ -146,12 +146,12 @@ impl Run<'_> {
             if word.contains('|') { self.name(peer, word) } else { word.to_owned() }
         });
         let mut names: Vec<_> = names.collect();
-        // Lists of connections have no order.
+        // Lists of connections have no defined order.
         names.sort();
         names.join(" ")
     }
 
-    /// Replaces `@NAME` by an address, and `%NAME` by an IP address.
+    /// Replaces `@NAME` by an address and `%NAME` by an IP address.
     fn with_addresses(&self, peer: usize, words: &str) -> String {
         let index = |name: &str| self.script.peers.iter().position(|known| known == name).unwrap_or(0);
         let replaced = words.split(' ').map(|word| {
@@ -226,7 +226,8 @@ impl Run<'_> {
         self.trace.peers[peer].push(entry);
     }
 
-    /// Consumes the first event of a peer that begins with this text and that no wait has consumed, if there is one.
+    /// Consumes the first event of a peer that starts with this text and was not consumed by a wait. Returns
+    /// false if there is none.
     fn use_event(&mut self, peer: usize, event: &str) -> bool {
         let found = self.unused[peer].iter().position(|text| text.starts_with(event));
         found.map(|at| self.unused[peer].remove(at)).is_some()

@@ -1,4 +1,4 @@
-//! Scripts: named lists of calls and waits, one a line. The language is in README.md.
+//! Scripts: named lists of calls and waits, one per line. README.md describes the language.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub struct Script {
     pub name: String,
     /// The conditions of the network at its beginning.
     pub conditions: Conditions,
-    /// The names of its peers, in the order of their first calls. The first one has the role of the server.
+    /// The names of its peers, in the order of their first calls. The first one acts as the server.
     pub peers: Vec<String>,
     /// Its steps.
     pub steps: Vec<Step>,
@@ -21,16 +21,16 @@ pub struct Script {
 /// A step of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// A call of a peer, with words in which `@NAME` is the address of another peer, and `%NAME` its IP address.
+    /// A call by a peer. `@NAME` in it is the address of another peer, and `%NAME` its IP address.
     Call {
         /// The index of the peer.
         peer: usize,
         /// The call, as in the script.
         words: String,
-        /// True if the next step may begin before the call returns.
+        /// True if the next step may start before the call returns.
         is_together: bool,
     },
-    /// Waits until a peer has an event, or until a time limit.
+    /// Waits until a peer reports an event, or until a time limit.
     Wait {
         /// The index of the peer.
         peer: usize,
@@ -44,26 +44,26 @@ pub enum Step {
         /// The number of messages since the start of the script.
         messages: usize,
     },
-    /// Waits until no peer has had an event for this time.
+    /// Waits until no peer has reported an event for this time.
     Settle(Duration),
     /// Waits.
     Pause(Duration),
     /// Drops all datagrams between two peers.
     Cut(usize, usize),
-    /// Ends a `Cut`.
+    /// Ends a [`Cut`](Self::Cut).
     Join(usize, usize),
-    /// Ends the process of a peer without a notification.
+    /// Kills the process of a peer, without a disconnect notification.
     Kill(usize),
     /// Changes the conditions of the network.
     Network(Conditions),
 }
 
-/// A line that is not part of the language.
+/// A line that is not valid in the language.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ScriptError {
-    /// The line, from 1 on.
+    /// The line number, from 1.
     pub line: usize,
-    /// The mistake.
+    /// A description of the mistake.
     pub mistake: String,
 }
 
@@ -102,7 +102,7 @@ const CALLS: [&str; 23] = [
     "unban",
 ];
 
-/// Parses all scripts of a text. Each begins with `script NAME`.
+/// Parses all scripts in a text. Each starts with `script NAME`.
 pub fn parse(text: &str) -> Result<Vec<Script>, ScriptError> {
     let mut scripts: Vec<Script> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -124,14 +124,14 @@ pub fn parse(text: &str) -> Result<Vec<Script>, ScriptError> {
 }
 
 impl Script {
-    /// Returns true if the network may lose, duplicate or reorder datagrams at some time, or is cut.
+    /// Returns true if the network loses, duplicates or reorders datagrams, or is cut, at some time.
     #[must_use]
     pub fn is_lossy(&self) -> bool {
         let is_cut = self.steps.iter().any(|step| matches!(step, Step::Cut(..) | Step::Kill(_)));
         is_cut || self.all_conditions().any(is_lossy)
     }
 
-    /// Returns true if the network doubles datagrams at some time.
+    /// Returns true if the network duplicates datagrams at some time.
     #[must_use]
     pub fn doubles_datagrams(&self) -> bool {
         self.all_conditions().any(|conditions| conditions.duplication > 0.0)

@@ -1,4 +1,4 @@
-//! Runs many scripts with every pairing, several at once.
+//! Runs many scripts with every pairing, several at a time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,15 +13,16 @@ use crate::run::run;
 use crate::script::Script;
 use crate::table::Row;
 
-/// Repetitions of the reference before a difference counts: the original has threads, and differs from itself at times.
+/// The number of runs of the reference before a difference counts, because the multi-threaded original
+/// differs from itself at times.
 const REPETITIONS: u64 = 3;
 
-/// The choices of a suite.
+/// The options of a suite.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The seed of the networks.
     pub seed: u64,
-    /// The number of scripts that run at the same time.
+    /// The number of scripts that run simultaneously.
     pub at_once: usize,
 }
 
@@ -32,15 +33,15 @@ pub struct Outcome {
     pub script: String,
     /// The pairing.
     pub pairing: Pairing,
-    /// The differences that neither a rule nor a row permits.
+    /// The differences that neither a rule nor a row of the table permits.
     pub differences: Vec<String>,
-    /// The rules that were applied, with the number of streams.
+    /// The rules that were applied, with the number of streams of each.
     pub applied: BTreeMap<Rule, usize>,
-    /// The lines of the rows that were applied.
+    /// The line numbers of the rows that were applied.
     pub rows: Vec<usize>,
 }
 
-/// Runs the scripts. `report` gets each outcome as soon as it is known.
+/// Runs the scripts. Calls `report` with each outcome as soon as it is known.
 pub fn run_all(
     scripts: &[Script],
     programs: &Programs,
@@ -113,7 +114,7 @@ fn judge(script: &Script, pairing: Pairing, table: &[Row], comparison: Compariso
     outcome
 }
 
-/// Returns the rows that no outcome has used.
+/// Returns the rows that no outcome used.
 #[must_use]
 pub fn unused_rows<'a>(table: &'a [Row], outcomes: &[Outcome]) -> Vec<&'a Row> {
     let is_used = |row: &&Row| outcomes.iter().any(|outcome| outcome.rows.contains(&row.line));

@@ -10,39 +10,39 @@ use crate::script::Script;
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The line in its file, from 1 on.
+    /// The line number in the file, from 1.
     pub line: usize,
     script: ScriptPattern,
     peer: PeerPattern,
     stream: String,
     reference: String,
     other: String,
-    /// The page and the heading that documents the difference.
+    /// The document and the heading that describe the difference.
     pub page: String,
 }
 
-/// The scripts that a row is about.
+/// The scripts to which a row applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ScriptPattern {
     name: String,
-    /// True if it is about networks that double datagrams.
+    /// True if the row applies only to networks that duplicate datagrams.
     doubles: bool,
 }
 
-/// The peers that a row is about.
+/// The peers to which a row applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PeerPattern {
     name: String,
-    /// The library of that peer, if it matters.
+    /// The library of the peer, if the row applies only to one.
     library: Option<Library>,
 }
 
 /// The error of a malformed table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TableError {
-    /// The line, from 1 on.
+    /// The line number, from 1.
     pub line: usize,
-    /// The mistake.
+    /// A description of the mistake.
     pub mistake: String,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for TableError {
 
 impl std::error::Error for TableError {}
 
-/// Parses a table of six columns, separated by `|`.
+/// Parses a table with six columns separated by `|`.
 pub fn parse(text: &str) -> Result<Vec<Row>, TableError> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     lines.map(|(number, line)| row(number, line)).collect()
@@ -94,7 +94,7 @@ fn row(line: usize, text: &str) -> Result<Row, TableError> {
 }
 
 impl Row {
-    /// Returns true if a difference of a script and a pairing is the one of this row.
+    /// Returns true if the row permits a difference of a script in a pairing.
     #[must_use]
     pub fn permits(&self, difference: &Difference, script: &Script, pairing: Pairing) -> bool {
         let peer = script.peers.iter().position(|name| *name == difference.peer).unwrap_or(0);
@@ -107,7 +107,7 @@ impl Row {
             && matches(&self.other, &difference.other)
     }
 
-    /// Checks that the page of the row has its heading. `root` is the folder of the repository.
+    /// Checks that the cited document contains the heading. `root` is the folder of the repository.
     fn check_page(&self, root: &Path) -> Result<(), TableError> {
         let error = |mistake| TableError { line: self.line, mistake };
         let (page, anchor) = self.page.split_once('#').unwrap_or((&self.page, ""));
@@ -128,14 +128,14 @@ pub fn check_pages(rows: &[Row]) -> Result<(), TableError> {
     rows.iter().try_for_each(|row| row.check_page(&root))
 }
 
-/// Returns the anchor of a heading.
+/// Returns the anchor of a heading line.
 fn slug(line: &str) -> String {
     let kept = line.trim_start_matches('#').trim().chars();
     let kept = kept.filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
-/// Matches a text with a pattern in which `*` is any text.
+/// Returns true if a text matches a pattern in which `*` is any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_over_doubled_datagrams_is_for_networks_that_double() {
+    fn a_row_about_duplicated_datagrams_applies_only_to_networks_that_duplicate() {
         let rows = parse(&ROW.replace("close-*", "* over doubled datagrams")).expect("a table");
         for (network, is_permitted) in
             [("", false), ("network loss 0.1", false), ("network duplicate 0.1", true)]
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_row_is_refused_with_its_line() {
+    fn an_incomplete_row_is_refused_with_its_line_number() {
         let error = parse("# a comment\n\none | two").expect_err("a row of two columns");
         assert_eq!(error.line, 3);
         assert!(parse(&ROW.replace("#closing", "")).is_err(), "a page without a heading");

@@ -15,9 +15,9 @@ pub struct Trace {
 /// An entry of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A call with its result, or a wait that has failed.
+    /// A call with its result, or a failed wait.
     Call(String),
-    /// The beginning or the end of a connection or an attempt, and the name of the remote.
+    /// An event of a connection or attempt, and the name of the remote.
     Connection {
         /// The event.
         event: String,
@@ -28,7 +28,7 @@ pub enum Entry {
     Message(Message),
     /// A receipt.
     Receipt {
-        /// The remote that the message was sent to.
+        /// The remote to which the message was sent.
         with: String,
         /// The number of the message.
         number: i64,
@@ -37,7 +37,7 @@ pub enum Entry {
     },
     /// A ping or pong, an out-of-band message or an advertisement.
     Unconnected(String),
-    /// Any other message: its sender and its bytes.
+    /// A message without a number: its sender and its bytes.
     Bytes {
         /// The name of the sender.
         with: String,
@@ -46,29 +46,29 @@ pub enum Entry {
     },
 }
 
-/// A numbered message as received.
+/// A received numbered message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Message {
     /// The name of the sender.
     pub from: String,
-    /// The reliability that the sender gave it.
+    /// The reliability that the sender chose.
     pub reliability: u8,
-    /// The channel that the sender gave it.
+    /// The channel that the sender chose.
     pub channel: u8,
-    /// Its number: each peer numbers the messages that it sends.
+    /// Its number, counted by the sender over all its messages.
     pub number: u32,
     /// Its length in bytes.
     pub size: u32,
 }
 
-/// A part of a trace that is compared separately.
+/// The part of a trace that is compared as a unit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stream {
     /// The results of the calls.
     Calls,
-    /// The connection events with one remote.
+    /// The connection events that involve one remote.
     Connection(String),
-    /// The messages of a remote with one reliability on one channel.
+    /// The messages of one remote with one reliability on one channel.
     Messages {
         /// The name of the sender.
         from: String,
@@ -83,11 +83,11 @@ pub enum Stream {
     Unconnected,
     /// Unconnected pings, which some libraries report to the application.
     Pings,
-    /// Other messages of a remote.
+    /// Messages without a number from one remote.
     Bytes(String),
 }
 
-/// The name of the sender of a message that a peer sends to itself.
+/// The sender name of messages that a peer sends to itself.
 pub const ITSELF: &str = "itself";
 
 /// The names of reliabilities, by their numbers in RakNet.
@@ -149,7 +149,7 @@ fn split(entry: &Entry) -> (Stream, String) {
         Entry::Call(text) => (Stream::Calls, text.clone()),
         Entry::Connection { event, with } => (Stream::Connection(with.clone()), event.clone()),
         Entry::Message(Message { from, reliability, channel, number, size }) => {
-            // A receipt does not change the order: both kinds share the order of their channel.
+            // Variants with a receipt share the order of their channel with those without.
             let kind = match reliability {
                 5 => 0,
                 6 => 2,
@@ -171,7 +171,7 @@ fn split(entry: &Entry) -> (Stream, String) {
     }
 }
 
-/// Parses an event of a driver. `name` returns the name of a peer by its address, and `identity` by its GUID.
+/// Parses an event line of a driver. `name` maps an address to a peer name, and `identity` a GUID.
 pub fn event(
     line: &str,
     name: impl Fn(&str) -> String,
@@ -201,7 +201,7 @@ pub fn event(
         "timestamp" => Entry::Bytes { with, text: format!("timestamp {rest}") },
         "damaged" => Entry::Bytes { with, text: "damaged".to_owned() },
         kind => {
-            // An application treats the GUID of another peer as an error. The GUIDs of failed attempts vary.
+            // Applications treat a GUID of another peer as an error. The GUIDs of failed attempts vary.
             let guid = words.get(2).and_then(|word| word.parse().ok()).and_then(identity);
             let is_open = matches!(kind, "accepted" | "incoming" | "disconnected" | "lost");
             let event = match guid {

@@ -1,4 +1,4 @@
-//! The numbered messages that a script sends, and those that its ends of connections may cut off.
+//! The numbered messages that a script sends, and those that a disconnect may cut off.
 
 use crate::script::{Script, Step};
 
@@ -11,7 +11,7 @@ struct Send {
     channel: u8,
     priority: u32,
     size: u32,
-    /// The numbers of its messages: each process counts those that it sends.
+    /// The number of its first message. Each process numbers the messages that it sends.
     first: u32,
     last: u32,
 }
@@ -24,7 +24,7 @@ enum Target {
 }
 
 impl Send {
-    /// Returns true if its messages are for a peer, provided that the peer has a connection.
+    /// Returns true if its messages go to a peer that is connected.
     fn is_for(&self, peer: usize) -> bool {
         match self.to {
             Target::Peer(to) => to == peer,
@@ -37,7 +37,7 @@ impl Send {
         self.last + 1 - self.first
     }
 
-    /// Returns true for sequenced and ordered messages, which share the order of a channel.
+    /// Returns true for sequenced and ordered messages on a channel, which share the order of the channel.
     fn is_on_channel(&self, channel: u8) -> bool {
         matches!(self.reliability, 1 | 3 | 4 | 7) && self.channel == channel
     }
@@ -51,38 +51,39 @@ pub struct Traffic<'a> {
     sends: Vec<(usize, Send)>,
 }
 
-/// The messages of one peer to another that an end of their connection may cut off, as ranges of their numbers.
+/// The messages between two peers that a disconnect may cut off, as ranges of their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CutOff(Vec<(u32, u32)>);
 
 impl CutOff {
-    /// Returns true if the message with this number may be lost.
+    /// Returns true if the message with this number may be cut off.
     #[must_use]
     pub fn has(&self, number: u32) -> bool {
         self.0.iter().any(|(first, last)| (*first..=*last).contains(&number))
     }
 
-    /// Returns true if no end cuts off a message.
+    /// Returns true if no message may be cut off.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// The sequenced and ordered messages of a pair on a channel: a later one of either kind overtakes sequenced ones.
+/// The sequenced and ordered messages of a pair on a channel. A later one of either kind can overtake sequenced ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sequenced {
-    /// A later message may be faster on a clean path too: they have several priorities, or parts.
+    /// True if messages may overtake each other even on a clean path, because they have several priorities or are
+    /// split.
     pub may_overtake: bool,
-    /// The reliability and the number of the last message. No other one overtakes it.
+    /// The reliability and number of the last message, which cannot be overtaken.
     pub last: Option<(u8, u32)>,
 }
 
-/// The smallest message that may be split.
+/// The minimum length in bytes of a message that may be split.
 const SPLIT_FROM: u32 = 1_300;
 
 impl<'a> Traffic<'a> {
-    /// Reads the sends of a script.
+    /// Collects the sends of a script.
     #[must_use]
     pub fn of(script: &'a Script) -> Self {
         let mut numbers = vec![0; script.peers.len()];
@@ -123,10 +124,10 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// Returns the messages of a pair that ends of their connection may cut off.
+    /// Returns the messages of a pair that disconnects may cut off.
     ///
-    /// These are the ones before a step that ends the connection, and those until the next connect. After a wait for all
-    /// messages so far, they have arrived. `is_lost`: a trace has the end of the connection, which a broken path also causes.
+    /// These are the messages before a step that disconnects and those until the next connect, unless the script has
+    /// waited for all messages. `is_lost` is true if a trace contains a disconnect, which a broken path may also cause.
     #[must_use]
     pub fn cut_off(&self, from: usize, to: usize, is_lost: bool) -> CutOff {
         let mut cut = Draft::default();
@@ -150,15 +151,15 @@ impl<'a> Traffic<'a> {
         cut.finish()
     }
 
-    /// Returns the messages of a pair that may lose their receipts at an end of their connection. A message may have arrived without
-    /// its receipt.
+    /// Returns the messages of a pair whose receipts a disconnect may cut off. Such a message may have arrived
+    /// nevertheless.
     #[must_use]
     pub fn cut_off_receipts(&self, from: usize, to: usize, is_lost: bool) -> CutOff {
         let is_cut = self.script.steps.iter().any(|step| ends(self.script, step, from, to, is_lost));
         CutOff(if is_cut { vec![(0, u32::MAX)] } else { Vec::new() })
     }
 
-    /// Returns true if the script lets everything arrive after its last message with a receipt.
+    /// Returns true if the script waits for everything to arrive after its last message with a receipt.
     #[must_use]
     pub fn waits_for_receipts(&self) -> bool {
         let last = self.sends.iter().rev().find(|(_, send)| send.reliability >= 5);
@@ -167,13 +168,13 @@ impl<'a> Traffic<'a> {
     }
 }
 
-/// Ranges of messages while the steps of a script are read.
+/// The ranges of messages while the steps of a script are read.
 #[derive(Default)]
 struct Draft {
     ranges: Vec<(u32, u32)>,
-    /// The first message of the range that an end has begun.
+    /// The first message of the range that a disconnect has opened.
     open: Option<u32>,
-    /// The last message that has arrived for sure.
+    /// The last message that has certainly arrived.
     arrived: u32,
 }
 
@@ -201,7 +202,7 @@ impl Draft {
     }
 }
 
-/// Reads `send TARGET RELIABILITY CHANNEL PRIORITY SIZE [COUNT]`, and the same with `broadcast`.
+/// Parses `send TARGET RELIABILITY CHANNEL PRIORITY SIZE [COUNT]`, or the same with `broadcast`.
 fn read(script: &Script, from: usize, words: &str, before: u32) -> Option<Send> {
     let mut words = words.split(' ');
     let call = words.next()?;
@@ -228,7 +229,7 @@ fn read(script: &Script, from: usize, words: &str, before: u32) -> Option<Send> 
     })
 }
 
-/// Returns true if a step ends the connection of two peers, or of one of them to all others.
+/// Returns true if a step disconnects two peers from each other.
 fn ends(script: &Script, step: &Step, one: usize, other: usize, is_lost: bool) -> bool {
     let is_either = |peer: usize| peer == one || peer == other;
     match step {
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_close_cuts_off_messages_without_a_wait_for_them() {
+    fn messages_that_were_not_waited_for_may_be_cut_off_by_a_close() {
         assert_eq!(cut("b send @a 3 0 1 50 5\n", true), []);
         assert_eq!(cut("b send @a 3 0 1 50 5\na close @b notify\n", false), [(1, u32::MAX)]);
         let waits = "b send @a 3 0 1 50 5\nwait a messages 5\n";
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_end_of_the_pair_cuts_off() {
+    fn only_disconnects_of_the_pair_cut_off_its_messages() {
         assert_eq!(cut("c close @a notify\nkill c\nc shutdown 100\na close @c notify\n", true), []);
         for all in ["kill a\n", "a shutdown 100\n", "b shutdown 100\n", "kill b\n"] {
             assert_eq!(cut(all, false), [(1, u32::MAX)], "{all}");
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn sends_are_read_with_their_targets_and_numbers() {
+    fn sends_are_parsed_with_their_targets_and_numbers() {
         let steps = "b send @a 6 0 1 50 3 receipt 9\nb broadcast @a 4 2 0 5000\nb send self 3 0 1 50 2\nb broadcast - 5 1 1 9 2\n";
         let script = parse(&format!("{START}{steps}")).expect("a script").remove(0);
         let traffic = Traffic::of(&script);

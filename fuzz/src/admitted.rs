@@ -1,5 +1,5 @@
-//! Admission under arbitrary requests at arbitrary times: with tokens of its issuers and of others, intact and
-//! modified, from addresses that are banned, share a network, or are named by a proxy.
+//! Fuzzes admission: arbitrary requests at arbitrary times, with valid, foreign and modified tokens, from
+//! addresses that are banned, share a network, or come from a proxy.
 
 mod clients;
 mod issuer;
@@ -26,28 +26,28 @@ use crate::config::{AddressLimits, Config, ForwardedHeader};
 use crate::steps::{Step, steps};
 use crate::time::Now;
 
-/// The number of used tokens that are remembered.
+/// The maximum number of used tokens that are remembered.
 const USED_MAX: usize = 3;
-/// The wall-clock time at the beginning, in seconds since 1970.
+/// The wall-clock time at the start, in seconds since the Unix epoch.
 const START: u64 = 1_700_000_000;
-/// The burst of new clients per address; one more is allowed each second.
+/// The burst of new clients per address. One more per second is allowed.
 const BURST: u32 = 8;
-/// The refusal of an address that exceeds its rate.
+/// The message to an address that exceeds its rate.
 const TOO_FAST: &str = "too many new clients of your address";
-/// The longest time that a used token is remembered if the clocks do not change.
+/// The maximum time for which a used token is remembered, if the clocks are not changed.
 const LIFE_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 fn here(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("admission").join(file)
 }
 
-/// The configuration that the input chooses.
+/// The configuration, chosen by the input.
 #[derive(Clone, Copy)]
 struct Rules {
     single_use: bool,
     header: ForwardedHeader,
     max_clients: usize,
-    /// The trusted issuers; without any, no token is needed.
+    /// Whether each issuer is trusted. If none is, clients need no token.
     trusted: [bool; 2],
 }
 
@@ -91,7 +91,7 @@ impl Rules {
     }
 }
 
-/// Returns the targets of each configuration, without a look-up.
+/// Returns the targets of a configuration, without DNS.
 fn targets(config: &Config) -> Targets {
     let mut targets = Targets::default();
     for (number, (name, settings)) in (1..).zip(&config.targets) {
@@ -101,17 +101,17 @@ fn targets(config: &Config) -> Targets {
     targets
 }
 
-/// Returns the issuers for all inputs, because reading their keys takes a while.
+/// Returns the issuers, which all inputs share because reading their keys is slow.
 fn issuers() -> &'static Issuers {
     static ISSUERS: OnceLock<Issuers> = OnceLock::new();
     ISSUERS.get_or_init(Issuers::new)
 }
 
-/// The kinds of arrivals from an address, each with its own rate.
+/// The kinds of arrivals, each with its own rate per address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Arrival {
     Client,
-    /// A request of a client that opens several connections.
+    /// A request of a client that may open several connections.
     Deferred,
     Connection,
 }
@@ -121,7 +121,7 @@ impl Arrival {
         if request.is_deferred { Self::Deferred } else { Self::Client }
     }
 
-    /// Returns the multiple of the client limits that applies to it.
+    /// Returns the factor by which its client limits are multiplied.
     const fn factor(self) -> u32 {
         match self {
             Self::Client => 1,
@@ -130,7 +130,7 @@ impl Arrival {
     }
 }
 
-/// A client that holds a slot.
+/// A client that occupies a slot.
 struct Connected {
     _grant: Grant,
     ip: IpAddr,
@@ -146,7 +146,7 @@ struct World {
     lives: HashMap<String, Instant>,
     clients: Vec<Connected>,
     connections: Vec<(Share, IpAddr)>,
-    /// The number of arrivals per address that were not refused for their rate.
+    /// The number of arrivals per address that were not refused because of their rate.
     passed: HashMap<(Arrival, IpAddr), u32>,
 }
 
@@ -169,7 +169,7 @@ impl World {
         }
     }
 
-    /// Advances the time; the system clock may be set as well.
+    /// Advances the time, and possibly changes the system clock.
     fn wait(&mut self, step: &Step<'_>) {
         let [seconds, minutes, ..] = step.bytes else { return };
         let time = Duration::from_secs(u64::from(*seconds) + 60 * u64::from(*minutes));
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// Changes the configuration; all clients stay.
+    /// Changes the configuration. Connected clients stay.
     fn reload(&mut self, step: &Step<'_>) {
         self.rules = Rules::new(step.bytes.first().copied().unwrap_or_default());
         let config = self.rules.config();
@@ -194,7 +194,7 @@ impl World {
         self.issued.push(issuers().issue(self.now.unix_seconds(), step.bytes));
     }
 
-    /// Sends the request of a client, with its token as issued or modified.
+    /// Sends a client's request with its token, unchanged or modified.
     fn request(&mut self, step: &Step<'_>) {
         let [from, token, change, at, ..] = step.bytes else { return };
         let client = SocketAddr::new(address(*from), 5);
@@ -239,7 +239,7 @@ impl World {
         self.come(&request, &target, None, is_page);
     }
 
-    /// Requests a slot for a client, possibly from the allowed page.
+    /// Requests a slot for a client, possibly from an allowed page.
     fn come(&mut self, request: &Request, target: &str, token: Option<&Issued>, is_page: bool) {
         let ip = request.client.ip().to_canonical();
         match self.attempt(request) {
@@ -256,7 +256,7 @@ impl World {
         }
     }
 
-    /// Checks a client that does not take the slot that it could have; nothing may change.
+    /// Checks the admission of a client that does not take its slot. The state must not change.
     fn look(&mut self, request: &Request, token: Option<&Issued>) {
         let before = self.admission.usage();
         let Some(permission) = self.permission(request) else { return };
@@ -265,7 +265,7 @@ impl World {
         }
         let after = self.admission.usage();
         assert_eq!((after.slots, after.networks), (before.slots, before.networks));
-        // Expired tokens are forgotten.
+        // Only expired tokens may be forgotten.
         assert!(after.tokens <= before.tokens, "a token is used up");
     }
 
@@ -275,7 +275,7 @@ impl World {
 
     fn checked(&mut self, request: &Request) -> Result<Permission, Refusal> {
         let checked = self.admission.check(self.now, request);
-        // A request that is refused for its target has passed the rate limit.
+        // A request that is refused because of its target has passed the rate limit.
         if let Ok(_) | Err(Refusal::Close(CloseReason::MissingTarget | CloseReason::UnknownTarget { .. })) =
             &checked
         {
@@ -303,7 +303,7 @@ impl World {
         assert!(u64::from(*passed) <= allowed, "{passed} arrivals of {ip} have passed in place of {allowed}");
     }
 
-    /// Checks that an address that is refused has reached its limit.
+    /// Checks that a refused address has actually reached its limit.
     fn check_limit(&self, arrival: Arrival, text: &str, ip: IpAddr, are_shares_taken: bool) {
         assert!(!clients::is_exempt(ip), "{ip} has no limits");
         if text == TOO_FAST {
@@ -332,7 +332,7 @@ impl World {
         Shares::of(self.clients.iter().map(|client| client.ip)).check(ip, 1);
     }
 
-    /// Checks that a token is used only once in its lifetime, by the monotonic clock.
+    /// Checks that a token is used only once in its lifetime by the monotonic clock.
     fn use_up(&mut self, token: &Issued) {
         let until = UNIX_EPOCH + Duration::from_secs(token.claims.exp) + reference::LEEWAY;
         let life = until.duration_since(self.now.wall).unwrap_or_default().min(LIFE_MAX);
@@ -376,13 +376,13 @@ impl World {
         }
     }
 
-    /// Returns why an issued token does not admit, apart from having been used.
+    /// Returns the reason why an issued token does not admit, except earlier use.
     fn refusal(&self, token: &Issued, target: &str, ip: IpAddr) -> Option<Refused> {
         let is_trusted = self.rules.trusted.get(token.issuer).is_some_and(|trusted| *trusted);
         reference::refusal(&token.claims, is_trusted, target, ip, self.now.unix_seconds())
     }
 
-    /// Opens a connection of a proxy that names its client, or of the client itself.
+    /// Opens a connection from a proxy that reports its client, or from the client itself.
     fn connect(&mut self, step: &Step<'_>) {
         let named = ProxyHeader::read(step.bytes).ok().flatten().and_then(|header| header.client);
         let ip = named.map_or_else(|| address(step.flags >> 3), |client| client.ip()).to_canonical();
@@ -409,8 +409,8 @@ impl World {
         }
     }
 
-    /// Checks that header lines before the proxy's line have no effect, and that lines from other addresses are
-    /// ignored.
+    /// Checks that headers before the proxy's own line have no effect, and that lines from other addresses
+    /// are ignored.
     fn forward(&self, step: &Step<'_>) {
         let (evil, honest) = step.bytes.split_at(step.bytes.len() / 2);
         let name = match self.rules.header {
@@ -441,7 +441,7 @@ impl World {
         }
     }
 
-    /// Ends a client or a connection.
+    /// Disconnects a client, or closes a connection.
     fn leave(&mut self, step: &Step<'_>) {
         let Some(&which) = step.bytes.first() else { return };
         if step.flags & 8 == 0 && !self.clients.is_empty() {
@@ -451,7 +451,7 @@ impl World {
         }
     }
 
-    /// Checks that the usage matches the clients and connections.
+    /// Checks that the counters match the connected clients.
     fn check(&self) {
         let usage = self.admission.usage();
         assert_eq!(usage.slots, [self.clients.len(), self.connections.len()]);
@@ -462,8 +462,8 @@ impl World {
     }
 }
 
-/// Checks that no client is admitted without permission, that no token admits twice, that every refusal is justified,
-/// and that clients that have left leave nothing behind.
+/// Checks that no client is admitted without permission, no token admits twice, every refusal is justified,
+/// and disconnected clients leave no state.
 pub fn requests(input: &[u8]) {
     let Some((&options, rest)) = input.split_first() else { return };
     let mut world = World::new(options);

@@ -1,4 +1,4 @@
-//! A flow of a relay with a client and a server that send anything.
+//! Fuzzes a relay flow with arbitrary datagrams from client and server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use crate::protocol::{Change, FlowInspector, Handshake, PongCache, ProtocolKind, Verdict};
 use crate::steps::steps;
 
-/// The longest pong: its fixed part and the longest data, in bytes.
+/// The maximum length of a pong: its fixed part and the longest data, in bytes.
 const LONGEST_PONG: usize = 33 + 399;
 /// The length to which a datagram is padded if the input requests it.
 const PADDED: usize = 1_472;
-/// The longest handshake datagram that passes.
+/// The maximum length of a handshake datagram that is forwarded.
 const PAYLOAD_MAX: u16 = 1_000;
 
-/// Returns the part of a datagram that passes, checking that nothing was added.
+/// Returns the forwarded part of a datagram, after checking that nothing was added.
 fn passed(change: Change, datagram: &[u8]) -> Vec<u8> {
     let mut copy = datagram.to_vec();
     let passed = change.apply(&mut copy).to_vec();
@@ -22,7 +22,7 @@ fn passed(change: Change, datagram: &[u8]) -> Vec<u8> {
     passed
 }
 
-/// Checks that the server receives no more than the budget before it answers, and that every answer is a pong.
+/// Checks that the server receives at most the budget before it answers, and that every answer is a pong.
 pub fn flow(input: &[u8]) {
     let Some((first, input)) = input.split_first() else { return };
     let kind = ProtocolKind::ALL[usize::from(*first) % ProtocolKind::ALL.len()];
@@ -57,7 +57,7 @@ pub fn flow(input: &[u8]) {
             Verdict::Drop(_) => assert!(!was_open, "an open flow dropped {datagram:02x?}"),
         }
     }
-    // A budget refills within eight seconds.
+    // The budget is replenished within eight seconds.
     assert!(datagrams <= 4 + seconds / 2 + 1, "{datagrams} datagrams in {seconds} s");
     assert!(bytes <= 4_000 + 500 * seconds, "{bytes} bytes in {seconds} s");
 }

@@ -1,4 +1,4 @@
-//! The admission part of the relay's configuration.
+//! The admission settings of the relay's configuration.
 
 #[path = "../../relay/src/config/error.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]

@@ -1,4 +1,4 @@
-//! Datagrams from anyone to the port of the data channels.
+//! Fuzzes the relay's data channel port with datagrams from arbitrary sources.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -20,10 +20,10 @@ const TAIL: usize = 24 + 8;
 /// The USERNAME attribute of a check, in which the page includes its own password.
 const NAMES: &[u8; 36] = b"\0\x06\0\x20rakwire/p4ssw0rdOfThePage/0123:a";
 
-/// The time for which a source that has answered is validated.
+/// The time for which a source stays validated after it has answered.
 const VALIDATED: Duration = Duration::from_secs(10);
 
-/// Builds a check with these attributes and valid sums; the password is valid if it is the page's.
+/// Builds a connectivity check with these attributes and valid checksums. `password` signs it.
 fn check(attributes: &[u8], password: &str) -> Vec<u8> {
     let attributes = [NAMES, attributes].concat();
     let length = |more: usize| u16::try_from(attributes.len() + more).expect("a step is short").to_be_bytes();
@@ -50,8 +50,9 @@ fn answer_to(challenge: &[u8]) -> Vec<u8> {
 
 /// Checks the guarantees of the endpoint.
 ///
-/// Only a source with the password is answered, with at most twice the bytes that it sent. Only a source that has
-/// answered a check begins a session, or reaches one at another port of its address. Every datagram is counted.
+/// - Only a source with the password is answered, with at most twice the bytes that it sent.
+/// - Only a source that has answered a check starts a session, or reaches one at another port of its address.
+/// - Every datagram is counted.
 pub fn datagrams(input: &[u8]) {
     let fingerprint = Fingerprint::of(b"a certificate");
     let password = fingerprint.to_string().replace(':', "").to_ascii_lowercase();
@@ -59,9 +60,9 @@ pub fn datagrams(input: &[u8]) {
     let mut now = Instant::now();
     let mut endpoint =
         Endpoint::new(&fingerprint, &[3; 20], Arc::clone(&counters), now).expect("any key will do");
-    // The half-open session of each source, and the one with a validated address.
+    // The half-open session of each source, and its session with a validated address.
     let mut sessions = HashMap::<SocketAddr, [Option<u32>; 2]>::new();
-    // The end of each source's validation.
+    // The time until which each source is validated.
     let mut validated = HashMap::<SocketAddr, Instant>::new();
     let (mut next, mut answered, mut challenged, mut dropped) = (0, 0, 0, 0);
     for step in steps(input) {
@@ -95,7 +96,7 @@ pub fn datagrams(input: &[u8]) {
                 }
             }
             DatagramEvent::Validated => panic!("an answer without a check"),
-            // The page of the session at the other port of this address has moved here.
+            // The page of the session at the other port of this address has moved to this port.
             DatagramEvent::Sessions([Some(session), None]) if known == [None; 2] => {
                 let home = source(step.flags ^ 2);
                 let at_home = sessions.get_mut(&home).expect("a session elsewhere");

@@ -1,4 +1,4 @@
-//! The announcements of servers to the relay, which its admission resolves.
+//! The server announcements to the relay, which admission resolves.
 
 #[path = "../../relay/src/discovery/announcement.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]

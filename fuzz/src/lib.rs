@@ -1,6 +1,7 @@
-//! Shared by the fuzz targets and the tests of the core and of the game.
+//! The code shared by the fuzz targets and the tests of the core and of the game.
 //!
-//! A target for another protocol needs its own model, a line in `Cargo.toml`, and one in [`targets::ALL`].
+//! A target for another protocol needs its own model, an entry in `Cargo.toml`, and an entry in
+//! [`targets::ALL`].
 
 #[path = "../../core/tests/model/mod.rs"]
 pub mod model;

@@ -1,8 +1,9 @@
-//! A connection that may begin with a PROXY protocol header.
+//! Fuzzes a connection that may start with a PROXY protocol header.
 
 use rakwire_udp::proxy::{MAX_HEADER, ProxyHeader};
 
-/// Checks that a header is read the same however its bytes arrive, and never takes more bytes than there are.
+/// Checks that a header is parsed identically however its bytes are split, and never takes more bytes than
+/// there are.
 pub fn header(input: &[u8]) {
     let whole = ProxyHeader::read(input);
     if let Ok(Some(header)) = whole {

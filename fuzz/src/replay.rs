@@ -1,4 +1,4 @@
-//! Runs the committed inputs through the targets as ordinary functions, so that fixed bugs stay fixed.
+//! Runs the committed inputs through the targets as ordinary tests, so that fixed bugs stay fixed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -31,7 +31,7 @@ fn replay(name: &str, target: Target) -> usize {
 }
 
 #[test]
-fn every_target_passes_on_every_input() {
+fn every_fuzz_target_passes_on_its_committed_inputs() {
     for (name, target) in targets::ALL {
         let count = replay(name, target);
         assert!(count > 10, "{name} has {count} inputs");
@@ -39,7 +39,7 @@ fn every_target_passes_on_every_input() {
 }
 
 #[test]
-fn every_target_has_its_program() {
+fn every_fuzz_target_has_a_program() {
     let programs = std::fs::read_dir(here("fuzz_targets")).expect("the programs");
     let mut found: Vec<_> = programs.map(|entry| entry.expect("a program").file_name()).collect();
     found.sort();

@@ -1,6 +1,6 @@
-//! Splits an input into steps with some bytes each.
+//! Splits an input into steps.
 
-/// One step: a byte of flags, a byte with the length, and that many bytes.
+/// A step: one byte of flags, one byte of length, and that many bytes.
 pub(crate) struct Step<'a> {
     pub(crate) flags: u8,
     pub(crate) bytes: &'a [u8],

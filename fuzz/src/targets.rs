@@ -1,4 +1,4 @@
-//! The functions of the fuzz targets. A broken guarantee ends the process, as a finding.
+//! The functions of the fuzz targets. A violated guarantee panics, which libFuzzer reports.
 
 use crate::admitted;
 use crate::awareness as protocols;
@@ -10,10 +10,10 @@ use crate::relay::operations;
 use crate::snowfight as play;
 use crate::udp_front;
 
-/// A function that runs with an input.
+/// A function that runs on an input.
 pub type Target = fn(&[u8]);
 
-/// Every target by its name.
+/// All targets by name.
 pub const ALL: [(&str, Target); 14] = [
     ("admission", admission),
     ("awareness", awareness),
@@ -37,75 +37,75 @@ fn hold(kept: model::Kept) {
     }
 }
 
-/// Clients that request admission by the relay, with tokens and without, in any order and at any time.
+/// Clients that request admission by the relay, with and without tokens, in any order and at any time.
 pub fn admission(bytes: &[u8]) {
     admitted::requests(bytes);
 }
 
-/// A flow with a client and a server that send anything to a relay that knows their protocol.
+/// A relay flow with arbitrary datagrams from client and server, whose protocol the relay knows.
 pub fn awareness(bytes: &[u8]) {
     protocols::flow(bytes);
 }
 
-/// Datagrams from anyone to the data channels of the relay.
+/// Datagrams from arbitrary sources to the relay's data channels.
 pub fn data_channels(bytes: &[u8]) {
     channels::datagrams(bytes);
 }
 
-/// Datagrams of a connection: reading and writing them gives the same bytes.
+/// Datagrams of a connection: decoding and encoding must give the same bytes.
 pub fn datagram(bytes: &[u8]) {
     hold(wire::datagram(bytes));
 }
 
-/// All operations on two peers and on the path between them, checked against their guarantees.
+/// All operations on two peers and their path, checked against the guarantees.
 pub fn endpoint(bytes: &[u8]) {
     if let Some(sequence) = Sequence::decode(bytes) {
         hold(world::run(&sequence).map(drop));
     }
 }
 
-/// Datagrams from anyone to a front of the relay, and from its server.
+/// Datagrams from arbitrary sources and from the server to a front of the relay.
 pub fn front(bytes: &[u8]) {
     udp_front::datagrams(bytes);
 }
 
-/// All operations on two peers of the Game Protocol and on the path between them, checked against their guarantees.
+/// All operations on two peers of the Game Protocol and their path, checked against the guarantees.
 pub fn game(bytes: &[u8]) {
     hold(model::game::run(bytes).map(drop));
 }
 
-/// Each message of the game: unpacking and packing it gives the same bytes.
+/// Messages of the game: unpacking and packing must give the same bytes.
 pub fn message(bytes: &[u8]) {
     hold(play::messages(bytes));
 }
 
-/// Messages outside connections, and RakNet's own messages inside them: reading and writing them gives the same bytes.
+/// Offline messages and RakNet's own messages in connections: decoding and encoding must give the same bytes.
 pub fn offline(bytes: &[u8]) {
     hold(wire::offline(bytes));
     hold(wire::control(bytes));
 }
 
-/// The PROXY protocol at the beginning of a connection to the relay.
+/// The PROXY protocol header of a connection to the relay.
 pub fn proxy(bytes: &[u8]) {
     proxied::header(bytes);
 }
 
-/// Packed values of every type: unpacking and packing them gives the same bytes.
+/// Rabbit values of every type: unpacking and packing must give the same bytes.
 pub fn rabbit(bytes: &[u8]) {
     hold(values::values(bytes));
 }
 
-/// All operations on the flows of the relay, checked against their guarantees.
+/// All operations on the flows of the relay, checked against the guarantees.
 pub fn relay(bytes: &[u8]) {
     hold(operations::run(bytes).map(drop));
 }
 
-/// A secure connection: the fields of its handshake, its datagrams and tokens, intact and modified.
+/// A secure connection: the fields of its handshake, its datagrams and tokens, unchanged and modified.
 pub fn secure(bytes: &[u8]) {
     hold(model::secure::run(bytes));
 }
 
-/// A game of two players, one of which sends anything: the other one keeps playing.
+/// A game with two players, one of which sends arbitrary messages. The other must be able to continue.
 pub fn snowfight(bytes: &[u8]) {
     hold(play::hostile_client(bytes));
 }

@@ -1,4 +1,4 @@
-//! A front with clients and a server that send anything.
+//! Fuzzes a front with arbitrary datagrams from clients and the server.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,12 +22,12 @@ use crate::time::Now;
 
 /// The maximum number of clients.
 const PLACES: usize = 2;
-/// The time after which a flow ends without a datagram of its client.
+/// The time without a datagram of its client after which a flow ends.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The length to which a datagram is padded if the input requests it.
 const PADDED: usize = 1_464;
 
-/// Admits as many clients as there are slots.
+/// Admits clients while there are free slots.
 struct Places {
     free: Arc<()>,
     proxy_protocol: bool,
@@ -37,7 +37,7 @@ fn server() -> SocketAddr {
     ([10, 0, 0, 1], 19_133).into()
 }
 
-/// A slot, which is taken while it is held.
+/// An occupied slot, which is freed when this is dropped.
 #[derive(Debug)]
 struct Place {
     _held: Arc<()>,
@@ -79,10 +79,10 @@ impl Admit for Places {
     }
 }
 
-/// The harness's record of a client.
+/// The expected state of a client.
 #[derive(Default)]
 struct Client {
-    /// The value that the front asked it to return.
+    /// The value that the front has asked the client to return.
     challenge: Option<u32>,
     /// The number of bytes sent to it.
     sent: usize,
@@ -95,7 +95,7 @@ struct World {
     free: Arc<()>,
     now: Now,
     clients: HashMap<SocketAddr, Client>,
-    /// The flow of the last datagram that went to the server.
+    /// The flow of the last datagram forwarded to the server.
     flow: Option<FlowId>,
 }
 
@@ -128,7 +128,7 @@ impl World {
         while self.front.poll_closed().is_some() {}
     }
 
-    /// Returns the next datagram of a client that follows its protocol.
+    /// Returns the next datagram of a well-behaved client.
     fn honest_client(&self, from: SocketAddr) -> Vec<u8> {
         let challenge = self.clients.get(&from).and_then(|client| client.challenge);
         match (self.protocol, challenge) {
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// Returns the answer of a server that follows its protocol.
+    /// Returns the answer of a well-behaved server.
     fn honest_server(&self, is_second: bool) -> Vec<u8> {
         match (self.protocol, is_second) {
             (FrontProtocol::RakNet, false) => {
@@ -170,7 +170,7 @@ impl World {
                 To::Server(id) => {
                     let route = self.front.route(id);
                     let client = route.and_then(|route| self.clients.get(&route.client));
-                    // A flow that has ended since cannot be looked up.
+                    // The flow may have ended since, so that it is no longer known.
                     assert!(
                         client.is_none_or(|client| client.challenge.is_some()),
                         "the client was not challenged"
@@ -235,8 +235,8 @@ fn padded(step: &Step<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Checks that the server receives nothing for a client that has not been challenged, that an unvalidated source
-/// receives no more than it sent, and that no flow outlives its time.
+/// Checks that the server receives nothing from a client that was not challenged, that an unvalidated source
+/// receives no more than it sent, and that no flow outlives its timeout.
 pub fn datagrams(input: &[u8]) {
     let Some((&options, rest)) = input.split_first() else { return };
     let mut world = World::new(options, input);

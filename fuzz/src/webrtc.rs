@@ -1,4 +1,4 @@
-//! The part of the relay's data channels that decides about datagrams from anyone.
+//! The part of the relay's data channels that handles datagrams from arbitrary sources.
 
 #[path = "../../relay/src/webrtc/counters.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]

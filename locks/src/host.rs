@@ -1,4 +1,4 @@
-//! The clock of the driver, which the queue of arrivals mentions but does not read.
+//! A stand-in for the clock of the driver, which the arrival queue refers to but does not read.
 
 use rakwire::Instant;
 

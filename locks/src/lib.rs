@@ -1,7 +1,8 @@
-//! The parts of `rakwire-native` that threads share, under the scheduler shuttle, which tries many orders of their steps.
+//! The parts of `rakwire-native` that threads share, run by the scheduler shuttle in many interleavings.
 //!
-//! The files are shared with the driver. They take locks and atomics from `crate::sync`, which are those of the
-//! scheduler here. Run `cargo test` in this folder; `RAKWIRE_LOCKS_RUNS` sets the number of orders for each property.
+//! The source files are those of the driver. They import locks and atomics from `crate::sync`, which here are
+//! shuttle's. Run `cargo test` in this folder; `RAKWIRE_LOCKS_RUNS` sets the number of interleavings per
+//! property.
 
 #![forbid(unsafe_code)]
 
@@ -31,7 +32,7 @@ mod host;
 mod simulation;
 mod socket;
 
-/// The locks and atomics of the scheduler.
+/// Shuttle's locks and atomics.
 mod sync {
     use std::task::Waker;
 
@@ -39,8 +40,8 @@ mod sync {
 
     pub(crate) use shuttle::sync::{Arc, Mutex, MutexGuard, atomic};
 
-    /// The waker of one task. The driver has that of the crate `atomic-waker`, which has no lock and the same
-    /// guarantee: a wake after a registration wakes the task that is registered.
+    /// The waker of one task. The driver uses the crate `atomic-waker`, which has no lock and gives the same
+    /// guarantee: a wake after a registration wakes the registered task.
     #[derive(Debug, Default)]
     pub(crate) struct AtomicWaker(Mutex<Option<Waker>>);
 

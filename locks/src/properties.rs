@@ -1,4 +1,4 @@
-//! The guarantees that hold in every order of steps.
+//! The properties that must hold in every interleaving.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use crate::socket::RecvBatch;
 use crate::telemetry::ConnectionSpan;
 use crate::wakes::Signal;
 
-/// The number of orders that each property tries by default.
+/// The default number of interleavings per property.
 const RUNS: usize = 2_000;
 
-/// The stack of a thread in bytes: a peer composes datagrams on it.
+/// The stack size of a thread in bytes: a peer builds datagrams on the stack.
 const STACK: usize = 1 << 20;
 
-/// Tries many orders of the steps of `property`.
+/// Runs `property` in many interleavings.
 fn holds(property: impl Fn() + Send + Sync + 'static) {
     let runs = std::env::var("RAKWIRE_LOCKS_RUNS").map_or(RUNS, |runs| runs.parse().expect("a number"));
     let mut config = shuttle::Config::new();
     config.stack_size = STACK;
-    // At most three changes of the running thread, at random places: most races need one or two.
+    // At most three preemptions at random points, because most races need only one or two.
     shuttle::Runner::new(PctScheduler::new(3, runs), config).run(property);
 }
 
-/// A task that waits while another one notifies continues, whenever the notification comes.
-pub fn no_notification_is_lost() {
+/// A waiting task continues after a notification by another task, in every interleaving.
+pub fn a_waiting_task_continues_after_every_notification() {
     holds(|| {
         let signal = Arc::new(Signal::default());
         let count = Arc::new(Mutex::new(0));
@@ -43,7 +43,7 @@ pub fn no_notification_is_lost() {
                 signal.notify();
             })
         });
-        // The scheduler reports a task that waits forever.
+        // Shuttle reports a task that waits forever.
         future::block_on(async {
             while *count.lock().unwrap() < 2 {
                 signal.notified().await;
@@ -61,8 +61,8 @@ fn message(number: u8) -> Message<Delivery> {
     Message { bytes: vec![0x86, number], delivery: Delivery::RELIABLE }
 }
 
-/// Each message goes to one of the tasks that wait, in order, and all of them end with the connection.
-pub fn each_message_reaches_one_reader_and_the_end_reaches_all() {
+/// Each message goes to one of the waiting tasks, in order, and all of them end when the connection closes.
+pub fn each_message_reaches_one_reader_and_the_close_reaches_all() {
     holds(|| {
         let inbox = inbox();
         let readers = [(); 2].map(|()| {
@@ -93,8 +93,8 @@ pub fn each_message_reaches_one_reader_and_the_end_reaches_all() {
     });
 }
 
-/// A cancelled reader takes neither a message nor the wake of another reader.
-pub fn a_cancelled_reader_takes_no_message() {
+/// A cancelled reader consumes neither a message nor the wake of another reader.
+pub fn a_cancelled_reader_consumes_no_message() {
     holds(|| {
         let inbox = inbox();
         let given_up = future::spawn({
@@ -135,13 +135,14 @@ fn batch(number: u8) -> RecvBatch {
     RecvBatch { at: Instant::ZERO, from: ([192, 0, 2, 1], 1).into(), stride: 1, bytes: [number].into() }
 }
 
-/// After a push has returned, the datagram is either taken or queued: the flag for an empty queue hides none.
-pub fn the_queue_of_arrivals_hides_no_datagram() {
+/// After a push has returned, the datagram was taken or is queued: the flag for an empty queue must not hide
+/// it.
+pub fn the_arrival_queue_hides_no_datagram() {
     holds(|| {
         let queue = Arc::new(ArrivalQueue::new(usize::MAX, None));
         let taken = Arc::new(Mutex::new(Vec::new()));
         let take = |queue: &ArrivalQueue, taken: &Mutex<Vec<u8>>| {
-            // The lock represents that of the protocol, under which the driver takes datagrams.
+            // This lock stands for that of the protocol, under which the driver takes datagrams.
             let mut taken = taken.lock().unwrap();
             taken.extend(queue.take(Instant::ZERO).iter().map(|batch| batch.bytes[0]));
         };
@@ -165,7 +166,7 @@ pub fn the_queue_of_arrivals_hides_no_datagram() {
     });
 }
 
-/// A shard of a server with two slots, or a client.
+/// Creates a shard of a server with this many slots, or a client.
 fn peer(name: u8, places: u16) -> Peer<'static> {
     let mut config = Config::new([name; 32]);
     config.max_incoming = places;
@@ -174,7 +175,7 @@ fn peer(name: u8, places: u16) -> Peer<'static> {
     Peer::with_capacity(capacity, config)
 }
 
-/// Carries the datagrams of one peer to another one, which sees this address as their source.
+/// Passes the datagrams of one peer to another, with `source` as their source address.
 fn carry(now: Instant, from: &mut Peer<'static>, source: SocketAddr, to: &mut Peer<'static>) {
     let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
     while let Some(transmit) = from.poll_transmit(now, &mut buffer) {
@@ -183,7 +184,7 @@ fn carry(now: Instant, from: &mut Peer<'static>, source: SocketAddr, to: &mut Pe
     }
 }
 
-/// Connects a client to a shard; returns true if it is admitted.
+/// Connects a client to a shard. Returns true if the shard admits it.
 fn connects(shard: &mut Peer<'static>, number: u8) -> bool {
     let (server, source) = (([192, 0, 2, 1], 19_132).into(), ([198, 51, 100, number], 1).into());
     let mut client = peer(number, 0);
@@ -204,8 +205,8 @@ fn connects(shard: &mut Peer<'static>, number: u8) -> bool {
     panic!("client {number} has no answer");
 }
 
-/// The shards of a server together admit at most the maximum number of clients, in every order of steps.
-pub fn shards_admit_no_more_clients_than_there_are_slots() {
+/// The shards of a server together admit at most the maximum number of clients, in every interleaving.
+pub fn shards_admit_at_most_the_maximum_number_of_clients() {
     holds(|| {
         let admission = LockedAdmission::default();
         let shards = [10, 20].map(|number| {

@@ -1,4 +1,4 @@
-//! Without a simulated network, as by default in the driver.
+//! A stand-in for the network simulator, which the driver does not use by default either.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,11 +17,11 @@ pub(crate) struct Delivered {
     pub(crate) bytes: Box<[u8]>,
 }
 
-/// Never exists.
+/// Has no values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Simulation(Infallible);
 
-/// The tests of the driver's files parse a description.
+/// The tests in the driver's files parse a description.
 impl FromStr for Simulation {
     type Err = ();
 

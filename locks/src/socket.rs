@@ -1,4 +1,4 @@
-//! A socket that receives nothing: batches come from the properties.
+//! A stand-in for the driver's socket. The properties create batches of datagrams themselves.
 
 use std::io;
 use std::net::SocketAddr;

@@ -40,14 +40,14 @@ fn find(plant: Plant) -> (u64, String) {
 }
 
 #[test]
-fn each_planted_fault_is_found() {
+fn every_deliberate_fault_is_found() {
     for plant in Plant::all() {
         find(*plant);
     }
 }
 
 #[test]
-fn a_failure_is_shrunk_and_still_fails() {
+fn a_shrunk_plan_still_fails() {
     let (seed, broken) = find(Plant::ForgetsFlow);
     let (omitted, broken) = shrink(seed, Some(Plant::ForgetsFlow), broken);
     assert_eq!(run(seed, &omitted, Some(Plant::ForgetsFlow)).err(), Some(broken));
@@ -63,7 +63,7 @@ fn a_plan_depends_only_on_its_seed() {
 }
 
 #[test]
-fn omitting_a_fault_keeps_the_others() {
+fn omitting_a_fault_does_not_change_the_others() {
     let seed = (0..).find(|seed| Plan::new(*seed).faults.len() > 2).expect("a seed with faults");
     let (whole, omitted) = (Plan::new(seed), Omitted { faults: [1].into(), clients: [0].into() });
     let part = Plan::without(seed, &omitted);

@@ -1,4 +1,4 @@
-//! The comparison of traces, without any library.
+//! Tests the comparison of traces without running a library.
 
 use rakwire_differential::compare::{Comparison, Rule, compare};
 use rakwire_differential::script::{Script, parse};
@@ -48,7 +48,7 @@ fn found(steps: &str, one: &[Entry], two: &[Entry]) {
 }
 
 #[test]
-fn equal_traces_have_no_difference_and_need_no_rule() {
+fn equal_traces_have_no_differences() {
     let entries = [message(3, 0, 1), message(0, 0, 2), receipt(1, true), connection("disconnected")];
     assert_eq!(compared(CLEAN, &entries, &entries), Comparison::default());
 }
@@ -77,7 +77,7 @@ fn ordered_messages_may_be_cut_off_by_a_close_but_have_no_gap() {
 }
 
 #[test]
-fn messages_that_the_script_has_waited_for_are_not_cut_off() {
+fn messages_that_were_waited_for_must_not_be_cut_off() {
     let waited = |close: &str| format!("{CLEAN}b send @a 3 0 1 50 3\nwait a messages 3\n{close}\n");
     let all = [message(3, 0, 1), message(3, 0, 2), message(3, 0, 3)];
     found(&waited("b close @a notify"), &all, &all[..2]);
@@ -88,7 +88,7 @@ fn messages_that_the_script_has_waited_for_are_not_cut_off() {
 }
 
 #[test]
-fn unordered_messages_may_be_cut_off_from_one_side_only() {
+fn a_close_may_cut_off_unordered_messages_in_only_one_trace() {
     let one = [message(2, 0, 1), message(2, 0, 2), message(2, 0, 3)];
     permitted(CLOSING, &one, &one[1..], Rule::CutOff);
     found(CLOSING, &one[..2], &one[1..]);
@@ -98,7 +98,7 @@ fn unordered_messages_may_be_cut_off_from_one_side_only() {
 }
 
 #[test]
-fn reliable_messages_arrive_in_any_order_but_all_of_them_once() {
+fn reliable_messages_may_be_reordered_but_not_lost_or_duplicated() {
     let one = [message(2, 0, 1), message(2, 0, 2)];
     permitted(CLEAN, &one, &[message(2, 0, 2), message(2, 0, 1)], Rule::Unordered);
     found(LOSSY, &one, &one[..1]);
@@ -114,7 +114,7 @@ fn unreliable_messages_may_be_lost_only_on_a_lossy_path() {
 }
 
 #[test]
-fn sequenced_messages_are_never_out_of_order() {
+fn reordered_sequenced_messages_are_a_difference() {
     let one = [message(4, 0, 1), message(4, 0, 2), message(4, 0, 3)];
     permitted(LOSSY, &one, &[message(4, 0, 3)], Rule::Overtaken);
     found(LOSSY, &one, &one[..2]);
@@ -123,7 +123,7 @@ fn sequenced_messages_are_never_out_of_order() {
 }
 
 #[test]
-fn receipts_may_change_their_order_and_where_the_path_loses_the_outcomes_of_unreliable_messages() {
+fn receipts_may_be_reordered_and_a_lossy_path_may_change_unreliable_outcomes() {
     let sends = |reliability: u8| format!("{LOSSY}a send @b {reliability} 0 1 50 2\n");
     let one = [receipt(1, true), receipt(2, true)];
     let two = [receipt(1, true), receipt(2, false)];
@@ -136,7 +136,7 @@ fn receipts_may_change_their_order_and_where_the_path_loses_the_outcomes_of_unre
 }
 
 #[test]
-fn an_acknowledged_message_is_in_the_trace_of_the_remote() {
+fn an_acknowledged_message_must_be_in_the_trace_of_the_remote() {
     let script = script(&format!("{CLEAN}a send @b 6 0 1 50 2\nsettle\n"));
     let arrived = |number| {
         Entry::Message(Message { from: "a".to_owned(), reliability: 6, channel: 0, number, size: 50 })
@@ -154,7 +154,7 @@ fn an_acknowledged_message_is_in_the_trace_of_the_remote() {
 }
 
 #[test]
-fn a_path_that_loses_does_not_change_the_texts_of_unconnected_messages() {
+fn changed_texts_of_unconnected_messages_are_a_difference_on_a_lossy_path() {
     let steps = format!("{LOSSY}b pong one\na ping @b\nb out-of-band @a word\n");
     let text = |text: &str| Entry::Unconnected(text.to_owned());
     let all = [text("pong from b one"), text("out-of-band from b word")];
@@ -177,7 +177,7 @@ fn connection_events_and_results_must_be_equal_on_every_path() {
 }
 
 #[test]
-fn a_failed_wait_of_the_original_is_an_error_of_the_script() {
+fn a_failed_wait_of_the_reference_is_reported_as_an_error_of_the_script() {
     let failed = [Entry::Call("wait: no lost b".to_owned())];
     found(CLEAN, &failed, &failed);
 }

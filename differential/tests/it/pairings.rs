@@ -1,4 +1,4 @@
-//! Scripts with both libraries.
+//! Runs scripts with both libraries.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use rakwire_differential::script::{Script, parse};
 use rakwire_differential::suite::{self, Options, Outcome};
 use rakwire_differential::{generate, named_scripts, table};
 
-/// Scripts that run at the same time: they wait most of the time.
+/// The number of scripts that run simultaneously; they mostly wait.
 const AT_ONCE: usize = 8;
 
 fn programs() -> &'static Programs {
@@ -70,12 +70,12 @@ b close @a notify
 settle 1000
 ";
 
-/// A fault of rakwire's driver.
+/// A deliberate fault of rakwire's driver.
 struct Fault {
     name: &'static str,
-    /// A filter of `sed` behind the driver.
+    /// A `sed` filter applied to the output of the driver.
     filter: &'static str,
-    /// The messages that the script waits for before it closes the connection.
+    /// The messages that the script waits for before it disconnects.
     waited: &'static str,
     /// The differences that it must cause: a pairing, and a peer with a stream.
     causes: &'static [(&'static str, &'static str)],
@@ -128,7 +128,7 @@ const FAULTS: [Fault; 5] = [
     },
 ];
 
-/// Makes a driver of rakwire with a filter of `sed` behind its output.
+/// Creates a driver of rakwire whose output passes through a `sed` filter.
 fn faulty(filter: &str, name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let driver = programs().of(Library::Rakwire).display().to_string();
@@ -142,7 +142,7 @@ fn scripts(waited: &str) -> Vec<Script> {
 }
 
 #[test]
-fn planted_faults_of_a_library_are_found_in_each_pairing_where_they_show() {
+fn deliberate_faults_are_found_in_every_pairing_that_shows_them() {
     for waited in ["4", "5"] {
         assert_eq!(differences(&run(&scripts(waited), programs())), [""; 0], "without a fault");
     }

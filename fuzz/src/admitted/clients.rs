@@ -1,4 +1,4 @@
-//! The addresses of clients, and their expected limits.
+//! Client addresses, and the expected limits.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +9,7 @@ pub(super) const PROXY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub(super) const PER_ADDRESS: u32 = 2;
 pub(super) const PER_PREFIX: u32 = 3;
 
-/// Returns one of a few addresses, some of which share a network.
+/// Returns one of a few addresses. Some of them share a network.
 pub(super) fn address(number: u8) -> IpAddr {
     let v4 = |network: [u8; 3]| Ipv4Addr::new(network[0], network[1], network[2], number >> 4);
     match number & 7 {
@@ -23,7 +23,7 @@ pub(super) fn address(number: u8) -> IpAddr {
     }
 }
 
-/// Returns whether the ban file contains an address.
+/// Returns true if the ban file contains an address.
 pub(super) fn is_banned(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.octets().starts_with(&[203, 0, 113]),
@@ -31,12 +31,12 @@ pub(super) fn is_banned(ip: IpAddr) -> bool {
     }
 }
 
-/// Returns whether an address is exempt from limits.
+/// Returns true if an address is exempt from limits.
 pub(super) fn is_exempt(ip: IpAddr) -> bool {
     ip.is_loopback()
 }
 
-/// Returns an address with only its first bits.
+/// Returns an address with all but its first bits cleared.
 fn cut(ip: IpAddr, v4: u32, v6: u32) -> IpAddr {
     match ip {
         IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() >> (32 - v4) << (32 - v4)).into(),
@@ -44,7 +44,7 @@ fn cut(ip: IpAddr, v4: u32, v6: u32) -> IpAddr {
     }
 }
 
-/// Returns the address range of one host.
+/// Returns the address prefix that counts as one host.
 pub(super) fn host(ip: IpAddr) -> IpAddr {
     cut(ip, 32, 64)
 }
@@ -70,7 +70,7 @@ impl Shares {
         self.hosts.len() + self.prefixes.len()
     }
 
-    /// Returns whether an address or its prefix has reached its share, times `factor`.
+    /// Returns true if an address or its prefix has reached its limit, multiplied by `factor`.
     pub(super) fn are_taken(&self, ip: IpAddr, factor: u32) -> bool {
         let of = |counts: &HashMap<IpAddr, u32>, network: IpAddr| {
             counts.get(&network).copied().unwrap_or_default()
@@ -79,7 +79,7 @@ impl Shares {
             || of(&self.prefixes, cut(ip, 24, 56)) >= factor * PER_PREFIX
     }
 
-    /// Checks that a newly arrived address does not exceed its share, times `factor`.
+    /// Checks that a newly admitted address does not exceed its limit, multiplied by `factor`.
     pub(super) fn check(&self, ip: IpAddr, factor: u32) {
         if is_exempt(ip) {
             return;

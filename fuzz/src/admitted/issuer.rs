@@ -1,6 +1,6 @@
-//! Tokens of issuers that the relay knows, of one that it does not know, and modified ones.
+//! Tokens of issuers that the relay knows, of an unknown issuer, and modified ones.
 //!
-//! The keys in `fuzz/admission` are not secret: only the relay of the fuzz target trusts them.
+//! The keys in `fuzz/admission` are not secret; only this fuzz target trusts them.
 
 use crate::token::{Claims, SigningKey};
 
@@ -9,7 +9,7 @@ use crate::token::{Claims, SigningKey};
 pub(super) struct Issued {
     pub(super) text: String,
     pub(super) claims: Claims,
-    /// The number of its issuer. The relay never trusts the last one.
+    /// The index of its issuer. The relay never trusts the last one.
     pub(super) issuer: usize,
 }
 
@@ -18,20 +18,20 @@ pub(super) struct Issuers([SigningKey; 3]);
 impl Issuers {
     pub(super) fn new() -> Self {
         let key = |text| SigningKey::from_text(text).expect("a key");
-        // The last issuer has a different secret for the same algorithm as the first one.
+        // The last issuer uses the algorithm of the first with another secret.
         let untrusted = "hmac-sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
         let known = [include_str!("../../admission/secret.key"), include_str!("../../admission/issuer.key")];
         Self([key(known[0]), key(known[1]), key(untrusted)])
     }
 
-    /// Issues a token with claims derived from some bytes, by the clock at `now`. Ids repeat.
+    /// Issues a token whose claims are derived from some bytes and the clock `now`. Token ids repeat.
     pub(super) fn issue(&self, now: u64, bytes: &[u8]) -> Issued {
         let byte = |index: usize| bytes.get(index).copied().unwrap_or_default();
         let expires = match byte(0) >> 6 {
             0 => now.saturating_sub(u64::from(byte(0))),
             1 => u64::MAX - u64::from(byte(0)),
             2 => now + 30 * u64::from(byte(0) & 0x3F),
-            // The longest are valid for too long.
+            // The largest values are valid for too long.
             _ => now + 60 * u64::from(byte(0) & 0x3F),
         };
         let begins = (byte(1) >= 128).then(|| now + u64::from(byte(1)) - 160);
@@ -55,11 +55,11 @@ impl Issuers {
     }
 }
 
-/// Changes a character of a token, and returns whether the token differs then.
+/// Changes a character of a token. Returns true if the token differs afterwards.
 pub(super) fn change(text: &mut String, at: u8, by: u8) -> bool {
     let mut bytes = std::mem::take(text).into_bytes();
     let before = bytes.clone();
-    // The signature is longer than 255 bytes, so the position is scaled.
+    // The token is longer than 255 bytes, so the position is scaled.
     let at = usize::from(at) * bytes.len() / 256;
     if let Some(byte) = bytes.get_mut(at) {
         *byte = 0x20 | (*byte ^ by) & 0x5F;

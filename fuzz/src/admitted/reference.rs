@@ -1,15 +1,15 @@
-//! A second, independent implementation of the admission by token.
+//! An independent second implementation of admission by token.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::token::Claims;
 
-/// The relay's defaults for the maximum lifetime of a token, and for the tolerated clock difference.
+/// The relay's default maximum lifetime of a token, and its default tolerance for clock differences.
 const LIFETIME_MAX: u64 = 3_600;
 pub(super) const LEEWAY: Duration = Duration::from_secs(5);
 
-/// Why a token does not admit.
+/// The reason why a token does not admit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     Untrusted,

@@ -23,17 +23,17 @@ const TIME_TO_END: u64 = 3;
 pub struct Case {
     /// The value of `TESTCASE`.
     pub name: &'static str,
-    /// One line about it.
+    /// A one-line description.
     pub about: &'static str,
     /// The name of the reliability of all messages.
     pub reliability: &'static str,
-    /// That reliability on the wire.
+    /// The number of that reliability on the wire.
     pub wire: u8,
     /// The number of messages.
     pub count: u32,
-    /// The bytes of each message.
+    /// The length of each message in bytes.
     pub size: usize,
-    /// The limit of unanswered messages.
+    /// The maximum number of unanswered messages.
     pub window: u32,
     /// The pause before the last message, in seconds.
     pub pause: u64,
