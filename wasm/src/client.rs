@@ -84,7 +84,7 @@ type Dial<P> = fn(&mut Peer<'static, P>, Instant, &Dialling) -> Result<Connectio
 pub(crate) struct Client<P: Protocol, H = ()> {
     hooked: Hooked<'static, P, H>,
     id: Option<ConnectionId>,
-    /// The addresses that the server claims, kept after the peer forgets them.
+    /// The addresses that the server reports as its own, kept after the peer forgets them.
     internal_addresses: Vec<SocketAddr>,
     buffer: Vec<u8>,
     dialling: Dialling,
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn unavailable_memory_is_refused_and_a_little_suffices_to_connect() {
+    fn unavailable_memory_is_refused_and_minimal_memory_suffices_to_connect() {
         let endless = Memory { blocks: usize::MAX / 2, block_size: 65_535 };
         assert_eq!(Client::game_protocol([1; 32], endless, None, ()).map(|_| ()), Err(OutOfMemory));
         let mut little =
@@ -316,7 +316,7 @@ mod tests {
         now
     }
 
-    /// Returns the time until a client gives up a server that has fallen silent.
+    /// Returns the time until a client closes the connection to a server that has stopped sending.
     fn time_until_lost<P: Protocol>(mut client: Client<P>, config: P::Config) -> Duration {
         let begin = connect(&mut client, config);
         client.send(begin, b"\xFEhi", P::Delivery::default()).unwrap();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_server_ends_the_connection() {
+    fn connection_to_a_silent_server_times_out() {
         let raknet = |timeout| {
             let mut config = RakNet::config([2; 32]);
             config.max_incoming = 1;
@@ -389,7 +389,8 @@ mod tests {
         check(game_protocol());
     }
 
-    /// Returns the number of requests that a client sends to a server that does not answer, and the time at which it
+    /// Returns the number of requests that a client sends to a server that does not answer, and the time of the
+    /// failure.
     /// gives up.
     fn give_up<P: Protocol>(mut client: Client<P>) -> (u32, Instant) {
         let mut now = Instant::ZERO;
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn unresponsive_server_ends_the_attempt() {
+    fn attempt_to_connect_to_an_unresponsive_server_fails() {
         let (requests, _) = give_up(raknet(11));
         assert!(requests >= 12, "{requests} requests");
         assert_eq!(give_up(game_protocol()), (1, Instant::ZERO + ATTEMPT));

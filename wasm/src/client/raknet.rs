@@ -17,7 +17,7 @@ use super::{Client, Dial, Dialling, Memory, OutOfMemory, SERVER};
 
 /// The settings of a RakNet client that differ from the defaults.
 pub(crate) struct RakNetSettings<'p> {
-    /// `None` sends the server a ping, and uses 6 if there is no other answer.
+    /// If `None`, the client pings the server for its version, and uses 6 if there is no pong.
     pub(crate) protocol_version: Option<u8>,
     pub(crate) progress_interval: u32,
     pub(crate) password: &'p [u8],
@@ -105,7 +105,7 @@ impl<H: Hook<RakNet>> Client<RakNet, H> {
         self.hooked.peer.set_carrier(carrier);
     }
 
-    /// Returns the addresses that the server claims.
+    /// Returns the addresses that the server reports as its own.
     pub(crate) fn internal_addresses(&self) -> Vec<SocketAddr> {
         self.id.map_or_else(Vec::new, |id| self.addresses_of(id))
     }

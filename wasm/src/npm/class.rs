@@ -34,7 +34,7 @@ macro_rules! class {
                 self.client.handle_timeout(instant(now));
             }
 
-            /// Ends the connection once reliable messages sent before have arrived.
+            /// Closes the connection once reliable messages sent before have arrived.
             pub fn disconnect(&mut self, now: f64) {
                 self.client.disconnect(instant(now));
             }
@@ -67,7 +67,7 @@ macro_rules! class {
                 self.client.poll_timeout().map_or(f64::INFINITY, millis)
             }
 
-            /// Returns true if the connection is over and only queued events remain.
+            /// Returns true if the connection is closed and only queued events remain.
             #[wasm_bindgen(js_name = isOver)]
             pub fn is_over(&self) -> bool {
                 self.client.is_over()

@@ -33,7 +33,8 @@ pub struct GameProtocolPeer {
 
 #[wasm_bindgen]
 impl GameProtocolPeer {
-    /// Creates a peer that is not connected, from 256 random bits; none if there is not enough memory. 0 is a default:
+    /// Creates a peer that is not connected, from 256 random bits; none if there is not enough memory. 0 is a
+    /// default: 4,096 blocks of 512 bytes, and a timeout of 15 s.
     /// 4,096 blocks of 512 bytes, and a silent server is given up after 15 s.
     pub fn create(
         a: u64,

@@ -108,7 +108,7 @@ pub(super) fn memory(default: Memory, blocks: u32, block_size: u32) -> Memory {
     Memory { blocks: given(blocks, default.blocks), block_size: given(block_size, default.block_size) }
 }
 
-/// Returns the silence timeout of the server; 0 is the default.
+/// Returns the timeout of the server; 0 is the default.
 pub(super) fn timeout(milliseconds: u32) -> Option<Duration> {
     (milliseconds > 0).then(|| Duration::from_millis(milliseconds.into()))
 }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_and_end_texts_equal_those_of_the_core() {
+    fn failure_and_close_texts_equal_those_of_the_core() {
         use raknet::ConnectFailure as Failure;
         let refusals = [
             Refusal::AttemptFailed,

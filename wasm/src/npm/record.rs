@@ -18,7 +18,7 @@ const RECEIVING: u32 = 7;
 /// An event that a client cannot have.
 const OTHER: u32 = 8;
 const MTU: u32 = 9;
-/// The same as in `ts/server/peers.ts`.
+/// The numbers of `ts/server/peers.ts`.
 #[cfg(feature = "npm-raknet-server")]
 const REFUSED: u32 = 10;
 /// Returned for an event without memory for it. Null means that there is no event.

@@ -18,7 +18,11 @@ use crate::client::{Memory, instant, millis};
 /// The length of an address in bytes, including its interface number, which link-local addresses need; 0 is none.
 const ADDRESS: usize = ADDRESS_LENGTH + 4;
 
-/// A RakNet server, without a socket, timers or a clock. A connection is named by its slot, which is not reused before
+/// A RakNet server, without a socket, timers or a clock. A connection is named by its slot, which is reused only after
+/// its closing was reported.
+///
+/// After any call, call `pollReadable`, and `pollEvent` for each connection that it returns until that returns nothing.
+/// Then call `pollTransmit` until it returns nothing, and `handleTimeout` at `pollTimeout`.
 /// its end was reported.
 ///
 /// After any call, call `pollReadable`, and `pollEvent` for each connection that it returns until that returns nothing.
@@ -138,7 +142,8 @@ impl RakNetServer {
         event.map_or(core::ptr::null(), |event| record::write(&event, &mut self.buffer))
     }
 
-    /// Returns the address of a client's address and GUID: 22 and 8 bytes, little-endian; 0 if it has gone.
+    /// Returns the address of a client's address and GUID: 22 and 8 bytes, little-endian; 0 if it is no longer
+    /// connected.
     pub fn client(&mut self, connection: u16) -> *const u8 {
         let known = self.id(connection).and_then(|id| self.peer.connection(id));
         let Some(known) = known else { return core::ptr::null() };
@@ -146,14 +151,14 @@ impl RakNetServer {
         self.buffer.write([0; 3], remote.len() + guid.len(), [&remote[..], &guid].into_iter())
     }
 
-    /// Returns true if a connection is over and only queued events remain.
+    /// Returns true if a connection is closed and only queued events remain.
     #[wasm_bindgen(js_name = isOver)]
     pub fn is_over(&self, connection: u16) -> bool {
         let known = self.id(connection).and_then(|id| self.peer.connection(id));
         known.is_none_or(|known| known.state == ConnectionState::Disconnected)
     }
 
-    /// Ends a connection once reliable messages sent before have arrived.
+    /// Closes a connection once reliable messages sent before have arrived.
     pub fn disconnect(&mut self, connection: u16, now: f64) {
         if let Some(id) = self.id(connection) {
             self.peer.disconnect(instant(now), id);
@@ -202,7 +207,7 @@ impl RakNetServer {
         self.buffer.write_text(RakNet::TEXTS)
     }
 
-    /// Forgets a connection after JavaScript has handled its end or given it up.
+    /// Forgets a connection after JavaScript has handled its closing or abandoned it.
     pub fn forget(&mut self, connection: u16) {
         if let Some(place) = self.ids.get_mut(usize::from(connection)) {
             *place = None;

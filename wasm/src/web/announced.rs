@@ -39,7 +39,7 @@ pub(super) struct Offer {
     pub(super) certificate_hashes: Vec<Vec<u8>>,
 }
 
-/// The answer of a relay; empty if there was none.
+/// An announcement of a relay; empty if there was none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Announced {
     /// The relay refuses this page on all transports.

@@ -50,7 +50,7 @@ pub(super) fn relay_url(url: &str, target: &str) -> Option<Url> {
         "ws:" | "wss:" => {}
         _ => return None,
     }
-    // Browsers do not send the user and the password of a URL.
+    // Browsers do not send the user name and the password of a URL.
     if !relay.username().is_empty() || !relay.password().is_empty() {
         return None;
     }
@@ -88,7 +88,7 @@ pub(super) fn after_task(task: impl FnOnce() + 'static) {
         task();
     });
     here.set_onmessage(Some(on_message.unchecked_ref()));
-    // It only fails for values that cannot be cloned.
+    // This only fails for values that cannot be cloned.
     let _ = there.post_message(&JsValue::NULL);
 }
 
@@ -136,6 +136,8 @@ impl Drop for AtPageEnd {
 }
 
 /// Delays the unloading of a page for its browser. Firefox interrupts scripts of a closing page once within this time:
+/// the running callback stops, and the next one is called. Chromium drops data that a session has accepted and not
+/// sent.
 /// the running callback ends, and the next one is called. Chromium drops data that a session has accepted and not sent.
 pub(super) fn stay() {
     let until = performance_now() + 20.0;

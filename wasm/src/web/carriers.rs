@@ -22,6 +22,7 @@ const LONGEST_YIELD_MS: f64 = 250.0;
 #[non_exhaustive]
 pub enum Transport {
     /// WebTransport if the browser and the relay have it, otherwise a WebSocket. The WebSocket is also opened if
+    /// WebTransport is not open after a quarter of a second. The first that opens is used for the whole connection.
     /// WebTransport is not open after a quarter of a second. The first that opens carries the connection to its end.
     #[default]
     Auto,
@@ -156,7 +157,7 @@ impl Carriers {
         }
     }
 
-    /// Lets the yielding WebSocket win.
+    /// Uses the open WebSocket without further delay.
     pub(super) fn end_yielding(&mut self) -> Outcome {
         match self.yields_ms.take() {
             Some(_) if self.open.is_none() => self.win(Kind::Socket),
@@ -164,7 +165,7 @@ impl Carriers {
         }
     }
 
-    /// Closes the other carriers.
+    /// Uses this carrier, and closes the others.
     fn win(&mut self, kind: Kind) -> Outcome {
         self.open = Some(kind);
         match kind {
@@ -229,7 +230,8 @@ impl Carriers {
     }
 }
 
-/// Returns a created carrier. One that cannot be created, such as a WebSocket that the browser forbids, fails
+/// Returns a created carrier. If the carrier cannot be created, for example because the browser forbids the WebSocket,
+/// it fails asynchronously like others.
 /// asynchronously like others.
 fn made<T>(
     opened: Result<T, JsValue>,

@@ -55,11 +55,10 @@ impl<P: Protocol> Connection<P> {
         self.driver.borrow_mut().send(message, delivery)
     }
 
-    /// Waits until [`send`](Self::send) would accept a message of `length` bytes, after one was refused for lack of
-    /// room. Another task may take the room first.
+    /// Waits until [`send`](Self::send) would accept a message of `length` bytes, after one was refused because the
+    /// send memory was full. Another task may use the free memory first.
     ///
-    /// # Errors
-    /// A [`SendError`] that waiting does not change.
+    /// # Errors A [`SendError`] if waiting cannot help.
     ///
     /// ```no_run
     /// use rakwire::raknet::Delivery;
@@ -77,7 +76,11 @@ impl<P: Protocol> Connection<P> {
         poll_fn(|cx| self.poll_ready(cx, length, delivery)).await
     }
 
-    /// Receives the next message; `None` when the connection is over, and [`closed_reason`](Self::closed_reason) returns why.
+    /// Receives the next message. Returns `None` when the connection is closed; [`closed_reason`](Self::closed_reason)
+    /// then returns the reason.
+    ///
+    /// Messages wait in the memory of the connection. When that is full, RakNet slows the server down, and the Game
+    /// Protocol drops further chunks, which are resent.
     ///
     /// Messages wait in the memory of the connection. When that is full, RakNet slows the server down, and the Game
     /// Protocol drops further chunks, which are resent.
@@ -85,7 +88,7 @@ impl<P: Protocol> Connection<P> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    /// Returns why the connection ended, once [`recv`](Self::recv) has returned `None`.
+    /// Returns why the connection was closed, once [`recv`](Self::recv) has returned `None`.
     #[must_use]
     pub fn closed_reason(&self) -> Option<CloseReason<P>> {
         self.closed_reason.borrow().clone()
@@ -99,6 +102,10 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// Waits until the relay announces its shutdown, and returns the remaining time of the connection; `None` once the
+    /// connection is closed. New connections reach another relay meanwhile, if there is one. The relay announces it up
+    /// to three times.
+    ///
+    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     /// connection is over. New connections lead to another relay meanwhile, if there is one. The relay announces it up
     /// to three times.
     ///
@@ -107,7 +114,7 @@ impl<P: Protocol> Connection<P> {
         self.next(ReceiveQueue::take_draining).await
     }
 
-    /// Returns the counters of the connection; all are zero when it is over.
+    /// Returns the counters of the connection; all are zero when it is closed.
     #[must_use]
     pub fn stats(&self) -> P::ConnectionStats {
         self.driver.borrow().client.stats().0
@@ -120,18 +127,18 @@ impl<P: Protocol> Connection<P> {
         self.driver.borrow_mut().client.max_message_len()
     }
 
-    /// Runs the hook soon. Call it after a change of a plugin that makes it want to send.
+    /// Runs the hook soon. Call this after a change of a plugin that requires sending.
     pub fn wake(&self) {
         self.driver.borrow_mut().pump_soon();
     }
 
-    /// Ends the connection once reliable messages sent before have arrived. Unread messages are lost.
+    /// Closes the connection once reliable messages sent before have arrived. Unread messages are lost.
     pub async fn disconnect(self) {
         self.driver.borrow_mut().disconnect();
         while self.recv().await.is_some() {}
     }
 
-    /// Waits until `pop` finds something in the queue; `None` once the connection is over.
+    /// Waits until `pop` finds an event in the queue; `None` once the connection is closed.
     pub(super) async fn next<T>(&self, pop: impl Fn(&mut ReceiveQueue<P>) -> Option<T>) -> Option<T> {
         poll_fn(|cx| self.poll_queue(cx, &pop)).await
     }

@@ -24,10 +24,10 @@ use crate::client::{Client, OutOfMemory, millis};
 const FULL_SOCKET_MS: f64 = 5.0;
 /// A timer this late means that the page was suspended, and datagrams may be queued.
 const LATE_MS: f64 = 50.0;
-/// The longest time for which queued datagrams are then handled first, so that a flood does not stop the clock.
+/// The maximum time for which queued datagrams are then handled first, so that a flood does not stop the clock.
 const CATCH_UP_MS: f64 = 500.0;
 
-/// The longest time a disconnecting peer waits for messages in transit.
+/// The maximum time for which a disconnecting peer waits for messages in transit.
 const DISCONNECT_WAIT: Duration = Duration::from_secs(5);
 
 /// A client with a boxed hook, so that connections have no type parameter for it.
@@ -49,7 +49,7 @@ pub(super) struct Driver<P: Protocol> {
     pub(super) relay_close: Option<RelayClose>,
     /// The remaining time of the relay, if it has announced its shutdown since this was last read.
     pub(super) draining: Option<Duration>,
-    /// The reason that the client could not start to connect.
+    /// The reason why the client could not start to connect.
     pub(super) refusal: Option<ConnectError>,
     /// True once the time limit for connecting has passed.
     pub(super) is_overdue: bool,
@@ -63,11 +63,11 @@ pub(super) struct Driver<P: Protocol> {
     /// The delay before an open WebSocket is used.
     yielding: Option<(Timer, Closure<dyn FnMut()>)>,
     timer: Option<(Instant, Timer)>,
-    /// `None` if the connection does not end with its page.
+    /// `None` if the connection stays open when the page ends.
     _at_page_end: Option<AtPageEnd>,
     on_timer: Closure<dyn FnMut()>,
     wakers: Vec<Waker>,
-    /// True if one of these waits for room to send.
+    /// True if one of these waits for free send memory.
     has_waiting_sender: bool,
     pump_is_queued: bool,
     /// Handles datagrams that arrived while the page was suspended, before time passes.
@@ -90,7 +90,8 @@ impl<P: Protocol> fmt::Debug for Driver<P> {
 }
 
 impl<P: Protocol> Driver<P> {
-    /// Starts to open a carrier; the rest follows by itself. Fails if the URL is not that of a relay, or the browser
+    /// Starts to open a carrier, and continues with callbacks. Fails if the URL is not that of a relay, or the browser
+    /// lacks the memory or the transport.
     /// lacks the memory or the transport.
     pub(super) fn start(
         start: Start<P, impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>>,
@@ -148,7 +149,7 @@ impl<P: Protocol> Driver<P> {
         carriers.open_socket(&self.relay, on_event);
     }
 
-    /// Lets an open WebSocket carry the connection.
+    /// Uses an open WebSocket for the connection.
     fn end_yielding(&mut self) {
         if let Some(carriers) = &mut self.carriers {
             let outcome = carriers.end_yielding();
@@ -200,7 +201,8 @@ impl<P: Protocol> Driver<P> {
         self.pump();
     }
 
-    /// Disconnects immediately, although earlier messages may not have arrived, because the page ends. The carrier
+    /// Disconnects immediately because the page ends, although earlier messages may not have arrived. The carrier stays
+    /// open as long as the page, because closing a session makes Chromium drop unsent datagrams.
     /// stays open as long as the page, because closing a session makes Chromium drop unsent datagrams.
     fn leave(&mut self) {
         let now = now();
@@ -210,7 +212,7 @@ impl<P: Protocol> Driver<P> {
         self.send_all(now);
     }
 
-    /// Sends all datagrams of the client, even if there is no room.
+    /// Sends all datagrams of the client, even if the buffer of the carrier is full.
     fn send_all(&mut self, now: Instant) {
         let Some(carriers) = self.carriers.as_ref().filter(|carriers| carriers.is_open()) else { return };
         while let Some(datagram) = self.client.poll_transmit(now) {
@@ -218,25 +220,25 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
-    /// Wakes the task of `cx` when anything happens.
+    /// Wakes the task of `cx` at the next event.
     pub(super) fn wake_later(&mut self, cx: &Context<'_>) {
         if !self.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
             self.wakers.push(cx.waker().clone());
         }
     }
 
-    /// The same for a task that waits for room to send.
+    /// Wakes the task of `cx` when send memory may be free.
     pub(super) fn wake_sender_later(&mut self, cx: &Context<'_>) {
         self.has_waiting_sender = true;
         self.wake_later(cx);
     }
 
-    /// Returns true if a task waits for room to send.
+    /// Returns true if a task waits for send memory.
     pub(super) const fn has_waiting_sender(&self) -> bool {
         self.has_waiting_sender
     }
 
-    /// Takes the tasks that wait for anything to happen, to be woken when nothing is borrowed any more.
+    /// Takes the tasks that wait for any event, to be woken when nothing is borrowed.
     pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
         self.has_waiting_sender = false;
         core::mem::take(&mut self.wakers)
@@ -305,7 +307,8 @@ impl<P: Protocol> Driver<P> {
         self.carriers.as_ref().is_some_and(Carriers::has_reached_relay)
     }
 
-    /// An unreachable relay may be in a network that the browser does not let this page access. `then` is called soon.
+    /// Checks whether the browser does not let this page access the network of an unreachable relay. `then` is called
+    /// soon.
     fn ask_why_not(&self, is_overdue: bool, then: impl FnOnce(&mut Self) + 'static) {
         let (me, relay) = (self.me.clone(), self.relay.clone());
         spawn_local(async move {
@@ -330,7 +333,7 @@ impl<P: Protocol> Driver<P> {
         self.timer.as_ref().is_some_and(|(due, _)| millis(now) - millis(*due) > LATE_MS)
     }
 
-    /// Lets waiting events happen until none is a datagram. It uses no timer, which a hidden tab would delay.
+    /// Handles waiting events until none is a datagram. This uses no timer, which a hidden tab would delay.
     fn catch_up(&mut self) {
         let Some(catching_up) = &mut self.catching_up else { return };
         if core::mem::take(&mut catching_up.has_caught) && millis(now()) < catching_up.until_ms {
@@ -342,7 +345,7 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
-    /// Handles timeouts, sends datagrams while there is room, and sets the timer.
+    /// Handles timeouts, sends datagrams while the carrier accepts them, and sets the timer.
     fn pump(&mut self) {
         if let Some(catching_up) = &mut self.catching_up {
             catching_up.has_caught = true;
@@ -379,6 +382,7 @@ impl<P: Protocol> Driver<P> {
 
 /// Delays the end of the page if an interruption, or the end itself, would lose unsent datagrams of a WebTransport
 /// session. Nothing is borrowed meanwhile.
+/// session. Nothing is borrowed meanwhile.
 fn stay_if_fragile<P: Protocol>(driver: &Weak<RefCell<Driver<P>>>) {
     let transport = driver.upgrade().and_then(|driver| driver.borrow().transport());
     if transport == Some(Transport::WebTransport) {
@@ -403,7 +407,7 @@ fn events<P: Protocol>(driver: &Weak<RefCell<Driver<P>>>) -> impl Fn(Kind, FromR
     move |kind, event| change(&driver, |driver| driver.on_relay(kind, event))
 }
 
-/// Changes a driver that still exists, then wakes the tasks that wait for anything to happen.
+/// Changes a driver that still exists, then wakes the tasks that wait for any event.
 fn change<P: Protocol>(driver: &Weak<RefCell<Driver<P>>>, work: impl FnOnce(&mut Driver<P>)) {
     let Some(driver) = driver.upgrade() else {
         return;

@@ -1,11 +1,11 @@
-//! The reasons that a connection does not open or has ended.
+//! The reasons why a connection is not opened or was closed.
 
 use rakwire::endpoint::Protocol;
 
 /// The close code of a lost connection (RFC 6455 section 7.4.1).
 pub(super) const LOST: u16 = 1006;
 
-/// The end of the transport to the relay.
+/// The reason why the transport to the relay was closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RelayClose {
@@ -32,7 +32,7 @@ pub(super) const LOCAL_NETWORK_REFUSED: &str = "the browser denies access to the
 pub(super) const LOCAL_NETWORK_UNDECIDED: &str =
     "the relay was not reached: the page needs https and the permission of its user for the local network";
 
-/// The reason that a connection could not be opened.
+/// The reason why a connection could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectError<P: Protocol> {
@@ -55,6 +55,8 @@ pub enum ConnectError<P: Protocol> {
     /// or a frame lacks `allow="local-network; loopback-network; local-network-access"`.
     LocalNetworkRefused,
     /// A relay in the local network or on this machine was not reached, and the browser requires a permission: the user
+    /// has not answered within 15 seconds, or the page is not served by `https`, so that the browser does not ask the
+    /// user.
     /// has not answered within 15 seconds, or the page is not served by `https`, so that the browser does not ask.
     LocalNetworkUndecided,
     /// There was no connection within 15 seconds, for example because the relay accepts a connection and sends nothing.
@@ -81,13 +83,13 @@ impl<P: Protocol> core::fmt::Display for ConnectError<P> {
 
 impl<P: Protocol> core::error::Error for ConnectError<P> {}
 
-/// The reason that an open connection ended.
+/// The reason why an open connection was closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason<P: Protocol> {
-    /// The protocol ended the connection.
+    /// The protocol closed the connection.
     Peer(P::DisconnectReason),
-    /// The transport to the relay ended first.
+    /// The transport to the relay was closed first.
     Relay(RelayClose),
 }
 

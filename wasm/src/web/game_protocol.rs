@@ -27,14 +27,14 @@ use crate::client::{Client, Memory};
 
 /// An open connection of the Game Protocol.
 pub type Connection = connection::Connection<GameProtocol>;
-/// The reason that a connection of the Game Protocol could not be opened.
+/// The reason why a connection of the Game Protocol could not be opened.
 pub type ConnectError = connection::ConnectError<GameProtocol>;
-/// The reason that an open connection of the Game Protocol ended.
+/// The reason why an open connection of the Game Protocol was closed.
 pub type CloseReason = connection::CloseReason<GameProtocol>;
 /// A received message of the Game Protocol.
 pub type Message = connection::Message<GameProtocol>;
 
-/// Options of connecting.
+/// The options of a connection.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Options {
@@ -71,7 +71,9 @@ pub async fn connect(url: &str, target: &str, attempts: u8) -> Result<Connection
     connect_with(url, target, attempts, Options::default()).await
 }
 
-/// Like [`connect`], with other options.
+/// Opens a connection like [`connect`], with other options.
+///
+/// # Errors A [`ConnectError`] that describes the cause.
 ///
 /// # Errors
 /// As for [`connect`].
@@ -84,7 +86,10 @@ pub async fn connect_with(
     connect_with_hook(url, target, attempts, options, || ()).await
 }
 
-/// Like [`connect_with`], with a hook as in [`raknet::connect_with_hook`](super::raknet::connect_with_hook). A hook is
+/// Opens a connection like [`connect_with`], with a hook as in
+/// [`raknet::connect_with_hook`](super::raknet::connect_with_hook). A hook is created for each attempt.
+///
+/// # Errors A [`ConnectError`] that describes the cause.
 /// created for each attempt.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Asks a server for its status without a connection.
+//! Pings a server for its status without a connection.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -37,7 +37,7 @@ pub struct Pong {
     pub data: Vec<u8>,
 }
 
-/// The reason that there is no pong.
+/// The reason why there is no pong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PingError {
@@ -207,7 +207,7 @@ impl Question {
         }
     }
 
-    /// Sets the timer to the next ping, or to the end.
+    /// Sets the timer to the next ping or to the time limit.
     fn wait(&mut self) {
         let left = self.give_up_at.saturating_since(now()).min(REPEAT);
         let wait = millis(Instant::ZERO + left).ceil();

@@ -22,18 +22,20 @@ use crate::client::{Client, Memory, RakNetSettings};
 
 /// An open RakNet connection.
 pub type Connection = connection::Connection<RakNet>;
-/// The reason that a RakNet connection could not be opened.
+/// The reason why a RakNet connection could not be opened.
 pub type ConnectError = connection::ConnectError<RakNet>;
-/// The reason that an open RakNet connection ended.
+/// The reason why an open RakNet connection was closed.
 pub type CloseReason = connection::CloseReason<RakNet>;
 /// A received RakNet message.
 pub type Message = connection::Message<RakNet>;
 
-/// Options of connecting. `Debug` omits the password, which may be a token.
+/// The options of a connection. `Debug` omits the password, which may be a token.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Options<'p> {
     /// The protocol version of the first request: 6 is the original, 11 is current Minecraft Bedrock. If the server
+    /// answers with another one, the attempt continues with that. Default: the version in the pong of the server, or 6;
+    /// the ping takes a round trip, or 500 ms if there is no pong.
     /// names another one, the attempt continues with that. Default: the version in the pong of the server, or 6; asking
     /// for it takes a round trip, or 500 ms if there is no pong.
     pub protocol_version: Option<u8>,
@@ -49,7 +51,9 @@ pub struct Options<'p> {
     pub timeout: Option<Duration>,
     /// The transport to the relay. Default: WebTransport if available, otherwise a WebSocket.
     pub transport: Transport,
-    /// True if the connection ends when its page is closed, reloaded, navigated away from or put into the back/forward
+    /// True if the connection is closed when its page is closed, reloaded, navigated away from or put into the
+    /// back/forward cache (`pagehide`), so that the server does not keep an absent player. Messages in transit may be
+    /// lost. Default: true.
     /// cache (`pagehide`), so that the server does not keep an absent player. Messages in transit may be lost. Default:
     /// true.
     pub ends_with_page: bool,
@@ -218,26 +222,29 @@ fn security(
 }
 
 impl Connection {
-    /// Returns the verified identity of the server of a secure connection; `None` if the connection is plain or over.
+    /// Returns the verified identity of the server of a secure connection; `None` if the connection is plain or closed.
     #[cfg(feature = "secure")]
     #[must_use]
     pub fn secure_peer(&self) -> Option<SecurePeer> {
         self.driver.borrow().client.secure_peer()
     }
 
-    /// Returns the addresses that the server claims, without unassigned ones.
+    /// Returns the addresses that the server reports as its own, without unassigned ones.
     #[must_use]
     pub fn internal_addresses(&self) -> Vec<SocketAddr> {
         self.driver.borrow().client.internal_addresses()
     }
 
-    /// Returns the GUID chosen by the server; `None` when the connection is over.
+    /// Returns the GUID chosen by the server; `None` when the connection is closed.
     #[must_use]
     pub fn guid(&self) -> Option<Guid> {
         self.driver.borrow().client.server_guid()
     }
 
     /// Returns the outcome of the next message that was sent with a receipt reliability; `None` once the connection is
+    /// closed, when open outcomes stay unknown.
+    ///
+    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     /// over, when open outcomes stay unknown.
     ///
     /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
@@ -246,6 +253,10 @@ impl Connection {
     }
 
     /// Returns the progress of a large message in either direction, every
+    /// [`progress_interval`](Options::progress_interval) parts; `None` once the connection is closed. A late reader
+    /// gets only the latest progress of each message.
+    ///
+    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     /// [`progress_interval`](Options::progress_interval) parts; `None` once the connection is over. A late reader gets
     /// only the latest progress of each message.
     ///
@@ -261,6 +272,9 @@ impl Connection {
     }
 
     /// Waits until the MTU of the connection has changed, because the path carries less than the peers agreed on.
+    /// Returns the latest MTU, including 28 bytes of IP and UDP headers; `None` once the connection is closed.
+    ///
+    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     /// Returns the latest MTU, including 28 bytes of IP and UDP headers; `None` once the connection is over.
     ///
     /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.

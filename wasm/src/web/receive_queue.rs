@@ -29,9 +29,9 @@ pub(super) struct ReceiveQueue<P: Protocol> {
     bytes: usize,
     receipts: VecDeque<(Receipt, Outcome)>,
     progress: VecDeque<Progress>,
-    /// The MTU, if it has changed since it was last read.
+    /// The MTU, if it has changed since the last read.
     new_mtu: Option<u16>,
-    /// The remaining time of the relay, if it has not been read.
+    /// The remaining time of the relay, if it is unread.
     draining: Option<Duration>,
 }
 

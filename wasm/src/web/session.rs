@@ -17,7 +17,8 @@ use super::socket::{FromRelay, MAX_BUFFERED};
 
 /// The close code of a session without one (RFC 6455 section 7.4.1).
 const NORMAL: u16 = 1000;
-/// The longest time a datagram may wait in the browser: an older one is useless, and is resent if it is reliable.
+/// The maximum time for which a datagram may wait in the browser: an older one is useless, and is resent if it is
+/// reliable.
 const MAX_AGE_MS: f64 = 500.0;
 /// The maximum number of datagrams waiting in the browser in each direction.
 const MAX_WAITING: f64 = 256.0;
@@ -132,7 +133,7 @@ impl Session {
         self.0.buffered.set(self.0.buffered.get().saturating_add(length));
         let (shared, written) = (Rc::clone(&self.0), writer.write(&Uint8Array::from(fitting)));
         spawn_local(async move {
-            // A failure of the writer also ends the session.
+            // A failure of the writer also closes the session.
             let _ = JsFuture::from(written).await;
             shared.buffered.set(shared.buffered.get().saturating_sub(length));
             if shared.is_over.get() && shared.buffered.get() == 0 {
@@ -160,7 +161,7 @@ impl Shared {
         if let Some(session) = &*self.session.borrow() {
             let info = Object::new();
             let _ = Reflect::set(&info, &"closeCode".into(), &NORMAL.into());
-            // Fails if the session was never open, or has ended.
+            // This fails if the session was never open, or is closed.
             let _ = session.close(&info);
         }
     }
@@ -183,7 +184,7 @@ fn fit(datagram: &[u8], longest: usize) -> Option<&[u8]> {
     datagram.get(..longest).filter(|_| may_be_cut)
 }
 
-/// Opens a session and receives until its end.
+/// Opens a session and receives until it is closed.
 async fn run(
     shared: &Rc<Shared>,
     relay: &Url,
@@ -210,7 +211,7 @@ async fn run(
         let (reader, shared, on_event) =
             (datagrams.readable().reader()?, Rc::clone(shared), on_event.clone());
         spawn_local(async move {
-            // The end of the session has more details.
+            // The promise of the closed session has more details.
             let _ = receive(&shared, &reader, &on_event).await;
         });
     }
@@ -221,7 +222,7 @@ async fn run(
     Ok(RelayClose { code, reason: member("reason").as_string().unwrap_or_default() })
 }
 
-/// Opens a session at the first URL that accepts one; returns it with its end.
+/// Opens a session at the first URL that accepts one; returns it with the promise of its closing.
 async fn connect(shared: &Shared, relay: &Url, offer: &Offer) -> Result<(WebTransport, JsFuture), JsValue> {
     let options = session_options(offer)?;
     let mut failure = JsValue::UNDEFINED;

@@ -73,7 +73,7 @@ impl Socket {
         self.current.borrow().as_ref().is_some_and(|opened| opened.socket.buffered_amount() < MAX_BUFFERED)
     }
 
-    /// Sends a datagram. A closing socket drops it, like a loss.
+    /// Sends a datagram. A closing socket drops it like a lost datagram.
     pub(super) fn send(&self, datagram: &[u8]) {
         if let Some(opened) = &*self.current.borrow() {
             let _ = opened.socket.send_with_u8_array(datagram);
@@ -165,7 +165,7 @@ impl Drop for Opened {
     }
 }
 
-/// Reports the first end of a WebSocket. Some runtimes report the code 0 for one that was never open.
+/// Reports the first closing of a WebSocket. Some runtimes report the code 0 for one that was never open.
 fn ending(on_event: impl Fn(FromRelay) + Clone + 'static) -> impl Fn(u16, String) + Clone + 'static {
     let has_ended = Rc::new(Cell::new(false));
     move |code, reason| {

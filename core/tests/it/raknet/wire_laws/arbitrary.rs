@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn likely_packet_bytes_satisfy_the_wire_properties(bytes in likely_bytes()) {
+    fn packet_like_bytes_satisfy_the_wire_properties(bytes in likely_bytes()) {
         check_everything(&bytes);
     }
 
