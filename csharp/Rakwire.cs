@@ -358,11 +358,11 @@ namespace Rakwire
         public byte ProtocolVersion { get => raw.ProtocolVersion; set => raw.ProtocolVersion = value; }
         /// <summary>The GUID of the endpoint. 0: a random GUID.</summary>
         public ulong Guid { get => raw.Guid; set => raw.Guid = value; }
-        /// <summary>Whether out-of-band messages and advertisements become events. Default: false.</summary>
+        /// <summary>True if out-of-band messages and advertisements become events. Default: false.</summary>
         public bool OutOfBand { get => raw.OutOfBand != 0; set => raw.OutOfBand = Library.Flag(value); }
-        /// <summary>Whether each new client waits for a decision of the application. Default: false.</summary>
+        /// <summary>True if each new client waits for a decision of the application. Default: false.</summary>
         public bool DeferIncoming { get => raw.DeferIncoming != 0; set => raw.DeferIncoming = Library.Flag(value); }
-        /// <summary>Whether an attempt fails immediately when ICMP reports the address as unreachable. Default: true.</summary>
+        /// <summary>True if an attempt fails immediately when ICMP reports the address as unreachable. Default: true.</summary>
         public bool HearsUnreachable { get => raw.HearsUnreachable != 0; set => raw.HearsUnreachable = Library.Flag(value); }
         /// <summary>The time without an acknowledgement after which a connection is lost. Default: 10,000.</summary>
         public uint TimeoutMs { get => raw.TimeoutMs; set => raw.TimeoutMs = value; }
@@ -384,7 +384,7 @@ namespace Rakwire
         public byte[] Password { get; set; }
         /// <summary>Simulated network conditions, such as "loss=5%,latency=50ms,jitter=10ms,seed=7". Null: none.</summary>
         public string Simulate { get; set; }
-        /// <summary>Whether the endpoint can open secure connections. A key implies it.</summary>
+        /// <summary>True if the endpoint can open secure connections. A key implies it.</summary>
         public bool Secure { get => raw.Secure != 0; set => raw.Secure = Library.Flag(value); }
         /// <summary>The private key of a server, 32 bytes. Null: a server without secure connections.</summary>
         public byte[] ServerKey { get; set; }
@@ -400,9 +400,9 @@ namespace Rakwire
         public string TokenKeyFile { get; set; }
         /// <summary>A file to append session keys to, for decrypting captures. Only for development.</summary>
         public string KeyLogFile { get; set; }
-        /// <summary>Whether a server with a key refuses unencrypted clients. Default: false.</summary>
+        /// <summary>True if a server with a key refuses unencrypted clients. Default: false.</summary>
         public bool RequiresSecurity { get => raw.RequiresSecurity != 0; set => raw.RequiresSecurity = Library.Flag(value); }
-        /// <summary>Whether a server with a key refuses clients without an identity. Default: false.</summary>
+        /// <summary>True if a server with a key refuses clients without an identity. Default: false.</summary>
         public bool RequiresIdentity { get => raw.RequiresIdentity != 0; set => raw.RequiresIdentity = Library.Flag(value); }
 
         /// <summary>The protocol versions that a server accepts, at most eight, none of them 0. Default: 6, 10, 11.</summary>

@@ -36,7 +36,7 @@ impl Peer {
         }
     }
 
-    /// Returns whether it is part of quick measurements.
+    /// Returns true if it is part of quick measurements.
     pub(crate) const fn is_quick(self) -> bool {
         matches!(self, Self::Rakwire | Self::Cpp)
     }
@@ -74,12 +74,12 @@ impl Pairing {
         Peer::ALL.into_iter().flat_map(|client| Peer::ALL.map(|server| Self { client, server }))
     }
 
-    /// Returns whether exactly one end is rakwire.
+    /// Returns true if exactly one end is rakwire.
     pub(crate) fn is_mixed(self) -> bool {
         (self.client == Peer::Rakwire) != (self.server == Peer::Rakwire)
     }
 
-    /// Returns whether neither end is rakwire.
+    /// Returns true if neither end is rakwire.
     pub(crate) fn is_foreign(self) -> bool {
         self.client != Peer::Rakwire && self.server != Peer::Rakwire
     }
@@ -258,7 +258,7 @@ impl Bench {
     }
 }
 
-/// Returns whether the runs of a pairing took so long together that it is not run again.
+/// Returns true if the runs of a pairing took so long together that it is not run again.
 pub(crate) fn are_enough(runs: &[Run]) -> bool {
     runs.iter().map(|run| run.seconds).sum::<f64>() >= ENOUGH
 }

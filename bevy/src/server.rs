@@ -112,7 +112,7 @@ impl ClientConnection {
 struct Client {
     entity: Entity,
     outbox: Outbox,
-    /// Whether one of its messages arrived in the current frame.
+    /// True if one of its messages arrived in the current frame.
     was_heard: bool,
 }
 

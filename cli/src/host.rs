@@ -69,7 +69,7 @@ pub(crate) async fn try_each<T, E>(
     Err(failed)
 }
 
-/// Returns whether the attempt failed because no server answered, so that another address may work.
+/// Returns true if the attempt failed because no server answered, so that another address may work.
 pub(crate) fn was_unanswered<P: Protocol>(error: &ConnectError<P::ConnectFailure>) -> bool {
     matches!(error, ConnectError::Failed(failure) if P::was_unanswered(failure))
         || *error == ConnectError::AddressFamily

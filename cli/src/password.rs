@@ -24,7 +24,7 @@ pub(crate) struct PasswordArguments {
 }
 
 impl PasswordArguments {
-    /// Returns whether one of the options is given.
+    /// Returns true if one of the options is given.
     pub(crate) const fn is_given(&self) -> bool {
         self.password.is_some() || self.password_file.is_some()
     }

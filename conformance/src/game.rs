@@ -26,7 +26,7 @@ pub struct GameSession {
     pub seasoning: [u8; 4],
     /// The sequence number of the next payload.
     pub sequence: u16,
-    /// Whether reliable payloads of the server are acknowledged.
+    /// True if reliable payloads of the server are acknowledged.
     pub acknowledges: bool,
     /// The received acknowledgements.
     pub acks: Vec<Came>,

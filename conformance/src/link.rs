@@ -19,7 +19,7 @@ pub struct Entry {
     pub at: Duration,
     /// The number of the socket, from 1.
     pub socket: usize,
-    /// Whether the suite sent it.
+    /// True if the suite sent it.
     pub sent: bool,
     /// The bytes.
     pub bytes: Vec<u8>,

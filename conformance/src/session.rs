@@ -37,9 +37,9 @@ pub struct Session {
     pub reliable: u32,
     /// The number of addresses in a message 10 for the protocol version of the client.
     pub addresses: usize,
-    /// Whether datagrams of the peer are acknowledged.
+    /// True if datagrams of the peer are acknowledged.
     pub acknowledges: bool,
-    /// Whether pings of the peer are answered.
+    /// True if pings of the peer are answered.
     pub answers_pings: bool,
     /// The ranges in all received acknowledgements.
     pub acked: Vec<(u32, u32)>,

@@ -295,7 +295,7 @@ pub enum Datagram {
         number: u32,
         /// The valid capsules at the start of the datagram.
         capsules: Vec<Capsule>,
-        /// Whether the datagram consists of valid capsules only.
+        /// True if the datagram consists of valid capsules only.
         clean: bool,
     },
     /// An acknowledgement with its ranges.

@@ -47,7 +47,7 @@ struct Rules {
     single_use: bool,
     header: ForwardedHeader,
     max_clients: usize,
-    /// Whether each issuer is trusted. If none is, clients need no token.
+    /// True if each issuer is trusted. If none is, clients need no token.
     trusted: [bool; 2],
 }
 

@@ -42,7 +42,7 @@ export interface PeerSettings {
 /** The settings of a session. */
 export interface SessionSettings extends PeerSettings {
   transport: TransportSettings;
-  /** Whether to close the connection when the page is left. */
+  /** True to close the connection when the page is left. */
   endWithPage?: boolean;
 }
 

@@ -340,7 +340,7 @@ export interface ConnectOptions {
    */
   transport?: "auto" | Exclude<TransportName, "udp">;
   /**
-   * Whether another transport may continue the connection after its transport is lost, while the relay still keeps the
+   * True if another transport may continue the connection after its transport is lost, while the relay still keeps the
    * connection, or when a better transport opens later. Messages stay in the memory of the connection meanwhile.
    * Default: true.
    *

@@ -39,7 +39,7 @@ function cutOff() {
   return texts.filter(isCut).map(({ outerHTML }) => outerHTML.slice(0, 120));
 }
 
-/** Returns whether the players' card is filled as in a game. Some players may have lost by now. */
+/** Returns true if the players' card is filled as in a game. Some players may have lost by now. */
 function isCardFull() {
   return document.querySelectorAll("#players li").length > 2 && /B\/s/.test(document.querySelector("#numbers").textContent);
 }

@@ -18,9 +18,9 @@ const WAITING: usize = 256;
 pub(crate) trait Driven: Send + 'static {
     /// Receives, lets its timers run, and sends.
     fn service(&mut self) -> Result<(), String>;
-    /// Returns whether it is connected.
+    /// Returns true if it is connected.
     fn is_connected(&self) -> bool;
-    /// Returns whether a message of this length fits.
+    /// Returns true if a message of this length fits.
     fn has_room(&mut self, len: usize) -> bool;
     /// Queues a message for the next call of `service`.
     fn send(&mut self, message: &[u8], delivery: Delivery) -> Result<(), String>;

@@ -48,7 +48,7 @@ impl Library {
         }
     }
 
-    /// Returns whether it supports the work.
+    /// Returns true if it supports the work.
     pub(super) fn can(self, work: &Work) -> bool {
         self != Self::Kcp || !matches!(work.kind, Kind::Unreliable { .. })
     }

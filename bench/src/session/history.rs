@@ -47,7 +47,7 @@ impl History {
         self.seconds_per_round.insert(step.name().to_owned(), seconds / f64::from(step.rounds(runs)));
     }
 
-    /// Returns whether a pairing took too long in its latest measurement of any step.
+    /// Returns true if a pairing took too long in its latest measurement of any step.
     pub(super) fn took_too_long(&self, pairing: Pairing) -> bool {
         self.too_long.values().any(|pairings| pairings.contains(&pairing))
     }

@@ -148,7 +148,7 @@ impl Step {
         }
     }
 
-    /// Returns whether one of its rows is selected; an empty selection means all.
+    /// Returns true if one of its rows is selected; an empty selection means all.
     pub(super) fn is_selected(self, only: &[String]) -> bool {
         let selects = |part: &String| self.rows().iter().any(|row| row.contains(part.as_str()));
         only.is_empty() || only.iter().any(selects)

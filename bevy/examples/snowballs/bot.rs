@@ -60,7 +60,7 @@ fn report(client: Option<Res<RakwireClient>>, mut exit: MessageWriter<AppExit>) 
     }
 }
 
-/// Plays until the end. Returns whether the bot took part in a game.
+/// Plays until the end. Returns true if the bot took part in a game.
 pub(crate) fn run(address: SocketAddr, time: Duration) -> Result<bool, Box<dyn Error>> {
     let mut app = client(address, time)?;
     app.init_resource::<Bot>()

@@ -44,7 +44,7 @@ pub struct ClientSettings {
     pub timeout: Option<Duration>,
     /// The memory of the connection. Default: [`Memory::RAKNET`].
     pub memory: Memory,
-    /// Whether to close the connection when the user leaves the page. Default: true.
+    /// True to close the connection when the user leaves the page. Default: true.
     pub ends_with_page: bool,
     /// The protocol version of the server; `None` detects it with a ping. Default: 6, the version of a
     /// `RakwireServer`.

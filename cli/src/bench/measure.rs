@@ -59,7 +59,7 @@ impl Progress {
         Self { bar, began: Instant::now(), each: plan.each }
     }
 
-    /// Updates the bar and returns whether the measurement is still running.
+    /// Updates the bar and returns true if the measurement is still running.
     fn is_running(&self) -> bool {
         let passed = self.began.elapsed();
         self.bar.set_position(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX));

@@ -35,7 +35,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Returns whether any recording is enabled.
+    /// Returns true if any recording is enabled.
     pub(crate) const fn is_enabled(&self) -> bool {
         self.pcap.is_some() || self.sqlite.is_some() || self.log
     }

@@ -117,7 +117,7 @@ impl Player {
         }
     }
 
-    /// Connects to a machine that the facilitator knows, and returns whether its datagrams are forwarded.
+    /// Connects to a machine that the facilitator knows, and returns true if its datagrams are forwarded.
     pub(super) async fn reach(
         &mut self,
         peer: Guid,

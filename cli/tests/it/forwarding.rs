@@ -79,7 +79,7 @@ fn end(port: SocketAddr, kind: PunchKind, session: u64) -> (UdpSocket, Vec<u8>) 
     (socket, writer.finish().to_vec())
 }
 
-/// Returns whether exactly this datagram arrives soon.
+/// Returns true if exactly this datagram arrives soon.
 fn arrives(socket: &UdpSocket, datagram: &[u8]) -> bool {
     let mut buffer = [0; 4_096];
     let mut received =

@@ -21,7 +21,7 @@ const CLOSING: Duration = Duration::from_millis(150);
 /// The configuration of the model.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// Whether to require cookies.
+    /// True to require cookies.
     pub cookies: bool,
     /// The password.
     pub password: Vec<u8>,

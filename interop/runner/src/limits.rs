@@ -26,7 +26,7 @@ pub struct Limit {
     pub end: By,
     /// The reason, as a sentence about the peer.
     pub why: String,
-    /// Whether the failure occurs only in some runs.
+    /// True if the failure occurs only in some runs.
     #[serde(default)]
     pub sometimes: bool,
 }

@@ -189,7 +189,7 @@ impl<'o> Echoes<'o> {
         state.sent - 1
     }
 
-    /// Returns whether another message may be sent. Lost ones count as answered, or the window would stay closed.
+    /// Returns true if another message may be sent. Lost ones count as answered, or the window would stay closed.
     fn has_room(&self) -> bool {
         let mut state = self.state.lock().unwrap();
         let silent = state.last.elapsed() > Duration::from_millis(300);

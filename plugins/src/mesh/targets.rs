@@ -35,15 +35,15 @@ struct Entry {
     target: Target,
     known_at: Instant,
     next_at: Instant,
-    /// Whether a member currently reports a connection to it.
+    /// True if a member currently reports a connection to it.
     is_reported: bool,
-    /// Whether `poll_due` is still to return it.
+    /// True if `poll_due` is still to return it.
     is_due: bool,
     is_out_of_reach: bool,
     is_unreported: bool,
-    /// Whether its connection timed out. It may be in another part of a partitioned mesh.
+    /// True if its connection timed out. It may be in another part of a partitioned mesh.
     is_lost: bool,
-    /// Whether it disconnected, and no member reports a connection to it.
+    /// True if it disconnected, and no member reports a connection to it.
     has_left: bool,
     /// The number of attempts so far.
     attempts: usize,

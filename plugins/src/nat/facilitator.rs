@@ -145,7 +145,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         self.filter_probes.pop_front()
     }
 
-    /// Returns where to send a datagram from the forwarding port at which it arrived; `None` drops it.
+    /// Returns the destination of a datagram that arrived at a forwarding port; `None` drops it.
     pub fn handle_forwarded(
         &mut self,
         now: Instant,
@@ -199,7 +199,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         })
     }
 
-    /// Returns both sides of a session from the view of `id`: its own side, the other side, and whether it
+    /// Returns both sides of a session from the view of `id`: its own side, the other side, and true if its
+    /// own side connects.
     /// connects.
     fn sides_of(&self, session: u64, id: ConnectionId) -> Option<(&Side, &Side, bool)> {
         let pairing = self.pairings.iter().find(|pairing| pairing.session == session && pairing.has(id))?;

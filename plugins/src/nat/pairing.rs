@@ -10,9 +10,9 @@ use rakwire::{HostPrefix, Instant};
 
 use super::wire::{MAX_CANDIDATES, MAX_INTERNAL, Refusal};
 
-/// The time that the routers of both clients may take to allocate new addresses.
+/// The time for the routers of both clients to allocate new addresses.
 pub(super) const PROBE_TIME: Duration = Duration::from_millis(500);
-/// The time for which an attempt without a reported result is kept. It is longer than the clients keep
+/// The time for which an attempt without a reported result is kept. It is longer than the clients keep trying.
 /// trying.
 pub(super) const ATTEMPT_TIME: Duration = Duration::from_secs(12);
 /// The maximum number of notes queued per client. A client that reads nothing fills only its own queue.
@@ -44,9 +44,9 @@ pub(super) struct Client {
     /// The mapped address of its connection.
     pub(super) remote: SocketAddr,
     pub(super) internal: Vec<SocketAddr, MAX_INTERNAL>,
-    /// Whether it uses the traversal plugin.
+    /// True if it uses the traversal plugin.
     pub(super) has_plugin: bool,
-    /// Whether its router uses another port for each destination; `None` until a probe has arrived.
+    /// True if its router uses another port for each destination; `None` until a probe has arrived.
     pub(super) is_symmetric: Option<bool>,
     pub(super) accepts_unsolicited: bool,
     /// The port step of its router; `None` until two probes have shown it.
@@ -67,7 +67,7 @@ pub(super) struct Side {
     /// is known.
     pub(super) probes: [(u64, Option<SocketAddr>); 2],
     pub(super) known_step: Option<u16>,
-    /// Whether its client requested this attempt.
+    /// True if its client requested this attempt.
     pub(super) has_requested: bool,
     pub(super) has_failed: bool,
 }
@@ -142,7 +142,8 @@ impl Pairing {
         [(a, b), (b, a)].contains(&(self.connecting.guid, self.accepting.guid))
     }
 
-    /// Joins the request of `id` for `other` to this attempt if possible: as long as `id` cannot know the result yet.
+    /// Joins the request of `id` for `other` to this attempt if possible, which is as long as `id` cannot know the
+    /// result yet.
     pub(super) fn is_joined_by(&mut self, id: ConnectionId, other: Option<ConnectionId>) -> bool {
         let is_probing = matches!(self.phase, Phase::Probing { .. });
         let [a, b] = self.sides_mut();
@@ -177,7 +178,7 @@ pub(super) fn candidates(client: &Client, side: &Side, other: &Client) -> Vec<So
     candidates
 }
 
-/// Returns whether an address is private. Such an address cannot make other clients send datagrams across the internet.
+/// Returns true if an address is private. Such an address cannot make other clients send datagrams across the internet.
 const fn is_private(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_private() || ip.is_link_local(),

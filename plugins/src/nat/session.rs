@@ -12,9 +12,9 @@ use super::wire::{MAX_CANDIDATES, Punch, PunchKind};
 /// The interval between punches to each address. It is short enough that both sides have sent before the first punch is
 /// repeated, and long enough that sixteen addresses take only 3 kB/s.
 pub const PUNCH_INTERVAL: Duration = Duration::from_millis(100);
-/// How long punches are sent: six intercontinental round trips.
+/// The time for which punches are sent: six intercontinental round trips.
 pub const PUNCH_TIME: Duration = Duration::from_secs(2);
-/// How long the connection may take to open after a punch has arrived.
+/// The time limit for opening the connection after a punch has arrived.
 pub const CONNECT_TIME: Duration = Duration::from_secs(6);
 /// The maximum number of punches sent at once. A peer queues eight until its driver sends them.
 const BURST: usize = 4;
@@ -39,7 +39,7 @@ pub(super) struct Session {
     connects: bool,
     candidates: Vec<SocketAddr, MAX_CANDIDATES>,
     acks: Deque<SocketAddr, MAX_ACKS>,
-    /// The address to connect to, until the step is handed out.
+    /// The address to connect to, until the step is returned.
     connect_to: Option<SocketAddr>,
     phase: Phase,
     ends_at: Instant,
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Returns whether the peer may use this address. Routers change ports, but source addresses can be forged, so the
+    /// Returns true if the peer may use this address. Routers change ports, but source addresses can be forged, so the
     /// IP address must match a candidate.
     pub(super) fn may_be_at(&self, address: SocketAddr) -> bool {
         self.candidates.iter().any(|candidate| candidate.ip() == address.ip())
@@ -96,12 +96,14 @@ impl Session {
             self.phase = Phase::Connecting;
             self.ends_at = now + CONNECT_TIME;
             self.connect_to = self.connects.then_some(from);
-            // The accepting side continues only with this address, so that its router lets the other side in.
+            // The accepting side continues only with this address, so that its router accepts datagrams of the other
+            // side.
             (self.candidates, self.next) = (Vec::from_iter([from]), 0);
         }
     }
 
-    /// Hands out the steps that are due at `now`. Punches and acknowledgements that are not taken are repeated later.
+    /// Passes the steps that are due at `now` to `emit`. Punches and acknowledgements that are not accepted are
+    /// repeated later.
     pub(super) fn update(&mut self, now: Instant, mut emit: impl FnMut(Step) -> bool) {
         self.connect_to.take_if(|to| emit(Step::Connect(*to)));
         while let Some(to) = self.acks.pop_front() {
@@ -122,12 +124,12 @@ impl Session {
         }
     }
 
-    /// Returns whether punches are due. The connecting side stops, because it sends other datagrams now.
+    /// Returns true if punches are due. The connecting side stops, because it sends other datagrams now.
     fn punches(&self) -> bool {
         self.phase == Phase::Punching || (self.phase == Phase::Connecting && !self.connects)
     }
 
-    /// Returns whether the session has just timed out; true once.
+    /// Returns true if the session has just timed out. Later calls return false.
     pub(super) fn fails(&mut self, now: Instant) -> bool {
         let fails = self.phase != Phase::Failed && now >= self.ends_at;
         if fails {
@@ -142,7 +144,7 @@ impl Session {
         self.phase == Phase::Failed
     }
 
-    /// Returns whether the session has failed and the facilitator has not sent the next step.
+    /// Returns true if the session has failed and the facilitator has not sent the next step.
     pub(super) fn is_abandoned(&self, now: Instant) -> bool {
         self.phase == Phase::Failed && now >= self.ends_at
     }

@@ -22,7 +22,7 @@ const PROBE_ATTEMPTS: u8 = 10;
 const QUEUE: usize = 16;
 /// The maximum number of queued actions. Further punches are skipped and soon due again.
 const ACTIONS: usize = 32;
-/// How long the facilitator may take to answer.
+/// The time limit for the answer of the facilitator.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
 /// An action that the application performs with the socket of its peer.
@@ -51,7 +51,7 @@ pub enum Outcome {
     Connected {
         /// The peer.
         peer: Guid,
-        /// Whether the facilitator forwards the datagrams.
+        /// True if the facilitator forwards the datagrams.
         is_forwarded: bool,
     },
     /// The attempt failed.
@@ -68,9 +68,9 @@ pub enum Outcome {
 pub struct NatType {
     /// The external address of the connection to the facilitator.
     pub mapped: Option<SocketAddr>,
-    /// Whether the router uses another external port for each destination (a symmetric NAT).
+    /// True if the router uses another external port for each destination (a symmetric NAT).
     pub is_symmetric: Option<bool>,
-    /// Whether datagrams arrive from addresses to which nothing was sent. True without a router and behind a full-cone
+    /// True if datagrams arrive from addresses to which nothing was sent. True without a router and behind a full-cone
     /// or restricted NAT.
     pub accepts_unsolicited: bool,
 }
@@ -82,11 +82,11 @@ pub struct TraversalStats {
     pub malformed: u64,
     /// Out-of-band messages that belong to no attempt.
     pub unexpected: u64,
-    /// Attempts of others, and messages to the facilitator, that were dropped for lack of room.
+    /// Attempts of others, and messages to the facilitator, that were dropped because a queue or table was full.
     pub over_capacity: u64,
 }
 
-/// The error of [`Traversal::open`] when the maximum number of attempts is under way.
+/// The error of [`Traversal::open`] when the maximum number of attempts is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
 
@@ -159,6 +159,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     }
 
     /// Sets which open connection is the facilitator's, and its address. Messages from all other connections are
+    /// rejected until it is closed.
     /// rejected until it ends.
     pub fn set_facilitator(&mut self, id: ConnectionId, remote: SocketAddr) {
         self.link = Some(Link { id, remote });
@@ -179,6 +180,10 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     }
 
     /// Sets or clears the external address of a port that the router has opened for the socket.
+    ///
+    /// If the facilitator is connected, it is notified immediately. It offers the address to other peers only if the IP
+    /// address is the one from which the client is connected. With a mapped address, only three interface addresses are
+    /// used.
     ///
     /// If the facilitator is connected it is notified immediately. It offers the address to other peers only if the IP
     /// address is the one that it sees. With a mapped address, only three interface addresses are used.
@@ -223,7 +228,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         self.sessions.iter().any(|session| session.peer == peer)
     }
 
-    /// Returns whether the facilitator knows this peer, so that others can request connections to it.
+    /// Returns true if the facilitator knows this peer, so that others can request connections to it.
     #[must_use]
     pub const fn is_registered(&self) -> bool {
         self.link.is_some() && self.nat_type.mapped.is_some()
@@ -241,7 +246,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         self.stats
     }
 
-    /// Returns the next action for the application. Drain it whenever the peer is polled.
+    /// Returns the next action for the application. Call this until it returns `None`, whenever the peer is polled.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
@@ -288,7 +293,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         if self.outcomes.is_full() {
             self.outcomes.pop_front();
         }
-        // Cannot fail: the room was checked above.
+        // This cannot fail, because the capacity was checked above.
         let _ = self.outcomes.push_back(outcome);
     }
 
@@ -305,7 +310,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
                 if self.probes.is_full() {
                     self.probes.remove(0);
                 }
-                // Cannot fail: the room was checked above.
+                // This cannot fail, because the capacity was checked above.
                 let _ = self.probes.push(probe);
             }
             FromFacilitator::Probed { token, mapped } => {
@@ -333,7 +338,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         }
     }
 
-    /// Ends the requests of this peer for which `is_over` returns true. It gets the peer and the deadline of the
+    /// Ends the requests of this peer for which `is_over` returns true. The function gets the peer and the deadline of
+    /// the answer.
     /// answer.
     fn give_up(&mut self, is_over: impl Fn(&Self, Guid, Option<Instant>) -> bool) {
         for (peer, until) in self.wanted.clone() {
@@ -393,7 +399,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     }
 }
 
-/// Sets the interface of a link-local address to the one that leads to a link-local facilitator. Interface numbers are
+/// Sets the interface of a link-local address to the interface of a link-local facilitator. Interface numbers are local
+/// to each machine, and a machine that receives link-local addresses of others is on their link.
 /// local to each machine, and a machine that sees link-local addresses of others is on their link.
 fn use_interface_of(facilitator: SocketAddr, address: &mut SocketAddr) {
     if let (SocketAddr::V6(own), SocketAddr::V6(other)) = (facilitator, address)
@@ -422,7 +429,7 @@ impl<const SESSIONS: usize> Plugin<RakNet> for Traversal<SESSIONS> {
             self.link = None;
             self.probes.clear();
             self.unsent.clear();
-            // Sessions that have begun do not need the facilitator any more; requests without a session do.
+            // Sessions that have begun no longer need the facilitator; requests without a session do.
             self.give_up(|traversal, peer, _| !traversal.has_session(peer));
         }
     }

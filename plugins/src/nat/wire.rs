@@ -30,7 +30,7 @@ pub enum FromClient {
         /// The peer.
         target: Guid,
     },
-    /// 3: reports that no punch got through, or that the connection did not open.
+    /// 3: reports that no punch arrived, or that the connection did not open.
     Failed {
         /// The session.
         session: u64,
@@ -58,7 +58,8 @@ pub enum FromFacilitator {
         /// The port.
         port: u16,
     },
-    /// 17: confirms a probe with its source address. The first one answers [`FromClient::Hello`]; from then on others
+    /// 17: confirms a probe with its source address. The first one answers [`FromClient::Hello`]; after it,
+    /// others can request connections to the client.
     /// can request connections to the client.
     Probed {
         /// The token of the probe; 0 means the connection itself.
@@ -72,7 +73,7 @@ pub enum FromFacilitator {
         session: u64,
         /// The peer.
         peer: Guid,
-        /// Whether this client connects once a punch gets through; if false, the peer connects.
+        /// True if this client connects once a punch arrives; if false, the peer connects.
         connects: bool,
         /// The addresses where the peer may be.
         candidates: Vec<SocketAddr, MAX_CANDIDATES>,
@@ -83,7 +84,7 @@ pub enum FromFacilitator {
         session: u64,
         /// The peer.
         peer: Guid,
-        /// Whether this client connects.
+        /// True if this client connects.
         connects: bool,
         /// The port.
         port: u16,
@@ -97,15 +98,15 @@ pub enum FromFacilitator {
     },
 }
 
-/// The reason why a facilitator does not bring two peers together.
+/// The reason why a facilitator does not connect two peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The other peer is not connected to the facilitator.
     NotConnected,
-    /// The facilitator or one of the two peers has no room for another attempt now.
+    /// The facilitator or one of the two peers cannot start another attempt now.
     Busy,
-    /// The two peers cannot reach each other, and the facilitator does not forward.
+    /// The two peers cannot reach each other, and the facilitator does not forward datagrams.
     NoPath,
 }
 
@@ -139,7 +140,7 @@ impl core::fmt::Display for Refusal {
 /// The purpose of an out-of-band message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PunchKind {
-    /// 1: sent by a client to a port of the facilitator, which learns an external address from it.
+    /// 1: sent by a client to a port of the facilitator, which shows it an external address.
     Probe,
     /// 2: sent from a port of the facilitator to a client that has not sent to that port.
     FilterProbe,

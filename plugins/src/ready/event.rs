@@ -53,7 +53,7 @@ impl<const PEERS: usize> Event<PEERS> {
         self.on_change();
     }
 
-    /// Waits for a peer; returns false if there is no room for it.
+    /// Waits for a peer; returns false if its slot is beyond the table.
     pub(super) fn wait_for(&mut self, id: ConnectionId) -> bool {
         if self.remotes.get(id).is_some() {
             return true;
@@ -83,7 +83,7 @@ impl<const PEERS: usize> Event<PEERS> {
         true
     }
 
-    /// Set becomes all-set when no remote is unset, and reverts when one is.
+    /// Changes set to all-set when no remote is unset, and back when one is.
     fn on_change(&mut self) {
         let any_unset = self.remotes.iter().any(|(_, remote)| remote.received == Status::Unset);
         match self.status {
@@ -104,18 +104,18 @@ impl<const PEERS: usize> Event<PEERS> {
         }
     }
 
-    /// Returns whether some peers have found all peers ready and others have not yet.
+    /// Returns true if some peers have found all peers ready and others have not yet.
     pub(super) fn is_completing(&self) -> bool {
         let all_set = || self.remotes.iter().filter(|(_, remote)| remote.received == Status::AllSet).count();
         self.status != Status::ForceAllSet && !self.is_completed() && all_set() > 0
     }
 
-    /// Returns whether there is anything to send.
+    /// Returns true if a message is due.
     pub(super) fn is_due(&self) -> bool {
         self.remotes.iter().any(|(_, remote)| remote.next(self.status).is_some())
     }
 
-    /// Sends due messages with `send`, which returns whether there was room.
+    /// Sends due messages with `send`, which returns true if the message was accepted.
     pub(super) fn transmit(&mut self, mut send: impl FnMut(ConnectionId, [u8; super::wire::LENGTH]) -> bool) {
         for (connection, remote) in self.remotes.iter_mut() {
             while let Some(message) = remote.next(self.status) {

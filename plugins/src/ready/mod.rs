@@ -1,6 +1,8 @@
 //! Ready events: several peers agree that all of them are ready.
 //!
-//! Each peer reports whether it is ready for an event, such as the start of a round, and names the peers that it waits
+//! Each peer reports when it is ready for an event, such as the start of a round, and names the peers that it waits
+//! for. The event is completed at a peer when it is ready, all peers that it waits for are ready, and each of them has
+//! found the same for its own peers. The messages are those of RakNet's ready event plugin: `docs/plugins/ready.md`.
 //! for. The event is completed at a peer when it is ready, all peers that it waits for are ready, and each of them has
 //! found the same for its own peers. The messages are those of RakNet's ready event plugin: `docs/plugins/ready.md`.
 //!
@@ -39,7 +41,7 @@ use crate::bytes;
 
 pub use self::wire::{EventId, LENGTH, MESSAGE_IDS, Message, Status};
 
-/// The error when there is no room for another event: remove one, or give the plugin more room.
+/// The error when the maximum number of events exists: remove one, or create the plugin for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyEvents;
 
@@ -152,7 +154,7 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         self.find(event)?.remotes.get(id).map(|remote| remote.received)
     }
 
-    /// Returns whether the event is completed.
+    /// Returns true if the event is completed.
     ///
     /// This peer and all peers that it waits for are ready, and all of them have reported that they found the same.
     #[must_use]
@@ -160,7 +162,8 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         self.find(event).is_some_and(Event::is_completed)
     }
 
-    /// Returns whether some peers have found that all are ready and others have not yet. From then on, players should
+    /// Returns true if some peers have found that all are ready and others have not yet. From then on, players should
+    /// no longer be able to withdraw.
     /// no longer be able to withdraw.
     #[must_use]
     pub fn is_completing(&self, event: EventId) -> bool {
@@ -168,6 +171,9 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
     }
 
     /// Returns an event that was completed since the last call.
+    ///
+    /// An event that is no longer completed, because a peer has withdrawn or joined late, is returned again at its next
+    /// completion.
     ///
     /// An event that is no longer completed, because a peer has withdrawn or joined late, is returned again when it is
     /// completed again.

@@ -12,7 +12,7 @@ pub enum Status {
     Unset,
     /// It is ready.
     Set,
-    /// It is ready, and so are all that it waits for.
+    /// It is ready, and so are all peers that it waits for.
     AllSet,
     /// The event is completed, even if some peers are not ready.
     ForceAllSet,

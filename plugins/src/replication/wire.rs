@@ -118,7 +118,7 @@ pub(super) struct Full {
     pub(super) class: u8,
     /// The number of ownership changes so far.
     pub(super) term: u16,
-    /// Whether the receiver owns the entity.
+    /// True if the receiver owns the entity.
     pub(super) is_owner: bool,
 }
 

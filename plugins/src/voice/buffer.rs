@@ -9,9 +9,10 @@ use super::wire::Header;
 
 /// The number of arrivals from which jitter is measured: the last 1.3 s at 20 ms a frame.
 const HISTORY: usize = 64;
-/// The number of those arrivals that may be later than the buffer waits.
+/// The number of those arrivals that may be later than the delay of the buffer.
 const TOLERATED: usize = 2;
-/// The maximum number of frames concealed in a row. After that, the next frame that has arrived is played; if there is
+/// The maximum number of consecutive frames that are concealed. After that, the next frame that has arrived
+/// is played; if there is none, the speaker counts as silent.
 /// none, the speaker counts as silent.
 const MAX_GAP: u8 = 5;
 /// The number of frames for which the buffer must be fuller than needed before one is skipped.
@@ -24,7 +25,7 @@ pub enum Playback<'b> {
     Frame(&'b [u8]),
     /// A frame is missing: the decoder conceals it from the frames before.
     Concealed,
-    /// The speaker is silent, or its first frames are still held back.
+    /// The speaker is silent, or its first frames are still delayed.
     Silence,
 }
 
@@ -46,7 +47,7 @@ pub struct SpeakerStats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Silent,
-    /// The first frame has arrived and is held back until this time.
+    /// The first frame has arrived and is delayed until this time.
     Filling(Instant),
     Playing,
 }
@@ -61,21 +62,22 @@ struct Frame<const BYTES: usize> {
 pub(super) struct Buffer<const FRAMES: usize, const BYTES: usize> {
     /// Frames, each at its number modulo `FRAMES`.
     frames: [Option<Frame<BYTES>>; FRAMES],
-    /// The last frame handed out.
+    /// The last frame returned.
     played: Vec<u8, BYTES>,
     phase: Phase,
     /// The number of the next frame due.
     next: u16,
     /// The highest number that has arrived.
     highest: u16,
-    /// When frame `first` would have arrived if it had been as fast as the fastest frame of this talk spurt.
+    /// The time at which frame `first` would have arrived if it had been as fast as the fastest frame of this
+    /// talk spurt.
     quickest: Instant,
     first: u16,
-    /// By how much arrivals were later than the fastest one, in microseconds.
+    /// The delays of arrivals after the fastest one, in microseconds.
     lateness: HistoryBuf<u32, HISTORY>,
-    /// The number of missing frames in a row.
+    /// The number of consecutive missing frames.
     gap: u8,
-    /// The number of frames in a row at which the buffer was fuller than needed.
+    /// The number of consecutive frames at which the buffer was fuller than needed.
     surplus: u8,
     stats: SpeakerStats,
 }
@@ -127,7 +129,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
             return;
         }
         if header.is_first {
-            // The first frame after a pause says nothing about the network.
+            // The delay of the first frame after a pause does not depend on the network alone.
             (self.first, self.quickest) = (header.number, now);
         }
         self.observe(now, header.number, frame_time);
@@ -139,7 +141,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         }
     }
 
-    /// Starts a talk spurt: the speaker was silent, or the buffered frames are too old.
+    /// Starts a talk spurt, because the speaker was silent or the buffered frames are too old.
     fn begin(&mut self, now: Instant, number: u16, frame_time: Duration, max_delay: Duration) {
         self.frames.fill(None);
         (self.next, self.highest, self.first, self.quickest) = (number, number, number, now);
@@ -150,7 +152,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
     /// Measures how late a frame is compared with the fastest one of this talk spurt.
     fn observe(&mut self, now: Instant, number: u16, frame_time: Duration) {
         let since = number.wrapping_sub(self.first);
-        // A frame from before the first is no measure for those after it.
+        // A frame from before the first is no reference for those after it.
         if since >= 1 << 15 {
             return;
         }
@@ -162,14 +164,17 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
                 Instant::from_micros(self.quickest.as_micros().saturating_sub(micros(early).into()));
         }
         self.lateness.write(micros(late));
-        // The origin moves on, so that frame numbers do not overflow against it.
+        // The first number is advanced, so that frame numbers do not overflow against it.
         if since >= 1 << 10 {
             self.quickest = self.quickest + frame_time * u32::from(since);
             self.first = number;
         }
     }
 
-    /// Returns how long the first frame is held back.
+    /// Returns the delay of the first frame.
+    ///
+    /// It is half a frame, plus the spread between the earliest arrival and all but the latest ones. A
+    /// constant delay of all arrivals comes from the speaker's clock or another path, and does not count.
     ///
     /// It is half a frame, plus the spread between the earliest arrival and all but the latest ones. A constant delay
     /// of all arrivals comes from the speaker's clock or another path, and does not count.

@@ -14,7 +14,8 @@ pub struct VoiceConfig {
     pub channel: Channel,
     /// The duration of a frame. Default: 20 ms, as usual for Opus.
     pub frame_time: Duration,
-    /// The maximum time that a buffer holds frames back. Default: 200 ms; with more, people talk over each other.
+    /// The maximum time by which a buffer delays frames. Default: 200 ms; with more, people talk over each
+    /// other.
     pub max_delay: Duration,
 }
 

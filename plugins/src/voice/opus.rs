@@ -92,7 +92,8 @@ impl core::fmt::Debug for Encoder {
     }
 }
 
-/// The decoder of one speaker. Each speaker needs its own, because it conceals frames from what that speaker said
+/// The decoder of one speaker. Each speaker needs its own, because it conceals frames from the earlier frames
+/// of that speaker.
 /// before.
 pub struct Decoder {
     decoder: OpusDecoder,

@@ -22,7 +22,7 @@ const MAX_MESSAGE: usize = 512;
 pub struct VoiceStats {
     /// Frames that were sent, counted for each listener.
     pub sent: u64,
-    /// Frames that were dropped because a connection had no room.
+    /// Frames that were dropped because the send memory of a connection was full.
     pub dropped: u64,
     /// Messages that are malformed or longer than the plugin supports.
     pub malformed: u64,
@@ -87,6 +87,9 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
 
     /// Sends the last frame of a talk spurt, for example when the key is released or the voice detector turns off.
     ///
+    /// The receivers then play it to its end and wait for no further frames. Without it they notice the end after five
+    /// frames.
+    ///
     /// The others then play it to its end and wait for no more. Without it they notice the end after five frames.
     ///
     /// # Errors
@@ -130,7 +133,7 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
         self.others.get_mut(id).map(|other| other.hears = hears).is_some()
     }
 
-    /// Returns the peers with frames to play, now or a moment ago.
+    /// Returns the peers with frames to play, now or recently.
     pub fn speakers(&self) -> impl Iterator<Item = ConnectionId> {
         self.others.iter().filter(|(_, other)| !other.buffer.is_silent()).map(|(id, _)| id)
     }
@@ -144,7 +147,7 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
         }
     }
 
-    /// Returns how long the frames of a speaker are held back at present.
+    /// Returns the current delay of a speaker's frames.
     #[must_use]
     pub fn delay(&self, id: ConnectionId) -> Option<core::time::Duration> {
         let other = self.others.get(id)?;
@@ -204,7 +207,7 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Plugin<RakNet>
         let delivery = self.delivery();
         while let Some(Unsent { header, frame }) = self.unsent.pop_front() {
             let mut message = Vec::<u8, MAX_MESSAGE>::new();
-            // Cannot fail: an assertion checks that both fit.
+            // This cannot fail, because an assertion checks that both fit.
             let _ = message.extend_from_slice(&header.encode(self.config.id));
             let _ = message.extend_from_slice(&frame);
             for (id, _) in self.others.iter().filter(|(_, other)| other.hears) {

@@ -141,7 +141,7 @@ impl<const N: usize> Mesh<N> {
 }
 
 impl<const N: usize> Mesh<N> {
-    /// Returns whether the event is completed, for each present peer.
+    /// Returns true if the event is completed, for each present peer.
     fn completed(&self) -> Vec<bool> {
         let there = self.peers.iter().zip(&self.is_there).filter(|(_, is_there)| **is_there);
         there.map(|(peer, _)| peer.is_completed(EVENT)).collect()

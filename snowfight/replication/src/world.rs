@@ -32,14 +32,14 @@ impl ReplicatedWorld {
         Self { entities: Vec::new(), time: 0 }
     }
 
-    /// Returns whether an update is due.
+    /// Returns true if an update is due.
     #[must_use]
     pub const fn is_due(&self, time: u32) -> bool {
         time.wrapping_sub(self.time) >= UPDATE_TICKS
     }
 
     /// Records the world of a tick if an update is due. `players` are the connections that receive it, and the
-    /// positions of their players. Returns whether the authority has something to send.
+    /// positions of their players. Returns true if the authority has something to send.
     pub fn record<P: Protocol, const PEERS: usize>(
         &mut self,
         authority: &mut WorldAuthority<P, PEERS>,

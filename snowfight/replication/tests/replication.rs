@@ -107,7 +107,7 @@ fn position(entity: &Entity) -> Option<Point> {
     }
 }
 
-/// Returns whether a client shows an entity correctly, within the precision of the fields.
+/// Returns true if a client shows an entity correctly, within the precision of the fields.
 fn is_alike(entity: &Entity, shown: &Entity) -> bool {
     let exact = |entity: &Entity| {
         let mut entity = *entity;

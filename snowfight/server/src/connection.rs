@@ -183,7 +183,7 @@ impl AnyConnection {
         }
     }
 
-    /// Returns whether all reliable messages have been acknowledged.
+    /// Returns true if all reliable messages have been acknowledged.
     pub(crate) fn is_drained(&self) -> bool {
         match self {
             Self::GameProtocol(connection) => {

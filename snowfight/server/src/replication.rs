@@ -71,7 +71,7 @@ impl Replication {
         self.connections.remove(&key);
     }
 
-    /// Records the world after a tick of the server; returns whether there is something to send.
+    /// Records the world after a tick of the server; returns true if there is something to send.
     pub(crate) fn record(&mut self, server: &Server<Key>) -> bool {
         let Self { authority, world, connections } = self;
         if !world.is_due(server.world().time()) {

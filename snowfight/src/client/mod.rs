@@ -181,7 +181,7 @@ impl Client {
         }
     }
 
-    /// Returns whether the client is in the game and uses replication.
+    /// Returns true if the client is in the game and uses replication.
     #[must_use]
     pub const fn is_replicated(&self) -> bool {
         matches!(self.state, State::Playing { scope: Scope::Replicated, .. })
@@ -355,7 +355,7 @@ impl Default for Client {
     }
 }
 
-/// Returns whether a tick is after another one, with wrap-around.
+/// Returns true if a tick is after another one, with wrap-around.
 const fn is_later(tick: u32, other: u32) -> bool {
     let ahead = tick.wrapping_sub(other);
     ahead != 0 && ahead < u32::MAX / 2

@@ -32,7 +32,7 @@ impl Direction {
         [(Self::NORTH, "NORTH"), (Self::WEST, "WEST"), (Self::SOUTH, "SOUTH"), (Self::EAST, "EAST")];
     const UNDEFINED: u8 = 0xF0;
 
-    /// Returns whether this direction has all bits of the other.
+    /// Returns true if this direction has all bits of the other.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0

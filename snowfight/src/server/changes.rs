@@ -96,7 +96,7 @@ impl Gaps {
         }
     }
 
-    /// Returns whether an unchanged entity is due in the snapshot of this tick, or was due in a skipped one.
+    /// Returns true if an unchanged entity is due in the snapshot of this tick, or was due in a skipped one.
     const fn is_refreshed(self, now: u32, id: EntityId) -> bool {
         let cycle = Scope::REFRESH_TICKS;
         // The number of ticks since it was due. Snapshots are an even number of ticks apart, and the turns of an entity

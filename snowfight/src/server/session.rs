@@ -106,7 +106,7 @@ impl<K> Session<K> {
         }
     }
 
-    /// Returns whether its scope has a snapshot in this tick. Half of the clients with changes get them in even ticks,
+    /// Returns true if its scope has a snapshot in this tick. Half of the clients with changes get them in even ticks,
     /// the others in odd ones.
     pub(super) const fn has_snapshot(&self, now: u32) -> bool {
         match (self.state, self.scope) {

@@ -377,7 +377,7 @@ fn arm(server: &mut Server<Key>) -> Point {
     panic!("it found no object");
 }
 
-/// Returns whether the third player holds an object in the last snapshot.
+/// Returns true if the third player holds an object in the last snapshot.
 fn holds(done: &[Done]) -> bool {
     let last = done.iter().rfind(|done| matches!(done, Done::Sent('a', Delivery::Unreliable, _)));
     let players = players(&entities_in(last.expect("a snapshot of every tick")));

@@ -67,7 +67,7 @@ impl Cuboid {
         Self { min: both(f32::min, self.min, min), max: both(f32::max, self.max, max) }
     }
 
-    /// Returns whether two boxes overlap by more than [`SKIN`].
+    /// Returns true if two boxes overlap by more than [`SKIN`].
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         Axis::ALL.iter().all(|axis| self.depth(other, *axis) > SKIN)
     }

@@ -92,7 +92,7 @@ impl Outgoing {
         self.bytes.clone()
     }
 
-    /// Returns whether it is reliable.
+    /// Returns true if it is reliable.
     #[wasm_bindgen(getter)]
     pub fn reliable(&self) -> bool {
         self.reliable
@@ -205,7 +205,7 @@ impl Game {
         self.replicas.as_mut()?.poll_acknowledgement().map(|message| message.to_vec())
     }
 
-    /// Returns whether the server has agreed to replication.
+    /// Returns true if the server has agreed to replication.
     #[wasm_bindgen(getter, js_name = isReplicated)]
     pub fn is_replicated(&self) -> bool {
         self.client.is_replicated()

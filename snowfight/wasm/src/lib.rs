@@ -55,7 +55,7 @@ pub fn unpack_server_message(bytes: &[u8]) -> Result<ServerObject, JsError> {
     Ok(to_object(&unpack::<ServerMessage<'_>>(bytes).map_err(error)?)?.unchecked_into())
 }
 
-/// Returns whether a message of a client is reliable.
+/// Returns true if a message of a client is reliable.
 ///
 /// # Errors
 /// If the object is not a message of a client.

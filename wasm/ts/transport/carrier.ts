@@ -108,7 +108,7 @@ export interface CarrierRequest {
   /** The URL of the relay for WebSockets, with all parameters except the token. */
   url: URL;
   token: string | undefined;
-  /** Whether to receive control messages. */
+  /** True to receive control messages. */
   hasControl: boolean;
   webSocket: WebSocketConstructor | undefined;
   /** The fingerprint of the data channel certificate, if the caller passed it. */

@@ -48,7 +48,7 @@ export interface TransportSettings {
   fingerprint?: string;
   /** The carriers to a relay, in order of preference. */
   carriers: readonly CarrierName[];
-  /** Whether another carrier continues the flow when its carrier is lost. */
+  /** True if another carrier continues the flow when its carrier is lost. */
   resume: boolean;
   webSocket?: WebSocketConstructor;
 }

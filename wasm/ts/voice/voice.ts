@@ -135,7 +135,7 @@ export class Voice {
     this.#send(frame, true);
   }
 
-  /** Whether this peer sends nothing. */
+  /** True if this peer sends nothing. */
   get isMuted(): boolean {
     return this.#isMuted;
   }

@@ -70,7 +70,7 @@ impl Case {
         }
     }
 
-    /// Returns whether messages may be lost without breaking a guarantee.
+    /// Returns true if messages may be lost without breaking a guarantee.
     pub(crate) const fn may_lose(&self) -> bool {
         let reliability = self.on_wire();
         reliability.is_sequenced() || !reliability.is_reliable()

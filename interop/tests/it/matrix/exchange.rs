@@ -89,7 +89,7 @@ impl Arrived {
         Ok(())
     }
 
-    /// Returns whether another message may be sent. Lost ones count as answered, or the window would stay closed.
+    /// Returns true if another message may be sent. Lost ones count as answered, or the window would stay closed.
     fn has_room(&mut self) -> bool {
         let may_lose = self.case.may_lose();
         if may_lose && self.answered < self.sent && self.last.elapsed() > STALL {

@@ -23,7 +23,7 @@ pub enum Message<'m> {
     Call {
         /// The name of the function, up to [`MAX_NAME`] bytes.
         name: &'m [u8],
-        /// Whether the caller waits for an answer.
+        /// True if the caller waits for an answer.
         is_answered: bool,
         /// The arguments.
         arguments: &'m [u8],

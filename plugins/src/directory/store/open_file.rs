@@ -15,9 +15,9 @@ pub(super) struct OpenFile {
     pub(super) path: PathBuf,
     pub(super) part: PathBuf,
     pub(super) file: File,
-    /// Whether this is the file at its final path, opened for reading, and not the part.
+    /// True if this is the file at its final path, opened for reading, and not the part.
     pub(super) is_in_place: bool,
-    /// Whether its part counts as a file; a part that replaces a file does not.
+    /// True if its part counts as a file; a part that replaces a file does not.
     pub(super) is_counted: bool,
     pub(super) size: u64,
     /// The older version at the final path.

@@ -272,7 +272,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         }
     }
 
-    /// Reads back at most `budget` bytes, and finishes complete files. Returns whether a file was finished,
+    /// Reads back at most `budget` bytes, and finishes complete files. Returns true if a file was finished,
     /// and the remaining budget.
     pub(super) fn check<S: Store>(
         &mut self,

@@ -34,7 +34,7 @@ pub(super) struct Peer {
     /// The recent delay of acknowledgements, in ticks.
     ack_delay: u32,
     pub(super) classes: ClientClasses,
-    /// Whether the fingerprint of the authority's classes is still to be sent to the client.
+    /// True if the fingerprint of the authority's classes is still to be sent to the client.
     pub(super) classes_due: bool,
     pub(super) is_due: bool,
     pub(super) budget: usize,

@@ -7,7 +7,7 @@ pub enum RemoveReason {
     Destroyed,
     /// It left the scope of this peer, and may return.
     OutOfScope,
-    /// The connection to the authority closed.
+    /// The connection to the authority was closed.
     Disconnected,
 }
 

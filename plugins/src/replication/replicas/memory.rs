@@ -9,7 +9,7 @@ use super::replica::Place;
 #[expect(private_bounds, reason = "only the plugin accesses the lists of its memory")]
 pub trait ReplicasMemory: Lists {}
 
-/// The lists that replicas work on.
+/// The lists of replicas in their memory.
 pub(super) trait Lists {
     /// Borrows the lists mutably.
     fn parts(&mut self) -> Parts<'_>;
@@ -35,7 +35,8 @@ pub(super) struct View<'m> {
     pub(super) fields: usize,
 }
 
-/// Inline memory, which needs no allocator and is as large as all its lists together. It has room for `ENTITIES`
+/// Inline memory, which needs no allocator and is as large as all its lists together. It holds `ENTITIES`
+/// entities of up to `FIELDS` fields, and messages of up to `BYTES` bytes.
 /// entities of up to `FIELDS` fields, and messages of up to `BYTES` bytes.
 #[derive(Debug)]
 pub struct FixedReplicasMemory<const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> {

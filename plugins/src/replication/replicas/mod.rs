@@ -40,7 +40,7 @@ pub struct ReplicaInfo<'r> {
     pub class: u8,
     /// The application's number for it, if it has set one.
     pub handle: Option<u32>,
-    /// Whether this peer controls it.
+    /// True if this peer controls it.
     pub is_owner: bool,
     /// Its fields; values beyond the fields of its class are meaningless.
     pub values: &'r [u32],
@@ -60,9 +60,9 @@ impl<'r> ReplicaInfo<'r> {
 pub struct ReplicasStats {
     /// Updates that were applied.
     pub updates: u64,
-    /// Updates that arrived too late to be of use.
+    /// Updates that arrived too late to be applied.
     pub late: u64,
-    /// Messages that are malformed or have more entities than there is room for.
+    /// Messages that are malformed or have more entities than the memory holds.
     pub malformed: u64,
     /// Messages from peers other than the authority.
     pub refused: u64,
@@ -71,6 +71,10 @@ pub struct ReplicasStats {
 }
 
 /// The plugin of a client.
+///
+/// `M` is the memory: [`FixedReplicas`] has the sizes in its type, [`HeapReplicas`] those of a [`ReplicasConfig`]. Both
+/// need the sizes of the authority. The authority is the first peer to which this one has connected, until that
+/// connection is closed.
 ///
 /// `M` is the memory: [`FixedReplicas`] has the sizes in its type, [`HeapReplicas`] those of a [`ReplicasConfig`]. Both
 /// need the sizes of the authority. The authority is the first peer to which this one has connected, until that
@@ -84,21 +88,24 @@ pub struct Replicas<P: Protocol, M> {
     authority_classes: AuthorityClasses,
     /// The fingerprint of the classes is still to be sent to the authority.
     classes_due: bool,
-    /// The authority has other classes, and `poll_mismatch` has yet to report it.
+    /// The authority has other classes, and `poll_mismatch` has not reported it yet.
     has_unreported_mismatch: bool,
     received: Received,
     is_unacknowledged: bool,
-    /// Some owned entity may have an unsent state.
+    /// An owned entity may have an unsent state.
     has_unsent: bool,
     /// The number of the last message with states.
     number: u32,
-    /// The slot at which to search for events next, so that many events do not each take a search of all slots.
+    /// The slot at which the next search for events starts, so that many events do not each take a search of all slots.
     next_event: usize,
     delivery: P::Delivery,
     stats: ReplicasStats,
 }
 
 /// [`Replicas`] without an allocator.
+///
+/// They hold `ENTITIES` entities of up to `FIELDS` fields, as at the authority, and messages of up to `BYTES` bytes.
+/// The value is as large as all of that together.
 ///
 /// They have room for `ENTITIES` entities of up to `FIELDS` fields, as at the authority, and for messages of up to
 /// `BYTES` bytes. The value is as large as all of that together.
@@ -235,13 +242,17 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
         self.stats
     }
 
-    /// Returns true once after the authority has sent classes that differ. The programs are of different versions: the
+    /// Returns true once after the authority has sent different classes. The programs are of different versions: the
+    /// authority sends nothing, and earlier updates are not applied.
     /// authority sends nothing, and earlier updates are not applied.
     pub fn poll_mismatch(&mut self) -> bool {
         core::mem::take(&mut self.has_unreported_mismatch)
     }
 
     /// Handles an update of the authority that did not arrive over this peer.
+    ///
+    /// It is for programs with a connection in a driver without plugins, such as a web page around a WebAssembly
+    /// program. Updates begin with the byte [`UPDATE_ID`].
     ///
     /// It is for programs with a connection in a driver without plugins, such as a web page around a WebAssembly
     /// program. Updates begin with the byte [`UPDATE_ID`].

@@ -42,7 +42,7 @@ impl Place {
         is_latest
     }
 
-    /// Handles changes of a tick; returns whether to apply the fields of the record.
+    /// Handles changes of a tick; returns true if the caller should apply the fields of the record.
     pub(super) fn on_delta(&mut self, tick: u32) -> bool {
         let replica = self.replica.as_mut().filter(|replica| tick > self.tick && !replica.name.is_owner);
         let counts = replica.map(|replica| replica.has_changed = true).is_some();
@@ -50,7 +50,7 @@ impl Place {
         counts
     }
 
-    /// Handles a full entity at a tick; returns whether to apply the fields of the record.
+    /// Handles a full entity at a tick; returns true if the caller should apply the fields of the record.
     pub(super) fn on_full(&mut self, tick: u32, name: Full) -> bool {
         if !self.advance(tick) {
             return false;
@@ -92,7 +92,7 @@ impl Place {
         }
     }
 
-    /// Handles the end of the connection.
+    /// Handles the closing of the connection.
     pub(super) fn on_disconnected(&mut self) {
         self.on_removed(0, RemoveReason::Disconnected);
         self.tick = 0;

@@ -8,7 +8,7 @@ use crate::replication::wire::{
     NAME_BITS, STATE_HEADER, Writer, gamma_bits, state_header, write_gamma, write_values,
 };
 
-/// Sends the unsent states of owned entities; returns false if there was no room for some.
+/// Sends the unsent states of owned entities; returns false if the send memory is full.
 pub(super) fn send_states(
     parts: Parts<'_>,
     classes: &'static [Class],

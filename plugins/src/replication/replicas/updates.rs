@@ -11,7 +11,7 @@ use crate::replication::wire::{
     Full, Reader, UPDATE_ID, read_changes, read_classes_of_authority, read_gamma, read_values,
 };
 
-/// The classes of the authority, as far as they are known.
+/// The known classes of the authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AuthorityClasses {
     /// It has not sent them. It sends updates only to clients with the same classes.

@@ -131,7 +131,7 @@ pub(super) struct MemoryStore {
     sizes: BTreeMap<u32, u64>,
     pub(super) discarded: usize,
     pub(super) is_broken: bool,
-    /// Whether it offers its older versions.
+    /// True if it offers its older versions.
     pub(super) applies_patches: bool,
     /// The number of bytes read from older versions.
     pub(super) base_reads: usize,

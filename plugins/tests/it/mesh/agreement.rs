@@ -98,7 +98,7 @@ fn step(network: &mut Network) {
     }
 }
 
-/// Runs a random mesh; returns whether it is one mesh in the end.
+/// Runs a random mesh; returns true if it is one mesh in the end.
 fn run(seed: u64) -> bool {
     let mut network = Network::new(seed);
     network.start(0, true);

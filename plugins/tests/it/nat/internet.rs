@@ -303,7 +303,7 @@ impl Internet {
         }
     }
 
-    /// Returns whether two clients are connected to each other.
+    /// Returns true if two clients are connected to each other.
     pub(crate) fn are_connected(&self, a: usize, b: usize) -> bool {
         let knows = |a: usize, b: usize| {
             self.clients[a].connected.iter().any(|(guid, _)| *guid == self.clients[b].guid)

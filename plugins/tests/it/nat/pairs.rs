@@ -63,7 +63,7 @@ fn behind_one_provider(internet: &mut Internet, router: NatBehavior) {
     }
 }
 
-/// Returns whether a connection is possible in theory. The port of a random symmetric NAT cannot be predicted, so a
+/// Returns true if a connection is possible in theory. The port of a random symmetric NAT cannot be predicted, so a
 /// router that accepts only known ports blocks it.
 fn can_work(a: usize, b: usize) -> bool {
     let (low, high) = (a.min(b), a.max(b));

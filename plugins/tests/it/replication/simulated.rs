@@ -111,7 +111,7 @@ impl<P: Protocol> Game<P> {
         links.into_iter().chain(timeouts).flatten().min()
     }
 
-    /// Returns whether both have the same entities, regardless of owners.
+    /// Returns true if both have the same entities, regardless of owners.
     fn is_equal(&mut self) -> bool {
         let there: Vec<_> = self.server().iter().map(|entity| (entity.id, entity.values.to_vec())).collect();
         self.client().iter().map(|entity| (entity.id, entity.values.to_vec())).eq(there)

@@ -291,7 +291,7 @@ async fn client_that_acknowledges_nothing_is_closed() {
     assert!(flood.await.expect("it asks to the end"), "it is still connected");
 }
 
-/// Returns whether the server has closed the connection.
+/// Returns true if the server has closed the connection.
 async fn ask_and_acknowledge_nothing(server: SocketAddr) -> bool {
     let (socket, seasoning) = challenged(1, server).await;
     let _ = socket.send_to(&seasoning, server).await;

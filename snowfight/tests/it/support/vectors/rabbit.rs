@@ -78,7 +78,7 @@ pub(super) fn check_decoding(entry: &Value) -> Held {
     }
 }
 
-/// Returns whether the error corresponds to the recorded text.
+/// Returns true if the error corresponds to the recorded text.
 fn is_meant(error: Error, words: &str) -> bool {
     if let ErrorKind::UnknownVariant { index, .. } = error.kind {
         return words == format!("unknown variant index: {index}");
