@@ -5,7 +5,7 @@ use bevy_replicon::prelude::Channel;
 use rakwire::raknet::{self, Delivery};
 use rakwire::wire::id;
 
-/// The first byte of a message whose channel number is in the next two bytes.
+/// The first byte of a message with its channel number in the next two bytes.
 const LONG: u8 = 0xFF;
 /// The number of channels with a one-byte prefix.
 const SHORT: usize = (LONG - id::USER) as usize;

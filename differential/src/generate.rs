@@ -119,7 +119,7 @@ impl Draft {
         }
     }
 
-    /// Waits until everything has arrived, before calls whose results depend on it.
+    /// Waits until everything has arrived, before calls with results that depend on it.
     fn settled(&mut self, calls: impl FnOnce(&mut Self)) {
         self.await_messages();
         calls(self);

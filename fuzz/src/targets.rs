@@ -42,7 +42,7 @@ pub fn admission(bytes: &[u8]) {
     admitted::requests(bytes);
 }
 
-/// A relay flow with arbitrary datagrams from client and server, whose protocol the relay knows.
+/// A relay flow with arbitrary datagrams from client and server, for a protocol that the relay supports.
 pub fn awareness(bytes: &[u8]) {
     protocols::flow(bytes);
 }

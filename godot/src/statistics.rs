@@ -10,7 +10,7 @@ pub struct Dropped {
     pub unknown: u64,
     /// Unreliable packets that were put while the send queue of their connection was full.
     pub unreliable: u64,
-    /// Packets put for a peer whose connection was closing.
+    /// Packets put for a peer while its connection was closing.
     pub not_connected: u64,
     /// Packets received from a peer that was being disconnected by this side.
     pub leaving: u64,

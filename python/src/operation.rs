@@ -51,13 +51,13 @@ impl Bridge {
         self.listener.fileno()
     }
 
-    /// Wakes the tasks whose operations are ready. The loop calls this when the socket is readable.
+    /// Wakes the tasks of operations that are ready. The loop calls this when the socket is readable.
     fn wake(&self, py: Python<'_>) -> PyResult<()> {
         self.listener.clear();
         self.wake_waiting(py)
     }
 
-    /// Wakes the tasks whose operations are ready, after a listening thread has received the byte.
+    /// Wakes the tasks of operations that are ready, after a listening thread has received the byte.
     fn wake_waiting(&self, py: Python<'_>) -> PyResult<()> {
         let ready = self.bell.take();
         let woken: Vec<_> = {

@@ -84,7 +84,7 @@ export interface ReceiveOptions extends WaitOptions {
   maxFileBytes?: number;
   /** The time in milliseconds without requested data until the transfer fails. Default: 30,000. */
   timeoutMs?: number;
-  /** The maximum number of requests that are in progress or whose data was not read yet. Default: 32. */
+  /** The maximum number of requests that are in progress or have unread data. Default: 32. */
   window?: number;
   /** The maximum number of bytes requested at a time. Default: 64 KiB. */
   chunkBytes?: number;

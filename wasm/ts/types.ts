@@ -209,7 +209,7 @@ export interface ConnectionStats {
   readonly datagramsSent: number;
   readonly datagramsReceived: number;
   /**
-   * Datagrams declared lost, whose reliable messages were resent. Decreases when such a datagram is acknowledged late.
+   * Datagrams declared lost; their reliable messages were resent. Decreases when such a datagram is acknowledged late.
    */
   readonly datagramsLost: number;
   /**
@@ -349,7 +349,7 @@ export interface ConnectOptions {
    */
   resume?: boolean;
   /**
-   * Whether to close the connection with `page-left` when the page is closed, reloaded, navigated away from, or put
+   * True to close the connection with `page-left` when the page is closed, reloaded, navigated away from, or put
    * into the back/forward cache (`pagehide`), so that the server does not keep the player. Messages in transit may be
    * lost. Default: true.
    */

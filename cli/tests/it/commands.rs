@@ -221,7 +221,7 @@ fn ping_shows_the_pong_of_a_server() {
 }
 
 #[test]
-fn echo_returns_what_send_sends() {
+fn echo_returns_the_messages_of_send() {
     let server = start_echo(&[]);
     let send = |arguments: &[&str]| rakwire(&[&["send", &server.announced], arguments].concat());
     let outcome = send(&["hello \u{7}"]);

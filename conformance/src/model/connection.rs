@@ -463,7 +463,7 @@ impl Connection {
         number
     }
 
-    /// Resends packets whose timeout has expired.
+    /// Resends packets that have timed out.
     pub(super) fn resend_late(&mut self) {
         let after = if self.fault == Fault::ResendsWildly { Duration::ZERO } else { RESEND };
         self.resend(|_, unacked| unacked.at.elapsed() >= after);

@@ -24,7 +24,7 @@ impl Issuers {
         Self([key(known[0]), key(known[1]), key(untrusted)])
     }
 
-    /// Issues a token whose claims are derived from some bytes and the clock `now`. Token ids repeat.
+    /// Issues a token with claims derived from some bytes and the clock `now`. Token ids repeat.
     pub(super) fn issue(&self, now: u64, bytes: &[u8]) -> Issued {
         let byte = |index: usize| bytes.get(index).copied().unwrap_or_default();
         let expires = match byte(0) >> 6 {

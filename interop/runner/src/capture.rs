@@ -49,7 +49,7 @@ impl End {
     }
 }
 
-/// What the path did with a datagram.
+/// The effect of the path on a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Forwarded immediately.

@@ -50,7 +50,7 @@ pub struct Broken {
     pub record: Option<usize>,
     /// The offset in the datagram.
     pub offset: usize,
-    /// What was found.
+    /// The observation.
     pub why: String,
 }
 

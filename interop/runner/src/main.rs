@@ -80,7 +80,7 @@ struct Plan<'a> {
 #[derive(Debug, Default)]
 struct Cells {
     cells: Vec<Cell>,
-    /// Descriptions of limits whose failure no longer occurs.
+    /// Descriptions of limits with failures that no longer occur.
     stale: Vec<String>,
 }
 

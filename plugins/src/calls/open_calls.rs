@@ -151,7 +151,7 @@ impl<const CALLS: usize, const BYTES: usize> OpenCalls<CALLS, BYTES> {
         }
     }
 
-    /// Returns a call whose timeout has passed.
+    /// Returns a call that has timed out.
     pub(super) fn expired(&self, now: Instant) -> Option<CallId> {
         let expired = |open: &&OpenCall| open.deadline.is_some_and(|deadline| deadline <= now);
         self.open.iter().find(expired).map(|open| open.id)

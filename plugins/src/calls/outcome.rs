@@ -107,7 +107,7 @@ pub struct Finished<const BYTES: usize> {
 }
 
 impl<const BYTES: usize> Finished<BYTES> {
-    /// Creates the result of a call whose plugin was dropped.
+    /// Creates the result of a call after its plugin was dropped.
     #[cfg(feature = "native")]
     pub(crate) const fn lost(id: CallId) -> Self {
         Self { id, outcome: Err(CallFailure::Disconnected) }
@@ -153,7 +153,7 @@ pub struct CallStats {
     pub mismatched: u64,
 }
 
-/// A function or signal whose types differ between the peers.
+/// A function or signal with types that differ between the peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The remote peer.

@@ -98,7 +98,7 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
         self.refusals.push(Queued { to, delivery, call: None, bytes });
     }
 
-    /// Drops everything for a caller whose connection has closed.
+    /// Drops everything for a caller after its connection was closed.
     pub(super) fn forget(&mut self, caller: ConnectionId) {
         self.answers.retain(|message| message.to != caller);
         self.later.retain(|call| call.pending.caller != caller);

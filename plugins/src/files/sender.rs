@@ -37,7 +37,7 @@ pub trait Source {
     /// [`StorageError`], which ends the transfer.
     fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError>;
 
-    /// Returns the number of the patch for a file from the older version whose SHA-256 starts with `base`.
+    /// Returns the number of the patch for a file from the older version with a SHA-256 that starts with `base`.
     ///
     /// Patch numbers must be above those of the files. [`read`](Self::read) reads the patch by its number.
     /// The application chooses the patch format. The default returns `None`, for applications without

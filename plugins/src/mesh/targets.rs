@@ -83,7 +83,7 @@ impl<const PEERS: usize> Targets<PEERS> {
         self.0.push(entry).is_ok()
     }
 
-    /// Handles a disconnect. A peer whose connection was lost is tried immediately. A peer that left is tried
+    /// Handles a disconnect. After a lost connection, the peer is tried immediately. A peer that left is tried
     /// only if another member still reports a connection to it after a while.
     pub(super) fn on_disconnected(&mut self, now: Instant, own: Guid, target: Target, is_lost: bool) {
         self.learn(now, own, target);

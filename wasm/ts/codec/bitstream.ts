@@ -15,7 +15,7 @@ import { BitReader, BitWriter, CodecError } from "./cursor.js";
 
 /** A value type of a bit stream. */
 export interface Item<T> {
-  /** True if a delta starts with a bit that tells whether the value changed. A single bit needs none. */
+  /** True if a delta starts with a bit that is set if the value changed. A single bit needs none. */
   readonly hasDeltaFlag: boolean;
   write(bits: BitWriter, value: T): void;
   read(bits: BitReader): T;

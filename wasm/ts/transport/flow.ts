@@ -14,7 +14,7 @@ export const LOST_CARRIER = 3;
 export const ENDED = 4;
 /** The close code of a relay that requires a token, or another token. */
 export const TOKEN_REFUSED = 4401;
-/** The close code of a carrier whose flow another carrier has taken over. */
+/** The close code of a carrier after another carrier has taken over its flow. */
 export const TAKEN_OVER = 4409;
 /** The first interval in milliseconds for repeating a flow request. It doubles up to a maximum. */
 export const FIRST_REQUEST_MS = 250;

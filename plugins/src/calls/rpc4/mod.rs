@@ -361,7 +361,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         }
     }
 
-    /// Ends the calls whose deadline has expired.
+    /// Ends the calls that have timed out.
     fn give_up(&mut self, now: Instant) {
         for open in self.open.iter_mut().filter(|open| open.deadline.is_none()) {
             open.deadline = Some(now + open.timeout);

@@ -16,7 +16,7 @@ const REMOVAL_PRIORITY: u32 = 1 << 24;
 /// The number of ticks to wait for an acknowledgement beyond the usual delay.
 const RESEND_MARGIN: u32 = 2;
 
-/// What is known about the classes of a client.
+/// The known classes of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientClasses {
     /// The client has not sent its classes. It gets no entities yet.
