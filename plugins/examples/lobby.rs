@@ -35,7 +35,7 @@ struct Lobby {
 }
 
 impl Lobby {
-    /// Removes the players that have left. The events of their teams do not wait for them any more.
+    /// Removes the players that have left. The events of their teams no longer wait for them.
     fn forget_gone(&mut self) {
         let Self { teams, ready } = self;
         let is_here = |id: ConnectionId, team: u8| {

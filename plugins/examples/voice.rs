@@ -58,7 +58,7 @@ async fn speak(endpoint: &Endpoint, voice: &Plugin) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the samples for a loudspeaker, until the speech is over and silence follows.
+/// Returns the samples for a loudspeaker, until the speech is over and only silence follows.
 async fn listen(
     endpoint: &Endpoint,
     voice: &Plugin,

@@ -229,7 +229,7 @@ fn call_returns_the_answer_of_the_function() {
         Err(CallFailure::Refused(Refusal::Failed(12)))
     );
     assert_eq!((server.stats().calls, server.stats().refused), (2, 1));
-    // Text that the handler lends.
+    // The answer borrows text from the context of the handler.
     client.call::<Shout>(id, &Text::new("hey"), TIMEOUT, ORDERED).expect("room");
     exchange(&mut client, &mut server, id);
     let finished = client.poll_finished().expect("it has ended");
@@ -262,7 +262,7 @@ fn unregistered_or_forbidden_calls_do_not_run() {
 fn calls_with_malformed_arguments_do_not_run() {
     let id = connections::<RakNet>(1)[0];
     let mut server = server();
-    // A list that claims more elements than any message can hold.
+    // A list with a length field above the maximum of any message.
     let bombs: [(&str, &[u8]); 3] = [("add", &[]), ("sum", &[0xFF; 5]), ("shout", &[0x07, 0xFF, 0xFF])];
     for (number, (name, arguments)) in (0..).zip(bombs) {
         let mut buffer = [0; 64];
@@ -518,7 +518,7 @@ fn names_are_checked_at_registration() {
     assert_eq!(calls.register::<Moved, Nothing>(), Err(RegisterError::NameTaken));
 }
 
-/// Callers that do not read their answers do not keep others from theirs.
+/// Callers that do not read their answers do not block the answers of others.
 #[test]
 fn answers_of_the_caller_with_the_most_are_dropped_for_others() {
     let ids = connections::<RakNet>(3);
@@ -546,7 +546,7 @@ fn receive_calls(server: &mut Calls, from: ConnectionId, count: usize) {
     (0..count).for_each(|_| receive(server, from, &buffer[..length]));
 }
 
-/// A caller that reads no answers leaves room for those of others, and takes no further memory.
+/// Answers for a caller that reads none leave the slots for those of others, and take no further memory.
 #[test]
 fn call_flood_is_limited_per_caller() {
     let ids = connections::<RakNet>(2);
@@ -563,7 +563,8 @@ fn call_flood_is_limited_per_caller() {
     assert_eq!(plugin.poll_timeout(), None, "its answers are gone with it");
 }
 
-/// A caller that reads nothing leaves room for the refusals of others, so none of their calls times out.
+/// Refusals for a caller that reads none leave the slots for those of others, so none of their calls times
+/// out.
 #[test]
 fn a_call_flood_does_not_drop_refusals_of_other_callers() {
     let ids = connections::<RakNet>(2);
@@ -661,7 +662,7 @@ fn deferred_calls_of_one_caller_occupy_at_most_half_of_the_slots() {
     let busy = Err(CallFailure::Refused(Refusal::Busy));
     assert_eq!(ends, [busy, busy, Ok(1), Err(CallFailure::Refused(Refusal::Failed(7)))]);
 
-    // The end of a connection ends its calls.
+    // The closing of a connection ends its calls.
     client.call::<Add>(ids[0], &(1, 1), TIMEOUT, ORDERED).expect("room");
     transmit(&mut client, Instant::ZERO).iter().for_each(|call| receive(&mut server, ids[0], call));
     let (pending, _) = server.context.0[2];
@@ -711,7 +712,7 @@ const CALLS: usize = 16;
 
 type Attached<P> = PluginHost<RemoteCalls<P, Game, 6, CALLS, 128>, 1>;
 
-/// Creates peers on a bad path in the simulator.
+/// Creates peers with a lossy path in the simulator.
 fn hooked<P: Protocol>(config: P::Config) -> (Hooked<'static, P, Attached<P>>, PluginKey) {
     let mut calls = RemoteCalls::new(Game::default());
     calls.register::<Add, Add>().expect("room");
@@ -721,7 +722,7 @@ fn hooked<P: Protocol>(config: P::Config) -> (Hooked<'static, P, Attached<P>>, P
     (Hooked::new(Peer::with_capacity(capacity, config), host), key)
 }
 
-/// Checks that every call gets its own answer exactly once over a bad path.
+/// Checks that every call gets its own answer exactly once over a lossy path.
 fn calls_survive_a_bad_path<P: Protocol>(seed: u64) {
     let mut config = P::config([2; 32]);
     *P::max_incoming(&mut config) = 1;
@@ -794,7 +795,7 @@ proptest! {
         }
     }
 
-    /// Encoded messages decode to themselves, and encode only where they fit.
+    /// Encoded messages decode to themselves, and are encoded only into buffers that are long enough.
     #[test]
     fn messages_round_trip(number: u32, name in prop::collection::vec(any::<u8>(), 0..70), payload in prop::collection::vec(any::<u8>(), 0..70)) {
         for message in [

@@ -1,4 +1,4 @@
-//! Integration tests of the plugins: vectors, laws, and peers that lie, flood and leave.
+//! Integration tests of the plugins: vectors, properties, and peers that send false data, flood and leave.
 
 mod calls;
 mod examples;

@@ -95,7 +95,7 @@ impl<const N: usize> Mesh<N> {
         }
     }
 
-    /// Ends the connections of a peer, and loses the messages in flight.
+    /// Closes the connections of a peer, and loses the messages in flight.
     fn leave(&mut self, peer: usize) {
         for other in self.others(peer) {
             for (at, of) in [(peer, other), (other, peer)] {
@@ -107,7 +107,7 @@ impl<const N: usize> Mesh<N> {
         self.is_there[peer] = false;
     }
 
-    /// Lets a peer send, with room for `room` messages.
+    /// Sends the messages of a peer, up to `room` of them.
     fn transmit(&mut self, peer: usize, room: usize) {
         let mut sender = Collector { room, ..Collector::new() };
         transmit(&mut self.peers[peer], &mut sender);
@@ -191,7 +191,7 @@ fn late_peers_are_awaited_and_departed_ones_are_not() {
     assert_eq!(ready.poll_completed(), Some(EVENT), "once more");
 }
 
-/// A status sent before the remote knew the event is sent again when the remote asks.
+/// A status sent before the remote created the event is sent again when the remote requests it.
 #[test]
 fn status_query_is_answered() {
     let ids = connections::<RakNet>(1);

@@ -186,7 +186,7 @@ fn names_are_limited_and_unique_per_kind() {
     assert_eq!(rpc4.stats().malformed, 2);
 }
 
-/// One caller does not read its answers, and others do.
+/// Callers that do not read their answers do not block others.
 #[test]
 fn call_flood_is_limited_per_caller() {
     let ids = connections::<RakNet>(3);
@@ -244,7 +244,7 @@ fn a_call_without_an_answer_ends_at_its_timeout_or_the_disconnect() {
     assert_eq!(client.poll_answer(), Some(answer(ids[0], Err(CallFailure::TimedOut))));
     let plugin: &dyn Plugin<RakNet> = &client;
     assert_eq!(plugin.poll_timeout(), None);
-    // The late answer is not that of the next call.
+    // The late answer does not complete the next call.
     assert_eq!(ask(&mut client, ids[0]), Err(CallError::TooManyCalls));
     receive(&mut client, ids[0], &encoded(Message::Answer { answer: &[1] }));
     assert_eq!((client.poll_answer(), client.stats().unexpected), (None, 0));
@@ -258,7 +258,7 @@ fn a_call_without_an_answer_ends_at_its_timeout_or_the_disconnect() {
     assert_eq!(transmit(&mut client, Instant::ZERO).len(), 0, "nothing is left for them");
 }
 
-/// A call that was never sent leaves nothing behind after its timeout.
+/// A call that was never sent occupies no slot after its timeout.
 #[test]
 fn unsent_call_frees_its_slot() {
     let id = connections::<RakNet>(1)[0];

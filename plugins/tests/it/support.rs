@@ -18,9 +18,9 @@ pub(crate) fn connections<P: Protocol>(count: usize) -> Vec<ConnectionId> {
 pub(crate) struct Collector<P: Protocol> {
     pub(crate) messages: VecDeque<(ConnectionId, Vec<u8>, P::Delivery)>,
     pub(crate) room: usize,
-    /// The connection that has no room now.
+    /// The connection that accepts no messages now.
     pub(crate) blocked: Option<ConnectionId>,
-    /// The connection that has ended.
+    /// The connection that is closed.
     pub(crate) gone: Option<ConnectionId>,
     /// The maximum message length, in bytes.
     pub(crate) longest: usize,

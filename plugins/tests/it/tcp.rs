@@ -21,7 +21,8 @@ pub(crate) async fn connect() -> ([Connection; 2], [Endpoint; 2]) {
     ([here.expect("open"), there.expect("accepted")], [client, server])
 }
 
-/// Attaches a plugin, which runs until the connection ends. No message may reach the application; [`end`] fails if one
+/// Attaches a plugin, which runs until the connection is closed. No message may reach the application;
+/// [`end`] fails if one did.
 /// did.
 pub(crate) fn attach<T>(
     connection: Connection,
@@ -36,7 +37,7 @@ where
     (connection, tokio::spawn(async move { receiving.recv().await }))
 }
 
-/// Ends a connection, and waits for all tasks that received from it.
+/// Closes a connection, and waits for all tasks that received from it.
 pub(crate) async fn end(
     connection: &Connection,
     receiving: impl IntoIterator<Item = JoinHandle<Option<Message>>>,

@@ -1,4 +1,4 @@
-//! Peers that lie, flood and request forbidden files.
+//! Peers that send false data, flood and request forbidden files.
 
 use proptest::prelude::*;
 use rakwire::Instant;
@@ -22,7 +22,8 @@ fn files() -> Tree {
     tree(&[("a", b"one"), ("b", &[7; 900]), ("c", b""), ("d/e", b"four")])
 }
 
-/// Returns the reason why a transfer from a lying sender failed, and checks that nothing wrong was stored.
+/// Returns the reason why a transfer from a sender of false data failed, and checks that no wrong file was
+/// stored.
 fn failure_of_lie(lie: impl FnOnce(&mut MemorySource), limits: Limits) -> Reason {
     let id = connections::<RakNet>(1)[0];
     let mut from = sender(&files());
@@ -47,7 +48,7 @@ fn wrong_digests_sizes_and_paths_are_detected() {
     assert_eq!(reason(|source| source.files[1].digest = [0; 32]), Reason::BadDigest);
     assert_eq!(reason(|source| source.files[2].digest = [0; 32]), Reason::BadDigest);
     assert_eq!(reason(|source| source.files[1].bytes[800] = 8), Reason::BadDigest);
-    // A file that claims to be longer, with a total to match.
+    // A file with a wrong length, and a total that matches it.
     assert_eq!(
         reason(|source| {
             source.files[1].size += 1;
@@ -133,7 +134,7 @@ fn replies_that_do_not_match_a_request_abort_the_transfer() {
     assert_eq!((to.stats().unexpected, to.store.parts["a"].len()), (3, 3));
 }
 
-/// A sender of endless empty pages is not asked again.
+/// A sender of endless empty pages gets no further request.
 #[test]
 fn an_empty_manifest_page_aborts_the_transfer() {
     let id = connections::<RakNet>(1)[0];
@@ -214,7 +215,7 @@ fn files_are_served_only_to_selected_peers() {
     assert_eq!((from.stats().refused, from.stats().malformed), (150, 4));
 }
 
-/// A receiver that exceeds its open requests gets nothing, and others are served.
+/// A receiver that exceeds its open requests gets no replies, and others do.
 #[test]
 fn request_flood_is_limited_and_delays_no_other_receiver() {
     let ids = connections::<RakNet>(2);

@@ -74,7 +74,7 @@ fn whole_file_is_sent_without_a_patch() {
     }
 }
 
-/// A patch that makes the wrong file wastes its bytes, but only once.
+/// A patch that makes the wrong file wastes bandwidth only once.
 #[test]
 fn a_wrong_patch_is_not_requested_again() {
     let [old, new] = versions();
@@ -98,7 +98,7 @@ fn a_wrong_patch_is_not_requested_again() {
     }
 }
 
-/// A patch that is longer than the file is not fetched.
+/// A patch that is longer than the file is not requested.
 #[test]
 fn patch_longer_than_the_file_is_skipped() {
     let [old, new] = versions();
@@ -153,7 +153,7 @@ fn malformed_patch_replies_end_the_transfer() {
     }
 }
 
-/// A sender that offers one patch for all files achieves nothing, and does not keep the receiver asking.
+/// A sender that offers one patch for all files gains nothing, and the receiver sends no further requests.
 #[test]
 fn a_patch_of_another_file_is_detected() {
     let [old, new] = versions();
@@ -219,7 +219,7 @@ fn patches_are_applied_step_by_step() {
     assert_eq!((progress.patched, progress.done, to.store.tree), (1, progress.total, new));
 }
 
-/// Pending patches are not applied after the transfer has ended.
+/// Pending patches are not applied after the transfer is over.
 #[test]
 fn cancelled_transfer_applies_no_patch() {
     let [old, _] = versions();

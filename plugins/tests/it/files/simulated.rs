@@ -1,4 +1,4 @@
-//! Transfers between peers over bad paths in the simulator.
+//! Transfers between peers over lossy paths in the simulator.
 
 use core::time::Duration;
 

@@ -57,7 +57,7 @@ fn empty_tree_arrives() {
     assert_eq!(ended(last_events(&mut from, &mut to).1), Ok(Progress::default()));
 }
 
-/// Bytes that arrived before the connection ended are not sent again.
+/// Bytes that arrived before the connection was closed are not sent again.
 #[test]
 fn transfer_resumes_on_another_connection() {
     let ids = connections::<RakNet>(2);
@@ -212,7 +212,7 @@ fn the_sender_does_not_exceed_its_rate() {
         let plugin: &dyn Plugin<RakNet> = &from;
         now = plugin.poll_timeout().map_or(now, |due| due.max(now));
     }
-    // All but the last reply have used up their time.
+    // All replies except the last have used up their time.
     assert!(now.as_micros() >= (sent as u64 - 400) * 1_000, "{sent} bytes by {now:?}");
 }
 

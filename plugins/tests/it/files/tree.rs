@@ -48,7 +48,7 @@ pub(super) struct SourceFile {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The files of a sender, which may lie.
+/// The files of a sender, which may send false data.
 #[derive(Clone, Debug)]
 pub(super) struct MemorySource {
     pub(super) files: Vec<SourceFile>,
@@ -104,7 +104,7 @@ impl Source for MemorySource {
         }
         let file = self.files.get(file as usize).map(|file| &file.bytes).or_else(|| self.patch_at(file));
         let bytes = file.expect("only existing files are read");
-        // Missing bytes read as zeros, so that a sender can lie about sizes.
+        // Missing bytes are read as zeros, so that a sender can announce false sizes.
         buffer.fill(0);
         let available = bytes.get(offset as usize..).unwrap_or_default();
         let length = available.len().min(buffer.len());

@@ -96,7 +96,7 @@ proptest! {
         }
     }
 
-    /// Encoded messages decode to themselves, and encode only where they fit.
+    /// Encoded messages decode to themselves, and are encoded only into buffers that are long enough.
     #[test]
     fn messages_round_trip(a: u32, b: u32, c: u64, d: u16, code: u8, payload in prop::collection::vec(any::<u8>(), 0..70)) {
         let reason = |code| match Reply::decode(&[129, 3, code]) {

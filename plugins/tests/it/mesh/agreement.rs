@@ -27,7 +27,8 @@ fn components(network: &Network) -> Vec<Vec<usize>> {
     groups.into_iter().map(of).filter(|members: &Vec<usize>| !members.is_empty()).collect()
 }
 
-/// Returns the connected parts of a group. There may be several if no machine remembers
+/// Returns the connected parts of a group. There may be several if all machines of one part have forgotten
+/// those of the others.
 /// the others.
 fn parts(network: &Network, members: &[usize]) -> Vec<Vec<usize>> {
     let mut parts: Vec<Vec<usize>> = Vec::new();
@@ -131,7 +132,7 @@ fn ten_thousand_random_meshes_agree_on_the_host() {
     let some = |first: u64| move || (first..first + 5_000).filter(|seed| run(*seed)).count();
     let threads = [0, 5_000].map(|first| std::thread::spawn(some(first)));
     let whole: usize = threads.into_iter().map(|thread| thread.join().expect("every seed holds")).sum();
-    // The others have parts that were apart for too long; docs/plugins/mesh.md describes that.
+    // The other meshes have parts that were separated for too long; docs/plugins/mesh.md describes that.
     assert_eq!(whole, 9_391, "the number of runs that end as one mesh");
 }
 
@@ -197,7 +198,8 @@ fn merged_meshes_choose_the_oldest_member_as_host() {
     }
 }
 
-/// All choose the same host, including the one that cannot reach it, and that one reports which peer is out of reach.
+/// All members choose the same host, including the one that cannot reach it, and that one reports which peer
+/// it cannot reach.
 #[test]
 fn unreachable_pairs_are_reported() {
     let mut network = Network::new(3);
@@ -225,7 +227,7 @@ fn unreachable_pairs_are_reported() {
     assert_eq!(network.machine(2).mesh.join_status(), JoinStatus::Complete, "they try again");
 }
 
-/// The game moves from host to host over real sockets.
+/// The role of the host moves from player to player over real sockets.
 #[test]
 fn another_member_becomes_host_when_the_host_leaves() {
     host_migration::main().expect("it completes");

@@ -1,4 +1,4 @@
-//! Members that lie, flood and leave unexpectedly.
+//! Members that send false data, flood and leave unexpectedly.
 
 use core::time::Duration;
 
@@ -83,7 +83,7 @@ fn withdrawn(guid: u64) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// A member that keeps inventing and withdrawing peers can have only as many tried as there are slots.
+/// A member that repeatedly announces and withdraws invented peers causes at most as many attempts as there are slots.
 #[test]
 fn invented_peers_are_tried_rarely() {
     let (mut mesh, id) = connected();
@@ -144,7 +144,8 @@ fn peer_that_left_is_not_tried_again() {
     }
 }
 
-/// A peer that left this member but is still connected to another is tried until that connection ends too. Members
+/// A peer that left this member but is still connected to another is tried until that connection is closed too. Members
+/// cannot report that a peer lost here has left.
 /// cannot report that a peer lost here has left.
 #[test]
 fn peer_that_left_is_tried_while_connected_to_another_member() {
@@ -198,7 +199,8 @@ fn announcement_flood_is_answered_at_a_limited_rate() {
     assert!((2..=21).contains(&sent), "{sent} messages in a second");
 }
 
-/// A member that lies about its age becomes the host, because members are trusted. Nothing overflows, and no trace
+/// A member that announces a false age becomes the host, because members are trusted. Nothing overflows, and no state
+/// remains after it leaves.
 /// remains after it leaves.
 #[test]
 fn a_host_with_a_false_join_time_is_replaced_when_it_disconnects() {
@@ -231,7 +233,8 @@ proptest! {
     }
 }
 
-/// A member that reports and withdraws a peer in turns has it tried nine times per minute instead of every four
+/// A member that repeatedly reports and withdraws a peer causes nine attempts per minute instead of one every four
+/// seconds.
 /// seconds.
 #[test]
 fn a_peer_that_reconnects_often_is_tried_rarely() {
@@ -274,7 +277,8 @@ fn every_address_of_a_peer_is_tried() {
     assert_eq!(mesh.poll_connect(), None);
 }
 
-/// A client of another member, or a page, cannot be dialled. It is dialled once a member announces it as a member.
+/// A client of another member, or a page, cannot be reached by an attempt. It is tried once a member announces it as a
+/// member.
 #[test]
 fn the_mesh_does_not_connect_to_peers_that_are_not_members() {
     let (mut mesh, id) = connected();

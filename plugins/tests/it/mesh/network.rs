@@ -1,4 +1,5 @@
-//! A simulated network of meshes without peers. Connections open, end and lose nothing; paths come and go.
+//! A simulated network of meshes without peers. Connections open, close and lose nothing; paths appear and
+//! vanish.
 
 use core::time::Duration;
 use std::cmp::Reverse;
@@ -203,7 +204,7 @@ impl Network {
         self.end(a, b, slowest, false);
     }
 
-    /// Ends the connection between two machines. Each is notified if one of them disconnects.
+    /// Closes the connection between two machines. Each is notified if one of them disconnects.
     fn end(&mut self, a: usize, b: usize, slowest: u64, is_notified: bool) {
         for (at, other) in [(a, b), (b, a)] {
             let Some(end) = self.machines[at].as_ref().and_then(|machine| machine.ends[other]) else {
@@ -275,7 +276,7 @@ impl Network {
                 let Some(end) = machine.ends[other].take_if(|end| end.link == link) else { return };
                 let reason = if is_notified { DisconnectReason::Remote } else { DisconnectReason::Lost };
                 plugin(&mut machine.mesh).on_disconnected(now, end.id, reason);
-                // The connection times out at the other end, if it has not ended yet.
+                // The connection times out at the other end, if it is not closed yet.
                 let when = self.now + 10_000;
                 self.push(when, NetworkEvent::Ended { link, at: other, other: at, is_notified: false });
                 at

@@ -1,4 +1,4 @@
-//! Meshes of peers, over bad paths in the simulator.
+//! Meshes of peers, over lossy paths in the simulator.
 
 use core::time::Duration;
 use std::net::SocketAddr;

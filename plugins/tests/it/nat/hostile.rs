@@ -1,4 +1,4 @@
-//! Peers that lie, guess and flood.
+//! Peers that send false data, guess and flood.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -131,7 +131,7 @@ fn punches_stop_at_the_first_address_that_answers() {
     assert_eq!(punches, 1 + 61);
 }
 
-/// A forged source address, even that of another client, makes no client send there.
+/// A forged source address, even that of another client, makes no client send to it.
 #[test]
 fn forged_probe_cannot_redirect_clients_to_a_third_party() {
     let ids = connections::<RakNet>(2);
@@ -165,7 +165,7 @@ fn forged_probe_cannot_redirect_clients_to_a_third_party() {
     assert_eq!(begun.collect::<std::vec::Vec<_>>(), [[address("192.0.2.1:5000")]]);
 }
 
-/// A mapped address counts only if its IP address is the one that the facilitator sees.
+/// A mapped address counts only if its IP address is that of the client's connection to the facilitator.
 #[test]
 fn client_offers_only_ports_of_its_own_address() {
     let ids = connections::<RakNet>(2);
@@ -186,7 +186,7 @@ fn client_offers_only_ports_of_its_own_address() {
     assert_eq!(begun.collect::<std::vec::Vec<_>>(), [offered]);
 }
 
-/// A client that reads nothing fills only its own queue, and gets its messages in order once it reads.
+/// A client that reads no messages fills only its own queue, and gets its messages in order once it reads.
 #[test]
 fn client_that_reads_nothing_does_not_block_others() {
     let (mut plugin, ids) = facilitator(4);
@@ -231,7 +231,7 @@ fn a_client_can_connect_to_any_number_of_peers_successively() {
     assert_eq!((plugin.stats().attempts, plugin.stats().refused), (6, 0));
 }
 
-/// A pair that asks again gets its own port again, and one client has at most four.
+/// A pair that requests again gets its own port again, and one client has at most four.
 #[test]
 fn forwarding_ports_are_shared_fairly() {
     let ids = connections::<RakNet>(8);
@@ -266,7 +266,7 @@ fn forwarding_ports_are_shared_fairly() {
     assert_eq!(forward(2), Some(2), "its own again");
 }
 
-/// However often the remote punches, each punch is answered at most once.
+/// Each punch of the remote is answered at most once.
 #[test]
 fn punch_flood_is_not_amplified() {
     let ids = connections::<RakNet>(1);
@@ -368,7 +368,7 @@ fn attempts_and_ports_of_one_network_do_not_block_other_networks() {
     }
 }
 
-/// They do not get more by reconnecting while their attempts continue without them.
+/// Clients of one address do not get more slots by reconnecting while their attempts continue without them.
 #[test]
 fn attempts_of_one_network_count_after_it_has_disconnected() {
     let ids = connections::<RakNet>(5);
@@ -422,7 +422,8 @@ fn third_client_cannot_affect_an_attempt() {
     assert_eq!(plugin.stats().refused, 2);
 }
 
-/// Otherwise a client could make others send to arbitrary hosts across the internet.
+/// Private addresses of another network are not offered. Otherwise a client could make others send to
+/// arbitrary hosts across the internet.
 #[test]
 fn client_cannot_offer_addresses_of_other_hosts() {
     let ids = connections::<RakNet>(2);

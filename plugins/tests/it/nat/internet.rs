@@ -356,7 +356,7 @@ impl Client {
         }
         while let Some(action) = self.peer.hook.get_mut(self.key).and_then(Traversal::poll_action) {
             match action {
-                // A punch for which there is no room is repeated.
+                // A punch that the peer did not accept is repeated.
                 Action::Send { to, payload } => drop(self.peer.peer.send_out_of_band(now, to, &payload)),
                 Action::Connect { address, .. } => {
                     self.peer.peer.connect(now, address).expect("room");

@@ -67,7 +67,7 @@ fn nothing_is_sent_before_the_client_sends_its_classes() {
         sent(&mut client).iter().map(|(_, message)| hex(message)).collect::<Vec<_>>(),
         ["830267eff05c687ec6c4"]
     );
-    // That message is lost: the authority asks again, and the client answers.
+    // That message is lost: the authority sends its classes again, and the client answers.
     (0..32).for_each(|_| _ = authority.tick());
     greet(&mut authority, &mut client, id);
     authority.tick();
@@ -77,7 +77,7 @@ fn nothing_is_sent_before_the_client_sends_its_classes() {
     assert_eq!(client.iter().map(|replica| replica.values[0]).collect::<Vec<_>>(), [5]);
 }
 
-/// 200 players and a world of 4,000 entities would take 60 MB on the 2 MB stack of a test.
+/// Values for 200 players and a world of 4,000 entities would take 60 MB on the 2 MB stack of a test.
 #[test]
 fn large_server_sizes_are_chosen_at_run_time() {
     let ids = connections::<RakNet>(1);

@@ -1,4 +1,4 @@
-//! Peers that lie, flood, leave unexpectedly and send states of entities that they do not own.
+//! Peers that send false data, flood, leave unexpectedly and send states of entities that they do not own.
 
 use proptest::prelude::*;
 use rakwire::Instant;
@@ -80,7 +80,7 @@ fn older_state_does_not_overwrite_a_newer_one() {
     assert_ne!(world.authority.get(id).map(|entity| entity.values[0]), Some(9), "the number alone decides");
 }
 
-/// A client that acknowledges missing updates harms only itself, and it cannot acknowledge future ticks.
+/// A client that acknowledges missing updates affects only itself, and it cannot acknowledge future ticks.
 #[test]
 fn false_acknowledgements_affect_only_their_sender() {
     let mut world = World::new();
@@ -185,7 +185,7 @@ proptest! {
         prop_assert_eq!(world.actual(0), before);
     }
 
-    /// A client keeps working after arbitrary bytes from an authority.
+    /// A client still works after arbitrary bytes from an authority.
     #[test]
     fn arbitrary_bytes_do_not_affect_a_client(
         floods in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..40),

@@ -1,4 +1,4 @@
-//! Laws: whatever happens to messages, every client ends with exactly the authority's state.
+//! Properties: after any losses and delays of messages, every client has exactly the authority's state.
 
 use std::collections::VecDeque;
 
@@ -116,7 +116,10 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever happens, a client finally has exactly the entities in its scope.
+    /// After any steps, a client finally has exactly the entities in its scope.
+    ///
+    /// Messages are lost, delayed and duplicated; entities, owners and scopes change; clients join late and
+    /// leave.
     ///
     /// Messages are lost, delayed and duplicated; entities, owners and scopes change; clients join late and leave.
     #[test]
@@ -201,7 +204,7 @@ fn only_the_owner_controls_an_entity() {
     assert_eq!(set(&mut world, 0, 7), Ok(()));
     world.settle();
     assert_eq!(world.actual(1)[&id], (1, false, vec![7, 0, 0, 0]));
-    // A client's own entity is in its scope, whatever the scope returns.
+    // A client's own entity is in its scope, regardless of the result of the scope.
     world.authority.scope.0.insert((0, 1));
     world.settle();
     assert_eq!(world.actual(0)[&id], (1, true, vec![7, 0, 0, 0]));
@@ -267,6 +270,9 @@ fn due(queue: &mut VecDeque<(u32, Vec<u8>)>, now: u32) -> Option<Vec<u8>> {
 }
 
 /// Acknowledgements may take many ticks.
+///
+/// Until then the first update is resent in full, later ones are deltas, and unchanged entities take no
+/// bandwidth.
 ///
 /// Until then the first update is resent in full, later ones are deltas, and unchanged entities cost nothing.
 #[test]

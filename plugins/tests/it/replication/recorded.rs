@@ -148,7 +148,7 @@ impl Run {
         }
     }
 
-    /// Ends the connection with all messages on it, and opens another.
+    /// Closes the connection with all messages on it, and opens another.
     fn come_back(&mut self) {
         Plugin::<RakNet>::on_disconnected(
             &mut self.client,

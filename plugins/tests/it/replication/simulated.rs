@@ -1,4 +1,4 @@
-//! Replication between peers over bad paths in the simulator.
+//! Replication between peers over lossy paths in the simulator.
 
 use core::time::Duration;
 

@@ -35,7 +35,7 @@ fn frame(number: u16, bytes: &[u8]) -> Vec<u8> {
 }
 
 proptest! {
-    /// Whatever arrives at any time, each call plays at most one frame, and none exceeds the maximum length.
+    /// For any frames at any time, each call plays at most one frame, and none exceeds the maximum length.
     #[test]
     fn arbitrary_frames_are_handled(
         frames in prop::collection::vec((any::<u16>(), prop::collection::vec(any::<u8>(), 0..12), 0..2_000_000u64, 0..4u8), 0..200),
@@ -88,7 +88,7 @@ fn a_jump_in_frame_numbers_restarts_playback() {
     assert_eq!(voice.speaker_stats(ids[0]).expect("connected").late, 1);
 }
 
-/// Frames sent all at once play for no longer than one buffer, and do not block other speakers.
+/// Frames sent all at once take no longer to play than one buffer, and do not block other speakers.
 #[test]
 fn a_frame_flood_is_played_for_at_most_one_buffer_length() {
     let (mut voice, ids) = listener(2);
