@@ -87,7 +87,7 @@ async function startHostileRelay(t, target, spoil) {
 }
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: an idle or busy connection outlives a jumping clock`, async (t) => {
+  test(`${protocol.name}: an idle or busy connection continues after jumps of the clock`, async (t) => {
     const jump = jumpingClock(t);
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address });
@@ -116,7 +116,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal((await connection.close()).code, "local");
   });
 
-  test(`${protocol.name}: a sleep longer than the server and the flow wait ends the connection with a reason`, async (t) => {
+  test(`${protocol.name}: a sleep beyond the timeouts of the server and the flow closes the connection with a reason`, async (t) => {
     const jump = jumpingClock(t);
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address });
@@ -150,7 +150,7 @@ for (const protocol of PROTOCOLS) {
     assert.notEqual(flows, "0");
   });
 
-  test(`${protocol.name}: a flood of garbage from a relay does not stop messages`, { timeout: 300_000 }, async (t) => {
+  test(`${protocol.name}: messages continue during a flood of invalid datagrams from a relay`, { timeout: 300_000 }, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     // Datagrams with the bytes of the protocol could end a connection or forge messages; this test only sends
     // distinguishable ones.

@@ -268,7 +268,7 @@ test("a failing function reports its code or the error", async (t) => {
   assert.equal(reported.length, 2);
 });
 
-test("a call ends with its timeout, its signal or its connection", async () => {
+test("a call fails at its timeout, its signal or the closing of its connection", async () => {
   const { client, server, pair } = await callPair("raknet");
   const signals = [];
   let finish;

@@ -19,7 +19,7 @@ import { echoOf, LIMIT_MS, numbered } from "./support.mjs";
 /** Milliseconds of the fake clock, the same in each run. */
 const ONE_ROUND_TRIP = 2;
 
-test("either side of a connection closes it within one round trip", async () => {
+test("a connection is closed within one round trip from either side", async () => {
   const script = fileURLToPath(new URL("close-in-memory.mjs", import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, [script]);
   for (const [side, [code, ms]] of Object.entries(JSON.parse(stdout))) {

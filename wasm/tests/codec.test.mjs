@@ -93,7 +93,7 @@ for (const [rows, compare] of [[ROWS, (found, wanted) => assert.deepEqual(found,
   }
 }
 
-test("bit stream: values that do not fit are refused", () => {
+test("bit stream: values outside the range are refused", () => {
   const writer = new bitstream.BitStreamWriter();
   assert.throws(() => writer.write(u8, 256), fails("out-of-range"));
   assert.throws(() => writer.write(u8, 0.5), fails("out-of-range"));
@@ -219,7 +219,7 @@ test("Rabbit: packed values unpack, and truncated ones do not", () => {
   }
 });
 
-test("Rabbit: a count allocates nothing before its bytes arrive, and limits hold on both sides", () => {
+test("Rabbit: a count allocates nothing before its bytes arrive, and both sides check limits", () => {
   const many = Buffer.concat([rabbit.pack(rabbit.u32, 0xffff_ffff), Buffer.alloc(20)]);
   for (const schema of [rabbit.list(rabbit.u64), rabbit.text(), rabbit.list(rabbit.nothing)]) {
     assert.throws(() => rabbit.unpack(schema, many), fails("too-many"));
@@ -242,7 +242,7 @@ test("Rabbit: a count allocates nothing before its bytes arrive, and limits hold
   assert.throws(() => rabbit.unpack(rabbit.variants({ a: rabbit.nothing, b: rabbit.nothing, c: rabbit.nothing }), Uint8Array.of(3)), fails("out-of-range"));
 });
 
-test("any bytes are read or refused, in both encodings", () => {
+test("arbitrary bytes are read or refused, in both encodings", () => {
   const random = numbers(7);
   const schema = rabbit.struct({ a: rabbit.list(rabbit.text()), b: rabbit.optional(rabbit.u128), c: rabbit.variants({ d: rabbit.i64, e: rabbit.f32 }) });
   for (let round = 0; round < 2_000; round++) {

@@ -156,7 +156,7 @@ for (const protocol of PROTOCOLS) {
     await connection.close();
   });
 
-  test(`${protocol.name}: messages that arrived before the server left are delivered before the end`, async (t) => {
+  test(`${protocol.name}: messages that arrived before the server left are delivered before the close event`, async (t) => {
     const { open, echo } = await echoFixture(t, protocol);
     const connection = await open();
     for (let sent = 0; sent < 200; sent++) {
@@ -176,7 +176,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal(connection.stats().messagesDiscarded, 0);
   });
 
-  test(`${protocol.name}: ready resolves when a refused message finds room`, async (t) => {
+  test(`${protocol.name}: ready resolves when a refused message would be accepted`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open({ memory: protocol.smallMemory });
     connection.addEventListener("message", () => undefined);
@@ -202,7 +202,7 @@ for (const protocol of PROTOCOLS) {
     await assert.rejects(connection.ready(), fails("not-connected", /ended/));
   });
 
-  test(`${protocol.name}: a signal ends every wait with its reason, and nothing else`, async (t) => {
+  test(`${protocol.name}: a signal cancels all waiting calls with its reason, and has no other effect`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open({ memory: protocol.smallMemory });
     const reason = new Error("enough");

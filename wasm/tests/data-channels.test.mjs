@@ -6,5 +6,5 @@ import { PROTOCOLS } from "./protocols.mjs";
 import { outlives, spoilDataChannels } from "./spoiled.mjs";
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: nothing that data channels deliver breaks a client`, (t) => outlives(t, protocol, "webrtc", spoilDataChannels));
+  test(`${protocol.name}: a client continues after arbitrary data from data channels`, (t) => outlives(t, protocol, "webrtc", spoilDataChannels));
 }

@@ -155,7 +155,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual([...numbers, ...(await takeAll(connection))], range(1, 6));
   });
 
-  test(`${protocol}: an iterator ended while it waits takes nothing from the next one`, async () => {
+  test(`${protocol}: an iterator stopped while it waits takes no message from the next one`, async () => {
     const { connection, arrive } = await openFake(protocol);
     const first = connection.messages();
     const waiting = first.next();
@@ -191,7 +191,7 @@ for (const protocol of ["raknet", "game"]) {
   });
 
   for (const [what, finish] of [["the server", "end"], ["the relay", "loseRelay"]]) {
-    test(`${protocol}: messages queued when ${what} ended the connection are delivered before the end`, async () => {
+    test(`${protocol}: messages queued when ${what} closed the connection are delivered before the close event`, async () => {
       const fake = await openFake(protocol);
       const { connection, arrive } = fake;
       arrive(...range(1, 1000));
@@ -209,7 +209,7 @@ for (const protocol of ["raknet", "game"]) {
     });
   }
 
-  test(`${protocol}: pending receive calls learn of the end, also behind a listener`, async () => {
+  test(`${protocol}: pending receive calls return at the close of the connection, also behind a listener`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const asked = [connection.receive(), connection.messages().next(), connection.receive()];
     arrive(1);
@@ -251,7 +251,7 @@ for (const protocol of ["raknet", "game"]) {
   });
 }
 
-test("a limited wait for the end of a connection leaves nothing behind", async (t) => {
+test("a limited wait for the close of a connection leaves no listener behind", async (t) => {
   const { connection, end } = await openFake("raknet");
   const left = watchWaits(t, connection);
   const { signal, count } = watchedSignal();
@@ -279,7 +279,7 @@ test("a limited wait for the end of a connection leaves nothing behind", async (
   assert.equal((await connection.closed).code, "remote");
 });
 
-test("a connection without memory for a message ends with that reason and notifies the server", async () => {
+test("a connection without memory for a message is closed with that reason and notifies the server", async () => {
   const { connection, peer, arrive, wake } = await openFake("raknet");
   arrive(1);
   peer.events.push(() => {

@@ -31,7 +31,7 @@ test("a page in Firefox with a policy that blocks its relay fails immediately as
   check("Firefox, policy", JSON.parse(await firefox.textOf(url, `(${forbiddenInPage})(${JSON.stringify(places)}).then(JSON.stringify)`)), 6);
 });
 
-test("a connection in Firefox ends when its worker hangs", async (t) => {
+test("a connection in Firefox is closed when its worker hangs", async (t) => {
   const { places } = await startPlaces(t);
   const url = await serveTable(t);
   const firefox = await openFirefox();
@@ -41,7 +41,7 @@ test("a connection in Firefox ends when its worker hangs", async (t) => {
 
 for (const way of WAYS) {
   const atOwnAddress = way.transport === "webrtc";
-  test(`a connection in Firefox ends with its tab: ${nameOf(way)}`, { skip: atOwnAddress && NO_ADDRESS }, async (t) => {
+  test(`a connection in Firefox is closed with its tab: ${nameOf(way)}`, { skip: atOwnAddress && NO_ADDRESS }, async (t) => {
     const firefox = await openFirefox();
     t.after(() => firefox.close());
     const listen = atOwnAddress ? `${OWN_ADDRESS}:0` : "127.0.0.1:0";

@@ -34,7 +34,7 @@ test("a page in Chromium with a policy that blocks its relay fails immediately a
   check("Chromium, policy", await page.evaluate(forbiddenInPage, places), 6);
 });
 
-test("a connection in Chromium ends when its worker hangs", async (t) => {
+test("a connection in Chromium is closed when its worker hangs", async (t) => {
   const { places } = await startPlaces(t);
   const page = await openPage(t);
   await page.goto(await serveTable(t));
@@ -54,7 +54,7 @@ async function signalTabs(name) {
 }
 
 for (const way of WAYS) {
-  test(`a connection in Chromium ends with its tab and outlives freezing: ${nameOf(way)}`, async (t) => {
+  test(`a connection in Chromium is closed with its tab and continues after freezing: ${nameOf(way)}`, async (t) => {
     // Enables the back/forward cache, as for real users.
     tabs ??= await launch([], undefined, ["--disable-back-forward-cache"]);
     const openTab = async (url) => {

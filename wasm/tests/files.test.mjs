@@ -83,7 +83,7 @@ test("digests equal those of the platform for any chunking", () => {
   }
 });
 
-test("paths stay in their directory", () => {
+test("paths outside the directory are refused", () => {
   for (const path of ["a", "maps/ice.json", "ä/…", ".../..a", "x".repeat(255)]) {
     assert.equal(checkPath(Buffer.from(path)), path);
   }
@@ -291,7 +291,7 @@ function mockTime(t) {
 }
 
 for (const [who, sent, received] of [["a sender", { maxBytesPerSecond: 100_000 }, {}], ["a receiver", {}, { maxBytesPerSecond: 100_000 }]]) {
-  test(`${who} keeps to its rate`, async (t) => {
+  test(`${who} does not exceed its rate limit`, async (t) => {
     const [from, to] = await openPair("raknet");
     const pass = mockTime(t);
     const sending = sendFiles(from.connection, [{ path: "big", content: bytesOf(200_000) }], sent);
@@ -328,7 +328,7 @@ test("a completed transfer sends no more replies when their time comes", async (
   assert.equal(sent.mock.callCount(), 0);
 });
 
-test("a transfer without progress ends, and one with progress may take any time", async (t) => {
+test("a transfer without progress times out, and one with progress may take any time", async (t) => {
   const fake = await openFake("raknet");
   const notices = [];
   fake.peer.send = (bytes) => void notices.push(decodeReply(bytes));
@@ -360,7 +360,7 @@ test("a transfer without progress ends, and one with progress may take any time"
   assert.deepEqual(notices.at(-1), { kind: "failed", code: codeOfReason("timed-out") });
 });
 
-test("a sender without room for replies ends as well, by default after two minutes", async (t) => {
+test("a sender that cannot send replies times out as well, by default after two minutes", async (t) => {
   const { connection, peer, wake } = await openFake("raknet");
   peer.room = 0;
   const pass = mockTime(t);

@@ -165,7 +165,7 @@ test("after a suspension, the timeout waits for further datagrams up to a limit"
   assert.ok(seen.timeouts.length > 3, "a flood does not keep time from passing");
 });
 
-test("a loop stopped while it catches up does nothing more", async (t) => {
+test("a loop stopped during the handling of queued datagrams does nothing more", async (t) => {
   const { jump } = standingClock(t);
   const { seen, loop } = fixture({ timeout: performance.now() + 10 });
   loop.run();

@@ -63,7 +63,7 @@ for (const protocol of PROTOCOLS) {
 
 for (const protocol of PROTOCOLS) {
   const kind = protocol.name === "RakNet" ? "raknet" : "game-protocol";
-  test(`${protocol.name}: an idle connection and one that is not open yet end with their page`, async (t) => {
+  test(`${protocol.name}: an idle connection and one that is not open yet are closed with their page`, async (t) => {
     const echo = await startLoggedEcho(t, ...protocol.echo);
     const silent = createSocket("udp4");
     t.after(() => silent.close());
@@ -90,7 +90,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("a connection reports that it ended with its page, unless it should outlive it", async (t) => {
+test("a connection reports that it was closed with its page, unless the option is off", async (t) => {
   const echo = await startLoggedEcho(t);
   const { page, url } = await openWith(t, { game: echo.address });
   const codes = await page.evaluate(async (address) => {

@@ -58,7 +58,7 @@ for (const { name, create, reliabilities } of CLASSES) {
     assert.equal(codeOf(() => peer.connect(0)), "already-connected");
   });
 
-  test(`${name}: the counters start at zero, and an unopened peer is not over`, () => {
+  test(`${name}: the counters start at zero, and an unopened peer is not closed`, () => {
     const peer = create();
     const { drops, ...counters } = peer.stats();
     assert.deepEqual(drops, {});
@@ -88,7 +88,7 @@ test("RakNet: channels are checked", () => {
   assert.equal(codeOf(() => peer.canSend(1, delivery(3, 0x7ff_ffff))), "bad-option");
 });
 
-test("RakNet: garbage is counted and not answered", () => {
+test("RakNet: invalid datagrams are counted and not answered", () => {
   const peer = create("raknet");
   peer.handle(Uint8Array.of(1), 0);
   peer.handle(new Uint8Array(1400).fill(0x84), 0);
@@ -100,7 +100,7 @@ test("RakNet: garbage is counted and not answered", () => {
   assert.equal(peer.pollTransmit(0), undefined);
 });
 
-test("Game Protocol: a connection begins with four bytes, which are not repeated, and garbage is counted", () => {
+test("Game Protocol: a connection begins with four bytes, which are not repeated, and invalid datagrams are counted", () => {
   const peer = create("game");
   peer.connect(0);
   assert.equal(peer.pollTransmit(0).length, 4);

@@ -181,7 +181,7 @@ class Refused extends EventTarget {
   close() {}
 }
 
-test("requests to the relay end with the ping, the search or the connection", async (t) => {
+test("requests to the relay are cancelled with the ping, the search or the connection", async (t) => {
   const asked = [];
   let onAsked;
   t.mock.method(globalThis, "fetch", (_url, { signal }) => {
@@ -218,7 +218,7 @@ class Connecting extends EventTarget {
   }
 }
 
-test("a ping that has ended requests nothing of the relay", async (t) => {
+test("a ping that is over sends the relay no requests", async (t) => {
   const fetched = t.mock.method(globalThis, "fetch", () => Promise.reject(new Error("it asks")));
   const failed = new Promise((resolve) => {
     Connecting.onFailed = resolve;
@@ -244,7 +244,7 @@ test("a lost ping is repeated, and a server may write its own clock", async (t) 
   assert.equal(found.guid, GUID);
 });
 
-test("errors of a ping describe the cause, and a signal ends it", async (t) => {
+test("errors of a ping describe the cause, and a signal cancels it", async (t) => {
   let onPing = () => undefined;
   const silent = await startUdp(t, () => onPing());
   const relay = await startRelay(t, { silent });

@@ -28,7 +28,7 @@ function startRace(names, broken = []) {
   return { clock, carriers, won, race, join: (...others) => race.join(others.map(entrant), 3_000) };
 }
 
-test("a carrier that opens within its head start has no rival", async () => {
+test("only one carrier is opened if it opens within its head start", async () => {
   const { clock, carriers, won } = startRace(["webtransport", "websocket"]);
   await clock.pass(HEAD_START_MS - 1);
   carriers[0].open();
@@ -36,7 +36,7 @@ test("a carrier that opens within its head start has no rival", async () => {
   assert.deepEqual([won, carriers.length], [["webtransport"], 1]);
 });
 
-test("head starts do not add up, the first to open wins and the others are closed", async () => {
+test("head starts do not add up, the first open carrier is used and the others are closed", async () => {
   const { clock, carriers, won } = startRace(["webtransport", "webrtc", "websocket"]);
   await clock.pass(HEAD_START_MS);
   assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "webrtc", "websocket"]);
@@ -47,7 +47,7 @@ test("head starts do not add up, the first to open wins and the others are close
   assert.deepEqual(won, ["webrtc", "closed"]);
 });
 
-test("a WebSocket that opens yields briefly to a better carrier", async () => {
+test("an open WebSocket is delayed briefly for a better carrier", async () => {
   const late = startRace(["webtransport", "websocket"]);
   await late.clock.pass(HEAD_START_MS + 90);
   late.carriers[1].open();
@@ -74,7 +74,7 @@ test("a WebSocket that opens yields briefly to a better carrier", async () => {
   assert.deepEqual(refused.won, [{ code: 4404, reason: "unknown target" }]);
 });
 
-test("a carrier that fails leaves the rest of its head start to the next", async () => {
+test("the next carrier starts at once when one fails during its head start", async () => {
   const { clock, carriers, won, race } = startRace(["webtransport", "webrtc", "websocket"]);
   await clock.pass(10);
   carriers[0].events.onClose({ code: 1006, reason: "no UDP" });
@@ -86,7 +86,7 @@ test("a carrier that fails leaves the rest of its head start to the next", async
   assert.deepEqual([won, carriers[2].isClosed], [[], true]);
 });
 
-test("carriers that join a race start at once, and those that are opening go on", async () => {
+test("carriers that join a race start at once, and those that are opening continue", async () => {
   const { clock, carriers, won, join } = startRace(["webtransport", "webrtc"]);
   await clock.pass(10);
   join("webtransport", "webrtc", "websocket");
@@ -181,7 +181,7 @@ test("only the winner opens a flow, and tokens and secrets are sent where they b
   assert.equal(carriers[0].requests, 3);
 });
 
-test("a silent carrier is replaced without ending its flow first", async (t) => {
+test("a silent carrier is replaced without closing its flow first", async (t) => {
   const { transport, carriers, clock, events, streams } = startTransport(t);
   carriers[0].open();
   await settled();
@@ -207,7 +207,7 @@ test("a silent carrier is replaced without ending its flow first", async (t) => 
   assert.deepEqual([streams.at(0), streams.at(-1)], [false, true]);
 });
 
-test("a peer knows that its carrier is a stream", async () => {
+test("a peer is notified that its carrier is a stream", async () => {
   const { peer } = await openFake("raknet");
   assert.equal(peer.isStream, true);
 });
@@ -237,7 +237,7 @@ test("a better carrier takes over when it opens later", async (t) => {
   assert.deepEqual([streams.at(0), streams.at(-1)], [true, false]);
 });
 
-test("silent data channels are replaced and upgraded to again", async (t) => {
+test("silent data channels are replaced, and used again later", async (t) => {
   const { transport, carriers, clock, events, streams } = startTransport(t, { carriers: ["webtransport", "webrtc", "websocket"] });
   const names = (from) => carriers.slice(from).map(({ name }) => name);
   carriers[0].events.onClose({ code: 1006, reason: "" });
@@ -295,7 +295,7 @@ async function startUpgrade(t, { opens = true } = {}) {
   return started;
 }
 
-test("messages of the relay on one carrier do not end the request of another", async (t) => {
+test("messages of the relay on one carrier do not complete the request of another", async (t) => {
   const { transport, carriers, clock } = await startUpgrade(t);
   carriers[1].nameFlow(false);
   await clock.pass(10_000);
@@ -360,7 +360,7 @@ test("an unanswered attempt to resume is followed by others until the flow expir
   assert.equal(carriers.length, count);
 });
 
-test("an unresponsive carrier is closed only when another one has the flow, because closing it would end the flow", async (t) => {
+test("an unresponsive carrier is closed only when another one has the flow, because closing it would close the flow", async (t) => {
   const { transport, carriers, clock } = await startInterrupted(t, { carriers: ["websocket"] });
   const first = carriers.find(({ isClosed }) => !isClosed);
   first.open();
@@ -388,7 +388,7 @@ test("silence is noticed in a tab with late timers", async (t) => {
   assert.deepEqual(events, ["open", "interrupted"]);
 });
 
-test("a carrier that opens without naming the flow delays a connection no longer than the flow waits", async (t) => {
+test("a carrier that opens without naming the flow delays a connection at most until the timeout of the flow", async (t) => {
   const { carriers, clock, events } = await startInterrupted(t, { carriers: ["websocket"] });
   for (let passed = 0; passed < 30_000; passed += 100) {
     carriers.filter(({ isOpen, isClosed }) => !isOpen && !isClosed).forEach((carrier) => {
@@ -400,7 +400,7 @@ test("a carrier that opens without naming the flow delays a connection no longer
   assert.deepEqual(events, ["open", "interrupted", "relay-closed 1006"]);
 });
 
-test("a better carrier that never opens is given up and tried again later", async (t) => {
+test("a better carrier that never opens is abandoned and tried again later", async (t) => {
   const { transport, carriers, clock } = await startUpgrade(t, { opens: false });
   await clock.pass(30_000);
   assert.deepEqual([carriers[2].isClosed, transport.name], [true, "websocket"]);
@@ -466,7 +466,7 @@ test("a refusal of the relay is reported as such, and a single carrier is not de
   assert.deepEqual(third.events, ["relay-closed 4429"]);
 });
 
-test("a connection ends when another one takes its flow over", async (t) => {
+test("a connection is closed when another one takes its flow over", async (t) => {
   const { carriers, clock, events } = startTransport(t);
   carriers[0].open();
   await settled();

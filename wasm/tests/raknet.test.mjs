@@ -22,7 +22,7 @@ test("a message of 1 MB passes in both directions", async (t) => {
   await connection.close();
 });
 
-test("the server's GUID equals that of its pong, and its addresses are known until the end", async (t) => {
+test("the server's GUID equals that of its pong, and its addresses are known until the connection is closed", async (t) => {
   const { open, relay } = await echoFixture(t, RAKNET);
   const connection = await open();
   const { guid } = await ping(`ws://${relay.address}/ws`, { target: "game", webSocket: WebSocket });

@@ -155,7 +155,7 @@ test("a query is answered, and a flood of queries queues one answer", async () =
   assert.deepEqual(sent.slice(3), ["set"]);
 });
 
-test("a wait ends with its signal, and an invalid event is an error", async () => {
+test("a wait is cancelled by its signal, and an invalid event is an error", async () => {
   const { events, connection } = await talker();
   const event = events.open(7);
   assert.equal(events.open(7), event);

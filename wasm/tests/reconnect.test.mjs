@@ -207,7 +207,7 @@ function mockPauses(t) {
 
 const gone = () => new RakwireError("relay-unreachable", "gone");
 
-test("pauses double up to the longest, and attempts end with the last error", async (t) => {
+test("pauses double up to the longest, and the last attempt fails with its error", async (t) => {
   const mock = mockPauses(t);
   const errors = Array.from({ length: 6 }, gone);
   let attempts = 0;
@@ -256,7 +256,7 @@ test("a short connection keeps the pauses growing, and a lasting one resets them
   assert.deepEqual(mock.pauses, [[0, 100], [0, 200], [0, 400], [0, 100]]);
 });
 
-test("a signal ends a pause with its reason", async (t) => {
+test("a signal cancels a pause with its reason", async (t) => {
   const mock = mockPauses(t);
   const { signal, abort, count } = watchedSignal();
   const reason = new Error("enough");
@@ -276,7 +276,7 @@ test("a signal ends a pause with its reason", async (t) => {
   assert.equal(attempts, 1);
 });
 
-test("a signal ends an attempt, and a connection that still opens is closed", async () => {
+test("a signal cancels an attempt, and a connection that still opens is closed", async () => {
   const { signal, abort } = watchedSignal();
   const fake = await openFake("raknet");
   const reason = new Error("enough");
@@ -323,7 +323,7 @@ test("leaving the loop closes the connection", async () => {
   }
 });
 
-test("messages received by a lost connection can be read after its end", async () => {
+test("messages received by a lost connection can be read after it is closed", async () => {
   const fakes = [await openFake("raknet"), await openFake("raknet")];
   const waiting = [...fakes];
   const iterator = connections(async () => waiting.shift().connection, PATIENT);

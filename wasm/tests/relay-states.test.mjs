@@ -234,7 +234,7 @@ for (const [from, to, why, act] of TRANSITIONS) {
 }
 
 for (const from of Object.keys(INTO)) {
-  test(`${from} ends without callbacks when it is closed`, async (t) => {
+  test(`${from} is closed by the application without callbacks`, async (t) => {
     const started = await INTO[from](t);
     assert.equal(shown(started), from.split(" ")[0]);
     const { transport, carriers, clock, events } = started;

@@ -176,7 +176,7 @@ test("an update with an invalid part is dropped completely", async () => {
   assert.equal([...replicas].length, 2);
 });
 
-test("random bytes, modified messages and floods are survived", async () => {
+test("replication continues after random bytes, modified messages and floods", async () => {
   const random = randomNumbers(11);
   const { replicas, events, say, sent } = await hostile();
   let count = 0;
@@ -328,7 +328,7 @@ test("all changes until the next microtask share as few messages as possible", a
   assert.deepEqual(small.takeSent(), [states(1, [[0, 8]]), states(2, [[1, 8]])]);
 });
 
-test("states without room are sent with their current values when there is room", async () => {
+test("states that were not accepted are sent later with their current values", async () => {
   const { replicas, takeSent, peer, wake, say, end } = await owner(3);
   const [first, , third] = replicas;
   peer.room = 0;

@@ -76,7 +76,7 @@ for (const protocol of PROTOCOLS) {
   }
 }
 
-test("a connection that cannot continue ends with a reason", async (t) => {
+test("a connection that cannot continue is closed with a reason", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { game: echo.address });
   const way = await startTcpWay(t, relay);
@@ -95,7 +95,7 @@ test("a connection that cannot continue ends with a reason", async (t) => {
   assert.deepEqual(events, ["interrupted", "resumed"]);
 });
 
-test("an unanswered attempt to resume is given up, and the next one succeeds", async (t) => {
+test("an unanswered attempt to resume times out, and the next one succeeds", async (t) => {
   const echo = await startEcho(t);
   const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
   const connection = await connect(way.url, USUAL);
@@ -109,7 +109,7 @@ test("an unanswered attempt to resume is given up, and the next one succeeds", a
 });
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a connection that is closed while its relay is gone ends`, async (t) => {
+  test(`${protocol.name}: a connection can be closed while its relay is unreachable`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
     const connection = await connect(way.url, { ...USUAL, ...protocol.options });
@@ -246,7 +246,7 @@ const FORGETFUL = {
 };
 
 for (const [name, answer] of Object.entries(FORGETFUL)) {
-  test(`a connection ends without a code when the relay has forgotten the flow and ${name}`, async (t) => {
+  test(`a connection is closed without a code when the relay has forgotten the flow and ${name}`, async (t) => {
     const url = await startFakeRelay(t, (socket, request, count) => {
       if (count > 1) {
         answer(socket);
@@ -294,7 +294,7 @@ for (const code of LATER_CODES) {
 }
 
 for (const [code, reason] of [[1001, "relay is shutting down"], [1011, "UDP socket to the game server failed"], [4409, "resumed by another connection"], [4404, "unknown target"]]) {
-  test(`a connection ends immediately with this reason of the relay: ${reason}`, async (t) => {
+  test(`a connection is closed immediately with this reason of the relay: ${reason}`, async (t) => {
     const url = await startFakeRelay(t, (socket) => {
       socket.send(flow());
       setTimeout(() => socket.close(code, reason), 20);
@@ -305,7 +305,7 @@ for (const [code, reason] of [[1001, "relay is shutting down"], [1011, "UDP sock
   });
 }
 
-test("a relay that does not return is given up in time", async (t) => {
+test("resuming at a relay that does not return times out", async (t) => {
   let isGone = false;
   const url = await startFakeRelay(t, (socket) => {
     if (isGone) {
@@ -323,7 +323,7 @@ test("a relay that does not return is given up in time", async (t) => {
   assert.equal(transport.hasRoom, false);
 });
 
-test("no message of a relay breaks a client", async (t) => {
+test("a client continues after arbitrary messages of a relay", async (t) => {
   const texts = ["", "{", "null", "7", "[]", '"flow"', "{}", '{"type":"flow"}', '{"type":"flow","resume":7,"resume_within_ms":1}', '{"type":"flow","resume":"x","resume_within_ms":"1"}', '{"type":"drops","to_client":7,"to_server":"x"}', '{"type":"later","more":[1]}', "x".repeat(100_000)];
   const url = await startFakeRelay(t, (socket) => {
     texts.forEach((text) => socket.send(text));
@@ -413,7 +413,7 @@ async function droppedToClients(admin) {
   return Object.fromEntries(counts.filter(([, count]) => count > 0));
 }
 
-test("a client that does not read for a while learns of drops and continues", async (t) => {
+test("a client that does not read for a while is notified of drops and continues", async (t) => {
   const echo = await startEcho(t);
   const server = await startUdpWay(t, Number(echo.address.split(":")[1]));
   // It does not give the client up, however long the flood takes here.
@@ -444,7 +444,7 @@ test("a client that does not read for a while learns of drops and continues", as
   assert.equal((await connection.close()).code, "local");
 });
 
-test("a page that waits while its relay is gone keeps its messages within its memory", async (t) => {
+test("a page that waits for its relay limits its queued messages by its memory", async (t) => {
   const echo = await startEcho(t);
   const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
   const connection = await connect(way.url, { ...USUAL, memory: { blocks: 256 } });

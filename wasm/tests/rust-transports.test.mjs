@@ -193,7 +193,7 @@ test("a Rust program opens a WebSocket while WebTransport is slow, or immediatel
   await exchange(page);
 });
 
-test("an open WebSocket of a Rust program yields briefly to WebTransport in progress", LIMIT, async (t) => {
+test("an open WebSocket of a Rust program is delayed briefly for WebTransport in progress", LIMIT, async (t) => {
   const { page } = await start(t);
   // The head start ends immediately and the yielding time never: WebTransport opens later, and the WebSocket has to
   // wait for it.

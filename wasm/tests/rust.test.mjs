@@ -68,7 +68,7 @@ test("a Rust program exchanges messages with our server and with the C++ one", {
   await t.test("a C++ server", async () => assert.equal(await play("play", "cpp"), "echoed 6 and 150000 bytes"));
 });
 
-test("a Rust program pings, sends a password and waits for room in a small memory", { timeout: 600_000 }, async (t) => {
+test("a Rust program pings, sends a password and waits for free memory", { timeout: 600_000 }, async (t) => {
   const echo = await startEcho(t, "--password", "secret", "--advertise", "a lobby");
   const play = await openExample(t, { game: echo.address });
   assert.match(await play("play_in_little_memory", "game"), /^a lobby; .*password/);
@@ -148,7 +148,7 @@ test("a Rust program uses the Game Protocol", { timeout: 600_000 }, async (t) =>
   assert.equal(await play("play_game_protocol", "game"), "echoed 5 and 129024 bytes");
 });
 
-test("a Rust program gets the reason that it cannot connect, with both protocols", { timeout: 600_000 }, async (t) => {
+test("a Rust program gets the reason why it cannot connect, with both protocols", { timeout: 600_000 }, async (t) => {
   const silent = createSocket("udp4");
   t.after(() => silent.close());
   await new Promise((resolve) => silent.bind(0, "127.0.0.1", resolve));

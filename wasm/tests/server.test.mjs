@@ -68,7 +68,7 @@ test("a server connection behaves like a client connection from the other side",
   assert.deepEqual(server.connections(), []);
 });
 
-test("a broadcast reaches all connections but one, and returns those without room", async (t) => {
+test("a broadcast reaches all connections except one, and returns those that did not accept it", async (t) => {
   const { server, url } = await start(t, { maxConnections: 3 });
   const open = async () => ({ here: await connect(url, OPTIONS), there: await server.accept() });
   const [first, second, third] = [await open(), await open(), await open()];
@@ -93,7 +93,7 @@ test("a broadcast reaches all connections but one, and returns those without roo
   assert.equal(server.broadcast(numbered(4), { except: first.there }).sent, 1);
 });
 
-test("a client gets the last message before the end", async (t) => {
+test("a client gets the last message before the close event", async (t) => {
   const { server, url } = await start(t);
   const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   accepted.send(pattern(100_000));
@@ -103,7 +103,7 @@ test("a client gets the last message before the end", async (t) => {
   assert.equal((await client.closed).code, "remote");
 });
 
-test("clients that leave or fall silent end on the server", async (t) => {
+test("clients that leave or stop sending are disconnected on the server", async (t) => {
   const { server, url } = await start(t, { silenceTimeoutMs: 3_000 });
   const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   client.send(numbered(1));
@@ -257,7 +257,7 @@ test("closing a server notifies its clients and pending accept calls", async (t)
   await server.close();
 });
 
-test("the wait for a connection ends with its signal", async (t) => {
+test("the wait for a connection is cancelled by its signal", async (t) => {
   const { server, url } = await start(t);
   await assert.rejects(server.accept({ signal: AbortSignal.abort(new Error("enough")) }), /enough/);
   const [client] = await Promise.all([connect(url, OPTIONS), server.accept()]);
@@ -323,7 +323,7 @@ test("addresses are written as they are read", () => {
   assert.equal(hostOf(mapped, true), "::ffff:192.0.2.7");
 });
 
-test("a plugin of a server does not let a client's unread messages pile up", async (t) => {
+test("a plugin of a server limits the unread messages of a client", async (t) => {
   const { server, url } = await start(t);
   const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   attach(accepted, { ids: [0x86], onMessage: () => undefined });
@@ -375,7 +375,7 @@ function playedServer(events) {
   return { server, freed, calls, happen };
 }
 
-test("an error of one connection ends only that one, before and after it is open", async () => {
+test("an error of one connection closes only that one, before and after it is open", async () => {
   const noMemory = () => {
     throw new RakwireError("no-memory", "there is no memory");
   };
@@ -409,7 +409,7 @@ test("closing a server also waits for a client that connects meanwhile", async (
   assert.equal(await server.accept(), undefined);
 });
 
-test("the last connection opened by a client ends before the server is freed", async () => {
+test("the last connection opened by a client is closed before the server is freed", async () => {
   const opens = (callbacks) => callbacks.onConnected() ?? true;
   const ends = (callbacks) => callbacks.onEnded("local", "") ?? true;
   const events = [[opens], [opens], [opens], [opens]];

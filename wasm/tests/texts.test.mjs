@@ -24,7 +24,7 @@ function union(file, type) {
   return new Set([...members.replace(/\/\/.*/g, "").matchAll(/"([^"]+)"/g)].map(([, member]) => member));
 }
 
-test("TypeScript knows the code of each reason and error", () => {
+test("TypeScript has the code of each reason and error", () => {
   assert.ok(TEXTS.length >= 6, `${TEXTS.map(({ name }) => name)}`);
   const errors = union("errors.ts", "ErrorCode");
   const ends = union("types.ts", "CloseCode");

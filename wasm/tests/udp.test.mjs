@@ -55,7 +55,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal((await connection.close()).code, "local");
   });
 
-  test(`${protocol.name}: a silent server is given up after the configured time`, async (t) => {
+  test(`${protocol.name}: a connection to a silent server times out after the configured time`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const open = (options) => connect(`udp://${echo.address}`, { ...protocol.options, ...options });
     const patient = await open({ silenceTimeoutMs: LIMIT_MS });
@@ -72,7 +72,7 @@ for (const protocol of PROTOCOLS) {
     }
   });
 
-  test(`${protocol.name}: a port without a server is reported as soon as the system knows it`, async (t) => {
+  test(`${protocol.name}: a port without a server is reported when the system reports it`, async (t) => {
     const gone = createSocket("udp4");
     await new Promise((resolve) => gone.bind(0, "127.0.0.1", resolve));
     const { port } = gone.address();
@@ -173,7 +173,7 @@ test("a C++ server echoes over UDP and answers a ping", async (t) => {
   assert.equal((await connection.close()).code, "local");
 });
 
-test("RakNet keeps to its sending limit, and the Game Protocol has none", async (t) => {
+test("RakNet does not exceed its sending limit, and the Game Protocol has none", async (t) => {
   const echo = await startEcho(t);
   const connection = await connect(`udp://${echo.address}`, { outgoingLimit: 1_000_000 });
   const began = performance.now();

@@ -71,7 +71,7 @@ test("a token may contain the characters that its error names", () => {
   assert.equal(taken.length, 62 + named.length);
 });
 
-test("a receive queue keeps the order, reports when it is full, and ends after the queued messages", async () => {
+test("a receive queue keeps the order, reports when it is full, and closes after the queued messages", async () => {
   let roomEvents = 0;
   const queue = new ReceiveQueue(NO_LISTENERS, () => roomEvents++);
   const reader = queue.iterate();

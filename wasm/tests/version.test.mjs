@@ -98,7 +98,7 @@ for (const [name, open] of Object.entries(ROUTES)) {
   });
 }
 
-test("a client with an explicit version does not ask, and is blocked", async (t) => {
+test("a client with an explicit version sends no ping, and is blocked", async (t) => {
   const guard = await startGuard(t, 11, bedrock);
   const given = new AbortController();
   const attempt = connect(`udp://${guard.address}`, { protocolVersion: 6, signal: given.signal, timeoutMs: LIMIT_MS });
@@ -123,7 +123,7 @@ for (const [what, answer] of [["that shows no version", (ping) => pong(ping, "a 
   });
 }
 
-test("the timeout of an attempt includes asking for the version", async (t) => {
+test("the timeout of an attempt includes the ping for the version", async (t) => {
   const guard = await startGuard(t, 11, () => undefined);
   guard.blocked.has = () => true;
   const timeoutMs = 2_000;

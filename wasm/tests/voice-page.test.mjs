@@ -130,7 +130,7 @@ test("push to talk sends from the press to the release, with a first and a last 
   assert.deepEqual([...new Set(result.sentences.map(({ length }) => length))], [64], "24,000 bits a second are 60 bytes a frame");
 });
 
-test("lost frames are concealed, and invalid Opus frames do no harm", async (t) => {
+test("lost frames are concealed, and invalid Opus frames are ignored", async (t) => {
   const page = await hearingItself(t);
   await hear(page);
   const result = await page.evaluate(async () => {

@@ -164,7 +164,7 @@ test("frames reach their intended recipients, and muted peers reach none", async
   assert.deepEqual(to.play(there.connection), { kind: "silence" });
 });
 
-test("frames without room are dropped, and invalid ones are errors", async () => {
+test("frames that are not accepted are dropped, and invalid ones are errors", async () => {
   const { voice, peer, connection, end } = await listener();
   peer.room = 0;
   voice.talk(Uint8Array.of(1));

@@ -171,7 +171,7 @@ test("a wrong fingerprint, a wrong target and a relay without data channels have
   assert.deepEqual(await attempt(url, { fingerprint: "AA:BB" }), ["bad-option", undefined]);
 });
 
-test("in Chromium a connection continues over a WebSocket when data channels fall silent, and returns when UDP works again", async (t) => {
+test("in Chromium a connection continues over a WebSocket when data channels deliver nothing, and returns when UDP works again", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { game: echo.address }, "--allow-any-origin");
   const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();

@@ -56,7 +56,7 @@ function playPage(t) {
   return { leave };
 }
 
-test("a session refused in the announcement ends with the reason of the relay", async (t) => {
+test("a session refused in the announcement is closed with the reason of the relay", async (t) => {
   globalThis.WebTransport = class {
     constructor() {
       assert.fail("there is nothing to open");
@@ -174,7 +174,7 @@ test("sessions of a page that is left are closed last, after a delay in which th
   assert.deepEqual([played.closed, played.beforeClose], [CLOSED, 3]);
 });
 
-test("an error of ending a connection with its page is reported and affects no other", async (t) => {
+test("an error of closing a connection with its page is reported and affects no other", async (t) => {
   const page = playPage(t);
   const { carrier, played } = await openCarrier(t, usual(1_200));
   const { mock } = t.mock.method(console, "error", () => undefined);
@@ -192,7 +192,7 @@ test("an error of ending a connection with its page is reported and affects no o
   assert.deepEqual([reported, played.closed], [["one", "one", "end", "end"], CLOSED]);
 });
 
-test("a datagram with the prefix is a control message, and the end of a session has the relay's code", async (t) => {
+test("a datagram with the prefix is a control message, and the closing of a session has the relay's code", async (t) => {
   const { carrier, played } = await openCarrier(t, usual(1_200));
   played.controller.enqueue(Uint8Array.of(7));
   played.controller.enqueue(new TextEncoder().encode("rakwire:{}"));
@@ -204,5 +204,5 @@ test("a datagram with the prefix is a control message, and the end of a session 
 });
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: nothing that a session delivers breaks a client`, (t) => outlives(t, protocol, "webtransport", spoilWebTransport));
+  test(`${protocol.name}: a client continues after arbitrary data from a session`, (t) => outlives(t, protocol, "webtransport", spoilWebTransport));
 }

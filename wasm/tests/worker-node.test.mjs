@@ -67,7 +67,7 @@ for (const where of ["here", "in a worker"]) {
   });
 }
 
-test("messages that wait for room are sent before a worker closes its connection", async (t) => {
+test("messages that wait for memory are sent before a worker closes its connection", async (t) => {
   for (const length of LENGTHS) {
     const { client, accepted } = await openBoth(t, { memory: { blocks: 256 } });
     const counted = countAll(accepted);
@@ -80,7 +80,7 @@ test("messages that wait for room are sent before a worker closes its connection
   }
 });
 
-test("messages with receipts wait for the additional room", async (t) => {
+test("messages with receipts wait for the additional memory", async (t) => {
   for (const length of LENGTHS) {
     const { client, accepted } = await openBoth(t, { memory: { blocks: 64 } });
     const counted = countAll(accepted);
@@ -91,7 +91,7 @@ test("messages with receipts wait for the additional room", async (t) => {
   }
 });
 
-test("a worker delivers no more than the page has room for, also while a receipt is awaited", async (t) => {
+test("a worker delivers only as many messages as the page accepts, also while a receipt is awaited", async (t) => {
   const { client, accepted, started } = await openBoth(t, { outgoingLimit: 20_000 });
   let [messages, outcomes] = [0, 0];
   started.addEventListener("message", ({ data }) => {
@@ -109,7 +109,7 @@ test("a worker delivers no more than the page has room for, also while a receipt
   assert.deepEqual([messages, outcomes], [256, 0]);
 });
 
-test("a worker that is closed delivers earlier messages and ends", async (t) => {
+test("a worker that is closed delivers earlier messages and stops", async (t) => {
   const { client, accepted, started, worker } = await openBoth(t);
   const counted = countAll(accepted);
   for (let number = 0; number < 20; number++) {
@@ -124,7 +124,7 @@ test("a worker that is closed delivers earlier messages and ends", async (t) => 
   await worker.close();
 });
 
-test("a connection in a worker closes even if earlier messages have no room", async (t) => {
+test("a connection in a worker closes even if earlier messages were not accepted", async (t) => {
   const reported = t.mock.fn();
   globalThis.reportError = reported;
   t.after(() => delete globalThis.reportError);
@@ -143,7 +143,7 @@ test("a connection in a worker closes even if earlier messages have no room", as
   await worker.close();
 });
 
-test("a worker that hangs while it is closed is ended with its connections", async (t) => {
+test("a worker that hangs while it is closed is terminated with its connections", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const ended = [];
   const silent = Object.assign(new EventTarget(), { postMessage: () => undefined, terminate: () => ended.push("worker") });
@@ -160,7 +160,7 @@ test("a worker that hangs while it is closed is ended with its connections", asy
   assert.deepEqual(ended, ["worker", "local"], "it was closed here, so that nothing opens it again");
 });
 
-test("a worker that is silent while a connection is open is ended with its connections", (t) => {
+test("a worker that is silent while a connection is open is terminated with its connections", (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
   const ended = [];
   const started = [];
@@ -218,7 +218,7 @@ test("the URL of the script is revoked once it is loaded", (t) => {
   assert.deepEqual(revoked, [url]);
 });
 
-test("a worker that ends with its page has disconnected its connections before", async (t) => {
+test("a worker that stops with its page has disconnected its connections before", async (t) => {
   const page = new EventTarget();
   const [addEventListener, removeEventListener] = [page.addEventListener.bind(page), page.removeEventListener.bind(page)];
   const globals = { document: {}, addEventListener, removeEventListener };

@@ -190,7 +190,7 @@ test("connections of several entries share a worker, each with its own WebAssemb
   assert.deepEqual(answers, [7, 7, 7]);
 });
 
-test("the error says so if no worker can start from a text, and the script file works", async (t) => {
+test("the error describes that no worker can start from a text, and the script file works", async (t) => {
   const echo = await startEcho(t);
   const policy = "worker-src 'self'; script-src 'self' 'unsafe-eval'";
   const { page, url } = await openWith(t, { game: echo.address }, { "content-security-policy": policy });
@@ -203,7 +203,7 @@ test("the error says so if no worker can start from a text, and the script file 
   assert.deepEqual(codes, ["worker-unavailable", "local"]);
 });
 
-test("the error says so if WebAssembly is forbidden", async (t) => {
+test("the error describes that WebAssembly is forbidden", async (t) => {
   const { page, url } = await openWith(t, { game: "127.0.0.1:9" }, { "content-security-policy": "script-src 'self'" });
   const open = (entry) => page.evaluate(async ([name, address]) => {
     const { connect } = await import(`/dist/${name}.js`);

@@ -45,7 +45,7 @@ test("shows the relay's servers and their advertisements", async (t) => {
   await page.waitForFunction(isComplete, undefined, { timeout: LIMIT_MS });
 });
 
-test("notices a server that ends, and a relay that ends", async (t) => {
+test("shows that a server or a relay has stopped", async (t) => {
   const echo = await startEcho(t);
   const { page, relay } = await open(t, { arena: `${echo.address},kind=raknet` });
   await shows(page, "arena", "online");
