@@ -51,7 +51,7 @@ function exchange(messages, steps) {
   }
 }
 
-/** The minimum of several measurements, because the engine sometimes allocates for itself. */
+/** Returns the minimum of several measurements, because the engine sometimes allocates for itself. */
 const least = (measure) => Math.min(...Array.from({ length: 5 }, measure));
 
 /** Returns the bytes of the heap per message, for messages that share a datagram. */

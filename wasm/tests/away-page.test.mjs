@@ -1,4 +1,5 @@
-// Pages in Chromium on a machine that sleeps or loses its network: they return to their flow at a real relay, and the
+// Pages in Chromium on a machine that sleeps or loses its network: they resume their flow at a real relay, and the game
+// server only notices a pause.
 // game server only notices a pause.
 
 import assert from "node:assert/strict";
@@ -33,7 +34,7 @@ async function connectPage(t, protocol) {
   }, { url: way.url, options: { timeoutMs: LIMIT_MS, ...protocol.options } });
   const send = () => page.evaluate((count) => globalThis.away.send(count), COUNT);
   const happens = (event) => page.waitForFunction((name) => globalThis.away.events.includes(name), event);
-  /** Every message has returned once, and the page has noticed one pause. */
+  /** Checks that every message has returned once, and that the page has noticed one pause. */
   const finish = async (count) => {
     await page.waitForFunction((least) => globalThis.away.received.length >= least, count);
     const code = await page.evaluate(async () => (await globalThis.away.close()).code);

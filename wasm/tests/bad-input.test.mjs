@@ -1,4 +1,5 @@
 // Disturbances of an open connection: a clock that jumps, a closed page, a malicious relay, a missing network. Each
+// causes a close event or an error with a code, or the connection continues.
 // leads to an end or an error with a code, or the connection continues.
 
 import assert from "node:assert/strict";
@@ -23,7 +24,7 @@ import { LIMIT_MS, nextNumbers, numbered, pattern, program, startEcho, startRela
 const USUAL = { target: "game", webSocket: WebSocket, timeoutMs: LIMIT_MS };
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
-/** Lets the clock jump, as after the suspension of a laptop. */
+/** Makes the clock jump, as after the suspension of a laptop. */
 function jumpingClock(t) {
   const now = performance.now.bind(performance);
   let aheadMs = 0;
@@ -91,10 +92,10 @@ for (const protocol of PROTOCOLS) {
     const jump = jumpingClock(t);
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address });
-    // More than the machine can be late in addition to the jumps.
+    // This is more than the delay of a busy machine in addition to the jumps.
     const silenceTimeoutMs = 2 * LIMIT_MS;
     const connection = await connect(`ws://${relay.address}/ws`, { ...USUAL, silenceTimeoutMs, ...protocol.options });
-    // The Game Protocol gives up a silent peer even if nothing is in transit.
+    // The Game Protocol times out a silent peer even if nothing is in transit.
     const isPatient = protocol.name === "RakNet";
     for (const ms of isPatient ? [3_000, 3_600_000] : [3_000]) {
       await until(() => connection.stats().inFlight === 0, "all is acknowledged");
@@ -103,7 +104,7 @@ for (const protocol of PROTOCOLS) {
       assert.deepEqual(await nextNumbers(connection, 1), [1]);
     }
     for (const number of [2, 3, 4]) connection.send(numbered(number), { reliability: "reliable" });
-    // They are sent, and their acknowledgements arrive after the jump.
+    // The messages are sent, and their acknowledgements arrive after the jump.
     await Promise.resolve();
     jump(5_000);
     assert.deepEqual((await nextNumbers(connection, 3)).sort(), [2, 3, 4]);
@@ -142,7 +143,7 @@ for (const protocol of PROTOCOLS) {
       await connection.receive();
     }, [`ws://${relay.address}/ws`, protocol.options]);
     await page.close();
-    // By its timeout, because there was no disconnect.
+    // The player has timed out, because there was no disconnect.
     await echo.says(/disconnected/);
     relay.kill("SIGTERM");
     const [, clients, flows] = await relay.says(/ended: (\d+) clients of (\d+) flows/);
@@ -152,7 +153,8 @@ for (const protocol of PROTOCOLS) {
 
   test(`${protocol.name}: messages continue during a flood of invalid datagrams from a relay`, { timeout: 300_000 }, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
-    // Datagrams with the bytes of the protocol could end a connection or forge messages; this test only sends
+    // Datagrams with the bytes of the protocol could close a connection or forge messages; this test only sends
+    // distinguishable ones.
     // distinguishable ones.
     const first = protocol.name === "RakNet" ? 0x84 : 0x82;
     const nonsense = pattern(1_400);

@@ -19,7 +19,7 @@ const ip = (...args) => execFileSync("ip", args, { stdio: ["ignore", "inherit", 
 
 /** Creates the other machine; returns the prefix of commands that run there. */
 function makeFar() {
-  // It lives as long as its input.
+  // The machine exists as long as its standard input is open.
   const keeper = spawn("unshare", ["--net", "sh", "-c", "echo ready; exec cat"], { stdio: ["pipe", "pipe", "inherit"] });
   context.after(() => keeper.stdin.end());
   return new Promise((resolve, reject) => {

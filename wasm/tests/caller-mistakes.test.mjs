@@ -1,4 +1,4 @@
-// Mistakes of callers: each is an error that says how to fix it, and none is ignored.
+// Mistakes of callers: each is an error that describes the fix, and none is ignored.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

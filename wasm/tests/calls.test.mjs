@@ -1,5 +1,6 @@
 // Remote calls: between two connections in memory, over UDP, with a server in Rust, and with malicious and flooding
 // peers.
+// peers.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -164,7 +165,7 @@ test("game: both peers call each other over a real connection", async (t) => {
   const said = new Promise((resolve) => calls.connect("said", { isAllowed: anybody, handle: resolve }));
   calls.signal("said", "snow");
   assert.equal(await said, "snow");
-  // A call in progress ends with the connection.
+  // A call in progress fails with the closing of the connection.
   const call = calls.call("nobody", undefined, { timeoutMs: LIMIT_MS });
   await assert.rejects(call, fails("unknown-function", /no function/));
   const closing = connection.close();
@@ -279,7 +280,7 @@ test("a call fails at its timeout, its signal or the closing of its connection",
   await assert.rejects(client.call("wait", 1, { timeoutMs: 1 }), fails("timeout", /within 1 ms/));
   finish(7);
   await settle();
-  // The answer is late.
+  // The answer arrives late.
   assert.equal(client.stats().unexpected, 1);
   const controller = new AbortController();
   const cancelled = client.call("wait", 2, { signal: controller.signal });

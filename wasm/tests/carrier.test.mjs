@@ -1,4 +1,4 @@
-// A WebSocket retransmits what its path loses, and a connection over it does not resend.
+// A WebSocket retransmits data that its path loses, and a connection over it does not resend.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

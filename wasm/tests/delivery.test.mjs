@@ -24,7 +24,7 @@ async function take(iterator, count) {
   return numbers;
 }
 
-/** Returns the numbers of all messages until the end. */
+/** Returns the numbers of all messages until the connection is closed. */
 async function takeAll(connection) {
   const numbers = [];
   for await (const message of connection) {
@@ -33,7 +33,7 @@ async function takeAll(connection) {
   return numbers;
 }
 
-/** Lets everything run that is ready. */
+/** Runs everything that is ready. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Returns true if a promise is still pending. */

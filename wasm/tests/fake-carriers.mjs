@@ -22,7 +22,7 @@ export class FakeClock {
     this.#timers.delete(timer);
   }
 
-  /** Lets time pass without firing timers. */
+  /** Advances the time without firing timers. */
   block(ms) {
     this.#now += ms;
   }
@@ -46,7 +46,7 @@ export class FakeClock {
 /** Resolves when everything started before has completed. */
 export const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A carrier that the test opens and ends. */
+/** A carrier that the test opens and closes. */
 export class FakeCarrier {
   hasRoom = true;
   bufferedAmount = 0;
@@ -77,7 +77,7 @@ export class FakeCarrier {
     this.events.onOpen();
   }
 
-  /** Ends by itself. */
+  /** The carrier closes by itself. */
   end(code, reason = "") {
     this.isClosed = true;
     this.events.onClose({ code, reason });

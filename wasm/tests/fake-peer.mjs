@@ -9,7 +9,7 @@ import { Session } from "../dist/session.js";
 class FakePeer {
   events = [];
   isOver = false;
-  /** Messages longer than this have no room. */
+  /** Messages longer than this are not accepted. */
   room = Infinity;
 
   connect() {
@@ -76,20 +76,20 @@ export async function openFake(protocol) {
   return {
     connection,
     peer: fake.peer,
-    /** Lets the session check its peer again. */
+    /** Makes the session poll its peer again. */
     wake,
-    /** Messages with these numbers arrive. */
+    /** Delivers messages with these numbers. */
     arrive(...numbers) {
       const message = (number) => ({ bytes: Uint8Array.of(number >> 8, number), reliability: "reliable", channel: 0 });
       fake.peer.events.push(...numbers.map((number) => (callbacks) => callbacks.onMessage(message(number))));
       wake();
     },
-    /** The server disconnects. */
+    /** Disconnects from the side of the server. */
     end() {
       fake.peer.end("remote");
       wake();
     },
-    /** The relay closes the WebSocket. */
+    /** Closes the WebSocket from the side of the relay. */
     loseRelay() {
       fake.socket.dispatchEvent(Object.assign(new Event("close"), { code: 1006, reason: "" }));
     },

@@ -34,7 +34,7 @@ const TREE = {
 };
 const filesOf = (tree) => Object.entries(tree).reverse().map(([path, content]) => ({ path, content: path.includes("big") ? new Blob([content]) : content }));
 
-/** Reads all files of a transfer to their ends. */
+/** Reads all files of a transfer completely. */
 async function readAll(transfer) {
   const tree = {};
   for await (const file of transfer) {
@@ -300,7 +300,7 @@ for (const [who, sent, received] of [["a sender", { maxBytesPerSecond: 100_000 }
     const reading = readAll(transfer).then(() => (isDone = true));
     let passed = 0;
     for (; !isDone && passed < 60_000; passed += 50) {
-      // A chunk is a quarter of a second, and a tenth may be made up for.
+      // A chunk takes a quarter of a second at this rate, and a tenth of a second may be caught up.
       const { received: bytes } = transfer.progress;
       assert.ok(bytes <= 100 * passed + 25_000 + 10_000, `${bytes} bytes after ${passed} ms`);
       await pass(50);
@@ -491,7 +491,7 @@ test("too many entries and unrequested replies are refused", async () => {
   });
   assert.deepEqual(await readAll(transfer), { a: CONTENT });
   assert.deepEqual([transfer.progress.received, notices.at(-1)], [900, { kind: "done" }]);
-  // A sender that ends the transfer states the reason.
+  // A sender that cancels the transfer states the reason.
   const other = await maliciousSender(() => ({ kind: "failed", code: 1 }));
   await assert.rejects(readAll(other.transfer), ended("forbidden", true));
   assert.equal(other.notices.length, 1);

@@ -23,7 +23,7 @@ async function silentPort(t) {
 /** A separate machine, if the user may create one. */
 const MACHINE = ["unshare", ...(process.getuid() === 0 ? [] : ["--map-root-user"]), "--net"];
 
-/** Returns the reason that other machines cannot be created here, or false. */
+/** Returns the reason why other machines cannot be created here, or false. */
 function noMachines() {
   const [program, ...args] = MACHINE;
   const { status, error, stderr } = spawnSync(program, [...args, "ip", "link", "add", "near", "type", "veth", "peer", "name", "far"], { encoding: "utf8" });

@@ -36,10 +36,10 @@ const LEAVE_FIREFOX = {
   "reload by a script": (tab) => tab.evaluate(() => location.reload()),
 };
 
-/** A page that ends its connection and stays. */
+/** Closes the connection while the page stays open. */
 const CLOSE = { "close()": (page) => page.evaluate(async () => void (await globalThis.connection.close())) };
 
-/** The ways to end a connection: with its page, or before. */
+/** The ways to close a connection: with its page, or before. */
 export const ENDS = Object.keys({ ...LEAVE, ...CLOSE });
 
 /**
@@ -60,7 +60,7 @@ export const RELAYS = { "by the page or its relay": ",kind=raknet", [BY_THE_PAGE
 
 /**
  * A server, and a relay at `url`. `kind` is the protocol of the target. `ends` are the reasons in the server's log for
- * which connections have ended.
+ * which connections were closed.
  */
 export async function startLogged(t, kind = ",kind=raknet", listen = "127.0.0.1:0") {
   const echo = await startLoggedEcho(t);
@@ -78,8 +78,8 @@ const OPEN = async ([address, transport, inWorker]) => {
 };
 
 /**
- * Returns a function that opens a page with a connection, leaves it, and returns the reason of the end at the server
- * and the milliseconds until then. `openPage` opens a page, and `ways` are the ways to leave it.
+ * Returns a function that opens a page with a connection, leaves it, and returns the reason of the closing at the
+ * server and the milliseconds until then. `openPage` opens a page, and `ways` are the ways to leave it.
  */
 function leaving({ url, ends }, openPage, ways) {
   return async (how, { transport, inWorker }) => {

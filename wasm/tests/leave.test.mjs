@@ -1,4 +1,7 @@
-// A server is notified when a page is left, for each browser, transport and way to leave, and never has to give the
+// A server is notified when a page is left, for each browser, transport and way to leave, and the player never times
+// out. This holds with a relay that knows the protocol, and can disconnect in place of the page, and with one that does
+// not. `bench/leave.mjs` measures the time. The reason also limits it: a server times out a silent player after 10 s
+// with another reason, so a player that disconnected did so earlier, on any machine.
 // player up for silence. This holds with a relay that knows the protocol, and can disconnect in place of the page, and
 // with one that does not. `bench/leave.mjs` measures the time. The reason also bounds it: a server gives up a silent
 // player after 10 s with another reason, so a player that disconnected did so earlier, on any machine.
@@ -9,7 +12,7 @@ import { test } from "node:test";
 import { NO_ADDRESS } from "./firefox.mjs";
 import { BY_THE_PAGE, DISCONNECTED, ENDS, RELAYS, WAYS, endsAlone, nameOf, startLeaving, startLeavingFirefox } from "./leave.mjs";
 
-/** A disconnect that only wins a race by luck would sometimes lose it. */
+/** The number of repetitions, because a disconnect that depends on a race sometimes fails. */
 const RUNS = 2;
 /** The maximum number of pages to leave until the page's own disconnect arrives, where the browser may lose it. */
 const TRIES = 5;

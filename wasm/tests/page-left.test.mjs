@@ -1,4 +1,4 @@
-// The notification of a server when a page is gone: by the page itself, or by the relay in its place.
+// The notification of a server when a page has ended: by the page itself, or by the relay in its place.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -12,7 +12,7 @@ import { openWith } from "./package-page.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
 import { LIMIT_MS, next, startLoggedEcho, startRelay, until } from "./support.mjs";
 
-/** Returns the reasons for which connections to a server have ended. */
+/** Returns the reasons for which connections to a server were closed. */
 const ends = (echo) => echo.logged().match(/(?<= disconnected .*reason=).*/g) ?? [];
 
 for (const protocol of PROTOCOLS) {
@@ -54,7 +54,7 @@ for (const protocol of PROTOCOLS) {
     const connection = await connect(`ws://${relay.address}/ws`, { target: "game", webSocket: Kept, timeoutMs: LIMIT_MS, ...protocol.options });
     connection.send(Uint8Array.of(0xfe));
     await next(connection);
-    // As a browser does for a page that is gone.
+    // A browser does this for a page that has ended.
     sockets[0].close(1001);
     await until(() => ends(echo).length === 1, "the server is notified");
     assert.deepEqual(ends(echo), [DISCONNECTED]);

@@ -75,7 +75,7 @@ test("a page lists servers without the WebAssembly", async (t) => {
   const found = await page.evaluate(async () => {
     const { discover } = await import("/dist/ping.js");
     let pongs;
-    // Servers that answer too late on this machine are asked again, with more time.
+    // Servers that answer too late on this machine are pinged again, with more time.
     for (const timeoutMs of [1_500, 5_000, 30_000]) {
       pongs = await discover("/ws", { targets: ["one", "gone", "two"], timeoutMs });
       if (pongs.length === 2) {

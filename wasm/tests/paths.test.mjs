@@ -77,7 +77,7 @@ test("a client waits while a firewall blocks the path from the relay to the serv
   await startServer(machines, address);
   machines.forbid();
   const started = startClient(machines, address, "websocket");
-  // It is awaited below, and may fail before.
+  // The promise is awaited below, and may fail before.
   started.catch(() => undefined);
   await until(machines.hasForbidden, "the relay sends something");
   machines.allow();

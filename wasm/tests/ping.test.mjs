@@ -85,7 +85,7 @@ test("a server list contains the servers that answer, in order", async (t) => {
   const relay = await startRelay(t, { two: two.address, silent, one: one.address });
   const options = { targets: ["two", "silent", "one"], webSocket: WebSocket };
   let found;
-  // Servers that answer too late on this machine are asked again, with more time.
+  // Servers that answer too late on this machine are pinged again, with more time.
   for (const timeoutMs of [700, 5_000, 30_000]) {
     found = await discover(at(relay), { ...options, timeoutMs });
     if (found.length === 2) {

@@ -45,14 +45,14 @@ function firstMatch(child, name, pattern, logged) {
 }
 
 /**
- * Starts a program and waits until its output matches `pattern`. At the end of the test it is ended with the signal
+ * Starts a program and waits until its output matches `pattern`. At the end of the test it is stopped with the signal
  * `end`; a program with child processes has to handle it.
  */
 export async function start(context, name, path, args, pattern, logs = false, end = "SIGKILL") {
   // Standard input stays open, because the interop peers exit when it closes.
   const child = spawn(path, args, { stdio: "pipe", env: { ...process.env, RUST_LOG: logs ? "info" : "error" } });
   const ended = new Promise((resolve) => child.once("exit", resolve));
-  /** Resolves when it has ended. */
+  /** Resolves when the program has exited. */
   const stop = (signal = "SIGKILL") => {
     child.kill(signal);
     return ended;

@@ -23,7 +23,7 @@ export const RAKNET = {
   burst: 3000,
   /** The bytes of a message that fits into one datagram. */
   short: 1000,
-  /** Room for a few dozen of them. */
+  /** Memory for a few dozen of them. */
   smallMemory: { blocks: 256, blockSize: 512 },
   tooLong: { bytes: 10_000_000, words: /exceeds/ },
 };

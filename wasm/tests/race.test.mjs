@@ -222,7 +222,7 @@ test("a better carrier takes over when it opens later", async (t) => {
   assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "websocket", "webtransport"]);
   carriers[2].events.onClose({ code: 1006, reason: "" });
   assert.equal(transport.name, "websocket");
-  // It is tried again, less often.
+  // The better carrier is tried again, less often.
   await clock.pass(9_000);
   assert.equal(carriers.length, 3);
   await clock.pass(22_000);
@@ -245,7 +245,7 @@ test("silent data channels are replaced, and used again later", async (t) => {
   await settled();
   carriers[1].nameFlow(false);
   assert.deepEqual([transport.name, names(0)], ["webrtc", ["webtransport", "webrtc"]]);
-  // There is no WebTransport; the connection tries it now and then.
+  // There is no WebTransport; the connection tries it at intervals.
   transport.send(new Uint8Array(100));
   await clock.pass(3_600);
   assert.deepEqual([transport.name, events, carriers[1].isClosed], [undefined, ["open", "interrupted"], false]);
@@ -300,7 +300,7 @@ test("messages of the relay on one carrier do not complete the request of anothe
   carriers[1].nameFlow(false);
   await clock.pass(10_000);
   assert.deepEqual([carriers[2].requests, carriers[2].isClosed, transport.name], [4, true, "websocket"]);
-  // Lets data channels be tried again when the WebSocket is lost.
+  // This allows another attempt of data channels when the WebSocket is lost.
   carriers[1].events.onClose({ code: 1006, reason: "" });
   await clock.pass(1_000);
   assert.ok(carriers.length > 3);

@@ -191,7 +191,7 @@ test("large messages report progress in both directions", async (t) => {
   await connection.close();
 });
 
-/** A server that always claims this protocol version. Returns its address. */
+/** A server that always reports this protocol version. Returns its address. */
 async function startIncompatible(context, version) {
   const socket = createSocket("udp4");
   context.after(() => socket.close());
@@ -208,7 +208,7 @@ test("errors name the cause", async (t) => {
   const stubborn = await startIncompatible(t, 7);
   const relay = await startRelay(t, { game: cpp.address, stubborn, gone: "127.0.0.1:9" });
   const open = (options) => connectTo(relay, RAKNET, options);
-  // A server that names its version is asked again with that one.
+  // A server that reports its version gets another request with that one.
   assert.equal((await (await open({ protocolVersion: 11 })).close()).code, "local");
   await assert.rejects(open({ target: "stubborn" }), fails("incompatible-protocol", /version 7/));
   await assert.rejects(open({ target: "gone" }), fails("server-unreachable", /./));

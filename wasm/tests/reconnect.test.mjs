@@ -73,7 +73,7 @@ async function comesBack(t, protocol, how, tokens = NO_TOKENS) {
   await plays(first);
   const second = nextOf(iterator);
   await relay.stop(how);
-  // The relay is gone; the connection notices it now or later.
+  // The relay has stopped; the connection notices it now or later.
   const receipt = protocol.name === "RakNet" ? first.sendWithReceipt(pattern(700)).catch(({ code }) => code) : "unknown";
   await relay.start();
   const connection = await second;
@@ -117,7 +117,7 @@ test("a connection in a worker returns to a server that was killed", async (t) =
   const first = await nextOf(iterator);
   await plays(first);
   await echo.stop();
-  // The server is only missed while it has something to acknowledge.
+  // The client notices the missing server only while it waits for an acknowledgement.
   const receipt = first.sendWithReceipt(pattern(700));
   const second = nextOf(iterator);
   assert.equal((await first.closed).code, "lost");
@@ -193,7 +193,7 @@ function mockPauses(t) {
   t.mock.method(performance, "now", () => mock.now);
   t.mock.method(Math, "random", () => mock.random);
   mock.onRetry = ({ failures, delayMs }) => mock.pauses.push([failures, delayMs]);
-  /** Ends the last announced pause, and no earlier one. */
+  /** Completes the last announced pause, and no earlier one. */
   mock.pass = async (begins) => {
     const [, delayMs] = mock.pauses.at(-1);
     t.mock.timers.tick(delayMs - 1);
@@ -312,7 +312,7 @@ test("leaving the loop closes the connection", async () => {
     const play = async () => {
       for await (const connection of connections(async () => fake.connection)) {
         assert.equal(connection, fake.connection);
-        // The peer reports its end once it is asked to disconnect.
+        // The peer reports the closing once it is requested to disconnect.
         queueMicrotask(() => setTimeout(fake.wake));
         if (leave === "break") break;
         throw new Error("out of here");

@@ -261,7 +261,7 @@ for (const [name, answer] of Object.entries(FORGETFUL)) {
   });
 }
 
-/** The end of an open WebSocket by a proxy, and the end of an attempt to resume by a proxy or the relay. */
+/** The closing of an open WebSocket by a proxy, and the refusal of an attempt to resume by a proxy or the relay. */
 const PROXY_CODES = [1001, 1011, 1012, 1013, 1014];
 const LATER_CODES = [...PROXY_CODES, 4408, 4429];
 
@@ -394,7 +394,7 @@ for (const protocol of PROTOCOLS) {
     let toServer;
     connection.addEventListener("relaydrops", ({ drops }) => (toServer = drops.toServer), { once: true });
     await until(() => {
-      // Messages without room are skipped.
+      // Messages that are not accepted are skipped.
       for (let number = 0; number < 20; number++) codeOf(() => connection.send(pattern(1_000), { reliability: "unreliable" }));
       return toServer !== undefined;
     }, "the relay says what it drops");
@@ -416,12 +416,12 @@ async function droppedToClients(admin) {
 test("a client that does not read for a while is notified of drops and continues", async (t) => {
   const echo = await startEcho(t);
   const server = await startUdpWay(t, Number(echo.address.split(":")[1]));
-  // It does not give the client up, however long the flood takes here.
+  // The relay has a long timeout, so that the flood may take any time here.
   const relay = await startMonitoredRelay(t, { game: `127.0.0.1:${server.port}` }, "--write-stall-timeout", "1h");
   const way = await startTcpWay(t, relay);
   const connection = await connect(way.url, { ...USUAL, silenceTimeoutMs: LIMIT_MS });
   way.pause();
-  // Such a server has no congestion control. The client does not take its datagrams for messages.
+  // Such a server has no congestion control. The client does not interpret its datagrams as messages.
   const datagram = new Uint8Array(1_400);
   let dropped;
   await until(async () => {

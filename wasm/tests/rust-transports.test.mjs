@@ -63,7 +63,7 @@ test("a Rust program sends short and long messages by WebTransport, and its serv
     await exchange(page);
     await page.evaluate(() => globalThis.open.close());
   }
-  // Both connections to each server have ended like this, and none by silence.
+  // Both connections to each server were closed like this, and none timed out.
   const ends = ({ logged }) => logged().match(ENDED) ?? [];
   await until(() => servers.every((server) => ends(server).length === 2), "both servers are notified");
   assert.deepEqual([...new Set(servers.flatMap(ends))], [DISCONNECTED]);
@@ -157,7 +157,9 @@ test("a Rust program uses a WebSocket without WebTransport, or fails if it allow
   assert.equal(await open(page, "webtransport"), "this browser has no WebTransport; use Transport::Auto or Transport::WebSocket");
 });
 
-/** WebTransport sessions of the page are ready and end when these functions decide, each with the browser's class. */
+/**
+ * WebTransport sessions of the page become ready and close when these functions decide, each with the browser's class.
+ */
 const withSessions = (page, { ready, closed = "() => new Promise(() => {})" }) =>
   page.evaluate(
     ([ready, closed]) => {
@@ -183,7 +185,7 @@ test("a Rust program opens a WebSocket while WebTransport is slow, or immediatel
   assert.equal(await open(page, "auto"), "WebSocket WebSocket");
   await exchange(page);
   assert.equal(await page.evaluate(() => globalThis.sessionsClosed), 2, "the sessions that were too late");
-  // The head start does not have to end.
+  // The head start does not have to expire.
   await page.evaluate(() => {
     const { setTimeout } = globalThis;
     globalThis.setTimeout = (callback, ms) => (ms === 250 ? 0 : setTimeout(callback, ms));
@@ -195,7 +197,8 @@ test("a Rust program opens a WebSocket while WebTransport is slow, or immediatel
 
 test("an open WebSocket of a Rust program is delayed briefly for WebTransport in progress", LIMIT, async (t) => {
   const { page } = await start(t);
-  // The head start ends immediately and the yielding time never: WebTransport opens later, and the WebSocket has to
+  // The head start expires immediately and the yielding time never: WebTransport opens later, and the WebSocket has to
+  // wait for it.
   // wait for it.
   await page.evaluate(() => {
     const { setTimeout, WebTransport } = globalThis;

@@ -270,7 +270,7 @@ test("a page sends the relay its token and the server a connect token", async (t
         return code;
       }
     }, tokens);
-  // Neither replaces the other, and a connect token that the relay kept from the server stays unused.
+  // Both are needed, and a connect token that did not get past the relay stays unused.
   assert.equal(await outcome({ connectToken }), "relay-closed");
   assert.equal(await outcome({ token: relay.token(), serverKey: server.key }), "invalid-password");
   assert.equal(await outcome({ token: relay.token(), connectToken }), server.key);

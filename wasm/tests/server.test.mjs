@@ -81,7 +81,7 @@ test("a broadcast reaches all connections except one, and returns those that did
   assert.deepEqual(server.broadcast(numbered(3)), { sent: 3, refused: [] });
   assert.deepEqual((await next(second.here)).bytes, numbered(3), "it did not get the one before");
   assert.deepEqual((await next(first.here)).bytes, numbered(2));
-  // The socket is not read meanwhile, so no room becomes free.
+  // The socket is not read meanwhile, so the queue stays full.
   assert.throws(() => {
     for (;;) first.there.send(pattern(60_000));
   }, fails("queue-full", /later/));
@@ -110,7 +110,7 @@ test("clients that leave or stop sending are disconnected on the server", async 
   await client.close();
   assert.equal((await accepted.closed).code, "remote");
   assert.deepEqual((await next(accepted)).bytes, numbered(1), "earlier messages are still delivered");
-  // A path that disappears without notice.
+  // The path is cut without a disconnect.
   const way = createSocket("udp4");
   const far = createSocket("udp4");
   let client_;
@@ -421,7 +421,7 @@ test("the last connection opened by a client is closed before the server is free
   events[0].push(ends);
   happen(0);
   await settled();
-  // It closes the second one now, and waits for no other.
+  // The server closes the second one now, and waits for no other.
   happen(2);
   const [, third] = server.connections();
   const codes = [];

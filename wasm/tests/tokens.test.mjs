@@ -150,7 +150,7 @@ test("an invalid token is an error", async (t) => {
   for (const [kind, words] of wrong) {
     assert.throws(() => createToken({ ...usual(), ...kind }), fails("bad-option", words));
   }
-  // Each further server takes room from the data.
+  // Each further server reduces the space for the data.
   for (const [count, most] of [[1, 128], [2, 113], [3, 89], [4, 65]]) {
     const servers = Array(count).fill(server);
     assert.ok(createToken({ ...usual(), servers, userData: new Uint8Array(most) }));

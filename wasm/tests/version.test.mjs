@@ -1,4 +1,4 @@
-// Clients that ask a server for its version before they send one, at servers that block an address after a wrong one.
+// Clients that ping a server for its version before they send one, at servers that block an address after a wrong one.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";

@@ -32,7 +32,7 @@ async function join(page, url, options = {}) {
           analyser.getFloatTimeDomainData(samples);
           return samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
         },
-        /** Checks often enough to miss no beep. */
+        /** Waits until a condition holds, which is checked often enough to miss no beep. */
         async until(condition, what) {
           for (const end = Date.now() + 60_000; !condition(); await new Promise((resolve) => setTimeout(resolve, 10))) {
             if (Date.now() > end) {
@@ -58,7 +58,7 @@ async function join(page, url, options = {}) {
   );
 }
 
-/** A page that hears itself through an echo server. */
+/** A page that plays its own sound through an echo server. */
 async function hearingItself(t, options, headers) {
   const echo = await startEcho(t);
   const { page, url } = await openWith(t, { voice: echo.address }, headers, FAKE_MICROPHONE);

@@ -1,8 +1,10 @@
-// Counts pending waits, for tests that nothing is left behind.
+// Counts pending waits, for tests that no listener remains.
 
 import { WaitList } from "../dist/waits.js";
 
-/** Counts pending waits in lists, and the reactions on the promise of a connection's end, until the end of the test. */
+/**
+ * Counts pending waits in lists, and the reactions on the promise of a connection's closing, until the end of the test.
+ */
 export function watchWaits(t, connection) {
   const lists = new Set();
   const { add } = WaitList.prototype;

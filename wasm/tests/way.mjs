@@ -108,7 +108,7 @@ export async function startUdpWay(t, port, { one = Infinity } = {}) {
 
 /**
  * A path to a relay by this transport, at `url`, and the URL of a server that degrades it: `silence` blocks open
- * connections, and new ones can be opened; `cut` ends or blocks all, and `heal` lets new ones be opened again.
+ * connections, and new ones can be opened; `cut` closes or blocks all, and `heal` lets new ones be opened again.
  */
 export async function startWay(t, relay, transport) {
   const transports = await (await fetch(`http://${relay.address}/transports`)).json();

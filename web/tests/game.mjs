@@ -11,11 +11,11 @@ const DRAGS = { north: [0, -1], west: [-1, 0], south: [0, 1], east: [1, 0] };
 const POLL_MS = 50;
 const LONGEST_MS = 180_000;
 const WALK_MS = 15_000;
-/** The time that one of several attempts waits for its effect. */
+/** The time limit of one of several attempts. */
 const TRY_MS = 10_000;
 /** The distance for breaking an object. */
 const NEAR = 1.6;
-/** The distance for a throw, which leaves no room for an obstacle. */
+/** The distance for a throw, which is too short for an obstacle in between. */
 const RANGE = 1.3;
 /** The distance that counts as walked. */
 const WALKED = 1;

@@ -5,7 +5,7 @@
 export function installPilot() {
   const KEYS = { north: "KeyW", west: "KeyA", south: "KeyS", east: "KeyD" };
   const STEP_MS = 16;
-  /** After this time without movement the player counts as stuck and walks sideways, longer each time. */
+  /** After this time without movement the player counts as blocked and walks sideways, longer each time. */
   const STUCK_MS = 200;
   const ASIDE_MS = 350;
   const down = new Set();

@@ -1,4 +1,4 @@
-// Relays, servers and impostors, each with a defect.
+// Relays, servers and fake ones, each with a defect.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createSocket } from "node:dgram";
@@ -13,7 +13,7 @@ import { relayTokens } from "../keys.mjs";
 import { startEcho, startRelay } from "../support.mjs";
 import { startTcpWay, startWay } from "../way.mjs";
 
-/** The close codes of proxies, and the one of a relay without room. */
+/** The close codes of proxies, and the one of a full relay. */
 const CODES = [1001, 1011, 1012, 1013, 1014, 4429];
 
 /** The HOST:PORT of a UDP socket that does not answer, or of one that was closed. */

@@ -1,4 +1,5 @@
-// The end of an open connection when its tab is closed, reloaded, left and shown again, or frozen, as seen by its page
+// The closing of an open connection when its tab is closed, reloaded, left and shown again, or frozen, as observed by
+// its page and by the game server.
 // and by the game server.
 
 import assert from "node:assert/strict";
@@ -9,8 +10,8 @@ import { startLoggedEcho, startRelay, until } from "../support.mjs";
 import { startTcpWay } from "../way.mjs";
 
 /**
- * The time after which a server gives up a silent player, which is the deadline of every end. A page that continues
- * afterwards detects in the same time that its server is silent.
+ * The time after which a server times out a silent player, which is the deadline of every closing. A page that
+ * continues afterwards detects in the same time that its server is silent.
  */
 const SILENCE_MS = 10_000;
 

@@ -1,16 +1,16 @@
 // The errors in a page or another runtime when a connection cannot be opened or is lost: one list of attempts for all
 // runtimes. `places` are those of `places.mjs`, and `rakwire` is the package.
 
-/** The time limit of an attempt. An attempt that exceeds it ends with the code of its deadline. */
+/** The time limit of an attempt. An attempt that exceeds it fails with the code of its deadline. */
 const DEADLINE_MS = 30_000;
-/** The deadline where nothing else ends the attempt. */
+/** The deadline if the attempt does not fail earlier. */
 const SHORT_MS = 1_000;
 /** The time for which a relay keeps a flow by default, which is the deadline of a connection with a lost path. */
 const FLOW_MS = 30_000;
-/** The margin of a deadline on a busy machine. A wait that has not ended by then hangs. */
+/** The margin of a deadline on a busy machine. A wait that is longer hangs. */
 export const MARGIN_MS = 30_000;
 
-/** A close code that Deno takes for a protocol error, which ends its WebSocket with 1006. */
+/** A close code that Deno treats as a protocol error, so that its WebSocket closes with 1006. */
 const UNKNOWN_TO_DENO = 1014;
 
 /** Attempts of `connect`: the slot, the options and the expected outcome of each. */

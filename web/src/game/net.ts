@@ -24,7 +24,7 @@ const TARGETS: Readonly<Record<Transport, string>> = { game: "snowfight", raknet
 /** The hash of the server's key, with which a link to this page identifies the server. */
 const NAMED_KEY = readNamedKey(new URLSearchParams(location.search).get("key"));
 
-/** The proven identity of the server of a secure connection, and whether the link of this page names it. */
+/** The proven identity of the server of a secure connection, and true if the link of this page names it. */
 export interface SecureServer {
   server: KnownServer;
   isNamed: boolean;
@@ -93,7 +93,7 @@ export class Net {
       message.set(bytes, 1);
       this.#connection.send(message, { reliability: reliable ? "reliable-ordered" : "unreliable" });
     } catch {
-      // The connection has ended, and reports that itself; or its queue is full, and actions are repeated.
+      // The connection is closed, and reports that itself; or its queue is full, and actions are repeated.
     }
   }
 
