@@ -17,23 +17,23 @@ pub(crate) trait Connection: Send + Sync + 'static {
 
     fn remote(&self) -> SocketAddr;
 
-    /// Returns the current MTU, or `None` once the connection has ended or if the transport has no MTU.
+    /// Returns the current MTU, or `None` once the connection is closed or if the transport has no MTU.
     fn mtu(&self) -> Option<u16>;
 
-    /// Sends a message once there is room for it.
+    /// Sends a message once the send memory has space for it.
     fn send(
         &self,
         message: &[u8],
         delivery: Self::Delivery,
     ) -> impl Future<Output = Result<(), SendError>> + Send;
 
-    /// Receives the next message, or `None` once the connection has ended.
+    /// Receives the next message, or `None` once the connection is closed.
     fn recv(&self) -> impl Future<Output = Option<Message<Self::Delivery>>> + Send;
 
-    /// Returns why the connection ended, if it has.
+    /// Returns why the connection was closed, if it was.
     fn closed_reason(&self) -> Option<String>;
 
-    /// Flushes sent messages and ends the connection.
+    /// Flushes sent messages and closes the connection.
     fn disconnect(&self) -> impl Future<Output = ()> + Send;
 }
 

@@ -1,10 +1,10 @@
-//! Failures of the program: one line that says how to fix the problem, and an exit status.
+//! Failures of the program: one line that describes the fix, and an exit status.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// A failure that ends the program.
+/// A failure that stops the program.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// Nothing is printed where another program has printed the reason.

@@ -57,7 +57,7 @@ struct Layout {
 enum Longest {
     /// A number of bytes, at every MTU.
     Always(u64),
-    /// The room in a datagram after a number of bits.
+    /// The space in a datagram after a number of bits.
     Beside(u64),
 }
 

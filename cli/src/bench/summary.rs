@@ -44,7 +44,7 @@ impl Throughput {
 /// The MTU of the connection in bytes, including IP and UDP headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mtu {
-    /// Before the measurements; `None` if the connection had ended.
+    /// Before the measurements; `None` if the connection was closed.
     before: Option<u16>,
     after: Option<u16>,
 }

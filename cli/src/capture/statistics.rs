@@ -38,7 +38,7 @@ impl Statistics {
         statistics
     }
 
-    /// Samples the statistics of a connection until it ends.
+    /// Samples the statistics of a connection until it is closed.
     pub(crate) fn watch<P: Protocol<ConnectionStats: Sample>>(&self, connection: &Connection<P>) {
         let Some(log) = self.log.clone() else { return };
         let (local, connection) = (self.local, connection.clone());

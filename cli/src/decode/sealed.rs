@@ -49,11 +49,11 @@ impl Keys {
 
 /// A datagram of a capture after the attempt to open it.
 pub(super) enum Seen {
-    /// It was not sealed.
+    /// The datagram was not sealed.
     Clear,
-    /// It was sealed; these are its plain bytes.
+    /// The datagram was sealed; these are its plain bytes.
     Opened(Vec<u8>),
-    /// It was sealed, and no key opens it.
+    /// The datagram was sealed, and no key opens it.
     Sealed,
 }
 

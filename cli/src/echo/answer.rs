@@ -6,7 +6,7 @@ use tracing::info;
 
 use crate::connection::Connection;
 
-/// Echoes the messages that `is_echoed` selects, with their delivery, until the connection ends.
+/// Echoes the messages that `is_echoed` selects, with their delivery, until the connection is closed.
 pub(super) async fn echo(connection: impl Connection, is_echoed: fn(&[u8]) -> bool) {
     let remote = connection.remote();
     let (mut messages, mut bytes) = (0_u64, 0_u64);

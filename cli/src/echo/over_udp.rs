@@ -52,7 +52,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     .await
 }
 
-/// Logs each change of the MTU until the connection ends.
+/// Logs each change of the MTU until the connection is closed.
 async fn log_mtu(connection: raknet::Connection) {
     while let Some(mtu) = connection.mtu_changed().await {
         info!(remote = %connection.remote(), mtu, "the MTU has changed");

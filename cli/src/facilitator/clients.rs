@@ -41,7 +41,7 @@ struct Clients {
     max_per_host: usize,
     of_host: HashMap<HostPrefix, usize>,
     opening: HashMap<SocketAddr, Instant>,
-    /// One task per connection, which returns the host when the connection ends.
+    /// One task per connection, which returns the host when the connection is closed.
     connected: JoinSet<HostPrefix>,
 }
 

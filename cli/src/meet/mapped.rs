@@ -29,7 +29,7 @@ impl Mapped {
     /// Closes the port on the router, and waits until that is done.
     pub(super) async fn close(self) {
         drop(self.stop);
-        // A task that ended for another reason has nothing to close.
+        // A task that stopped for another reason has nothing to close.
         let _ = self.task.await;
     }
 }
@@ -55,7 +55,7 @@ async fn follow(
             break;
         }
         announce(external(&answer));
-        // If standard output is closed, peers still learn the address.
+        // If standard output is closed, peers still get the address.
         let _ = say(&answer);
     }
     mapping.close().await;

@@ -123,7 +123,7 @@ async fn wait(mut player: Player) -> Result<(), Failure> {
 
 async fn echo(connection: Connection) {
     while let Some(message) = connection.recv().await {
-        // The peer may be gone, and then needs no echo.
+        // The peer may have left, and then needs no echo.
         let _ = connection.send(&message.bytes, message.delivery).await;
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct FacilitatorAddress<'a> {
 pub(super) struct Player {
     endpoint: Endpoint,
     traversal: Plugin,
-    /// Kept because dropping it would end the session with the facilitator.
+    /// Kept because dropping it would close the session with the facilitator.
     facilitator: Connection,
     connections: mpsc::UnboundedReceiver<Connection>,
     outcomes: mpsc::UnboundedReceiver<Outcome>,
@@ -117,7 +117,8 @@ impl Player {
         }
     }
 
-    /// Connects to a machine that the facilitator knows, and returns true if its datagrams are forwarded.
+    /// Connects to a machine that is registered at the facilitator, and returns true if its datagrams are
+    /// forwarded.
     pub(super) async fn reach(
         &mut self,
         peer: Guid,
@@ -224,7 +225,7 @@ async fn work(
             }
             accepted = endpoint.accept() => {
                 let Some(connection) = accepted else { return };
-                // The receiver is gone once the command has ended.
+                // The receiver no longer exists once the command is over.
                 let _ = opened.send(connection);
             }
             _ = ticks.tick() => {}
@@ -233,7 +234,7 @@ async fn work(
             act(action, &endpoint, only, &opened).await;
         }
         while let Some(outcome) = traversal.with(Traversal::poll_outcome) {
-            // The receiver is gone once the command has ended.
+            // The receiver no longer exists once the command is over.
             let _ = report.send(outcome);
         }
     }
@@ -247,7 +248,7 @@ async fn act(
 ) {
     let is_reached = |to: SocketAddr| only.is_none_or(|facilitator| facilitator.ip() == to.ip());
     match action {
-        // A message for which there is no room is repeated later.
+        // A message that is not accepted is repeated later.
         Action::Send { to, payload } if is_reached(to) => drop(endpoint.send_out_of_band(to, &payload).await),
         Action::Connect { address, .. } if is_reached(address) => {
             let (endpoint, opened) = (endpoint.clone(), opened.clone());

@@ -193,7 +193,7 @@ fn an_unanswered_command_fails_with_advice() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_address_may_include_an_interface_name() {
-    // It is a valid address, but unused.
+    // The address is valid, but unused.
     fails(&["ping", "[fe80::1%lo]:19132", "--timeout", "0.2"], 1, "[fe80::1%1]:19132");
     fails(&["ping", "[fe80::1%nothing0]:19132"], 2, "is not an address");
     for command in ["echo", "facilitator"] {

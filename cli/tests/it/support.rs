@@ -88,7 +88,7 @@ impl Log {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The program may have stopped already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -122,7 +122,7 @@ pub(crate) fn run(program: &Path, arguments: &[&str], input: &str) -> Output {
     let mut child = spawn(program, arguments);
     let (stdout, stderr) = (collect(child.stdout.take()), collect(child.stderr.take()));
     let mut stdin = child.stdin.take().expect("a piped input");
-    // A program that does not read its input may have ended.
+    // A program that does not read its input may have stopped.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let stdout = stdout.recv_timeout(DEADLINE);

@@ -195,7 +195,7 @@ fn exceeding_a_limit_is_reported_on_both_sides() {
     );
 }
 
-/// Existing files count toward the limits, no matter how they got there.
+/// Existing files count toward the limits, regardless of their origin.
 #[test]
 fn limits_count_the_existing_files_of_a_directory() {
     let scratch = Scratch::new("totals");
