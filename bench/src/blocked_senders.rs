@@ -104,7 +104,7 @@ impl Subject {
     }
 }
 
-/// Connects clients that then fall silent, and returns the server's connections to them.
+/// Connects clients that then stop sending, and returns the server's connections to them.
 async fn vanished(server: &Endpoint, count: u16) -> Result<Vec<Connection>> {
     let address = server.local_addr();
     let (ready, is_ready) = oneshot::channel();

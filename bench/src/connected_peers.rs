@@ -196,7 +196,7 @@ impl ConnectedPeers {
     /// Sends `each` reliable-ordered messages of `size` bytes from every client; returns when all are delivered.
     ///
     /// # Panics
-    /// If a connection has ended.
+    /// If a connection was closed.
     pub fn exchange(&mut self, each: usize, size: usize) {
         let message = vec![0x86; size];
         for _ in 0..each {
@@ -224,7 +224,7 @@ impl ConnectedPeers {
     /// Sends a message of `size` bytes from the first client, which the server echoes.
     ///
     /// # Panics
-    /// If the connection has ended.
+    /// If the connection was closed.
     pub fn ping_pong(&mut self, size: usize) {
         let message = vec![0x86; size];
         self.send(0, &message);
@@ -245,7 +245,7 @@ impl ConnectedPeers {
     /// `forgery` arrive with their addresses.
     ///
     /// # Panics
-    /// If a connection has ended, or a forged datagram is not recognised as such.
+    /// If a connection was closed, or a forged datagram is not recognised as such.
     pub fn tick(&mut self, size: usize, forged: usize, forgery: Forgery) -> Duration {
         let message = vec![0x86; size];
         let mut arrived = Vec::new();

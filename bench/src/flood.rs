@@ -13,7 +13,7 @@ use super::role::{BenchConnection, print_line, print_report, wait_for_line};
 
 /// The content of a message; its first byte makes it a user message, which every peer passes to its application.
 const COUNTED: u8 = 0xfe;
-/// The silence after which no more messages are expected.
+/// The time without messages after which no more are expected.
 const QUIET: Duration = Duration::from_millis(500);
 
 /// The role of a program.

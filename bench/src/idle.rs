@@ -59,7 +59,7 @@ fn server(bench: &Bench, peer: Peer, connections: u32) -> Result<Program> {
     Program::start(command, bench.cores.receiver, bench.limit)
 }
 
-/// Compares a server with `connections` connections to one with none and room for one.
+/// Compares a server with `connections` connections to an empty one with the memory of one connection.
 fn measure(bench: &Bench, peer: Peer, connections: u32, effort: Effort) -> Result<Idle> {
     let empty = server(bench, peer, 1)?;
     empty.port()?;
@@ -72,7 +72,7 @@ fn measure(bench: &Bench, peer: Peer, connections: u32, effort: Effort) -> Resul
     let clients = Program::start(command, bench.cores.sender, bench.limit)?;
     clients.connected()?;
     let watch = Duration::from_millis(if effort == Effort::Quick { 200 } else { 10_000 });
-    // Waits until the work of the handshakes has ended.
+    // Waits until the work of the handshakes is complete.
     std::thread::sleep(watch / 5);
     let cpu = server.cpu()?;
     std::thread::sleep(watch);

@@ -20,7 +20,7 @@ use rakwire::{Instant, Machine};
 const BATCH: usize = 128;
 /// The length of a message.
 const SIZE: usize = 100;
-/// The number of plugins that a host has room for.
+/// The capacity of a plugin host.
 const PLUGINS: usize = 4;
 /// The number and size of blocks of each peer, as in the other hot paths.
 const BLOCKS: usize = 4_096;

@@ -103,7 +103,7 @@ fn flood(options: &Options) {
     let mut peers = ConnectedPeers::protected(players, 64, Path::Clean, Protection::Secure);
     let seconds = if options.quick { 1 } else { 2 * options.runs as usize };
     let mut ticks = FLOODS.map(|_| Vec::new());
-    // The floods take turns, so that a slow phase of the machine affects all of them.
+    // The floods alternate, so that a slow phase of the machine affects all of them.
     for _ in 0..seconds {
         for ((rate, forgery), ticks) in FLOODS.into_iter().zip(&mut ticks) {
             let tick = |_| peers.tick(FLOODED_SIZE, rate / TICK_RATE, forgery).as_secs_f64();

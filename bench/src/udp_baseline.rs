@@ -17,7 +17,7 @@ use crate::udp::DATAGRAM;
 pub(crate) struct UdpBaseline {
     /// Full datagrams per second from one socket to another, one call each.
     floods: Vec<f64>,
-    /// The same with many datagrams per call.
+    /// Full datagrams per second with many datagrams per call.
     batched: Vec<f64>,
     /// Round trips of 64 bytes on tokio.
     round_trips: Vec<RoleReport>,

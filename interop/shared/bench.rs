@@ -164,7 +164,7 @@ pub fn print_report(count: u32, seconds: f64, nanos: &mut [u64]) -> Result<(), S
     print_line(&format!(r#"{{"messages":{count},"seconds":{seconds},"p50_us":{p50},"p99_us":{p99}}}"#))
 }
 
-/// Sends every message back until the connection ends.
+/// Sends every message back until the connection is closed.
 #[allow(
     clippy::manual_async_fn,
     reason = "the future of an async function has room for the connection twice"

@@ -4,7 +4,7 @@ use crate::client::Input;
 use crate::message::{Direction, Entity, EntityId, Object, Player, PlayerId, Point};
 use crate::world::REACH;
 
-/// How close a bot gets to an object, a little less than its reach.
+/// The distance to which a bot approaches an object, a little less than its reach.
 const NEAR: f32 = 0.9 * REACH;
 /// The distance at which a bot throws at a player, in tiles.
 const RANGE: f32 = 12.0;

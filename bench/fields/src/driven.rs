@@ -16,7 +16,7 @@ const WAITING: usize = 256;
 
 /// One connection of a library.
 pub(crate) trait Driven: Send + 'static {
-    /// Receives, lets its timers run, and sends.
+    /// Receives, handles expired timers, and sends.
     fn service(&mut self) -> Result<(), String>;
     /// Returns true if it is connected.
     fn is_connected(&self) -> bool;
@@ -80,7 +80,7 @@ struct Task<D> {
     delivery: Delivery,
     from_application: mpsc::Receiver<Vec<u8>>,
     to_application: mpsc::Sender<Vec<u8>>,
-    /// A message that the library had no room for.
+    /// A message that the library did not accept.
     waiting: Option<Vec<u8>>,
 }
 

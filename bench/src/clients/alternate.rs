@@ -146,7 +146,7 @@ impl Shard {
             received += u64::from(matches!(timeout(LONGEST, connection.recv()).await, Ok(Some(_))));
         }
         for connection in &self.connections {
-            // A client without room misses this tick.
+            // A client with a full queue misses this tick.
             let _ = connection.try_send(&[0x86; MESSAGE], Delivery::UNRELIABLE);
         }
         // The driver sends them.

@@ -122,7 +122,7 @@ impl Load {
         let range = of_part(part)..of_part(part + 1);
         for client in self.clients.get_mut(range.clone()).unwrap_or_default() {
             match (&mut client.peer, client.state) {
-                // A connection without room misses this tick.
+                // A connection with a full queue misses this tick.
                 (Some(peer), State::Connected(Some(id))) => {
                     let _ = peer.send(now, id, &[0x86; MESSAGE], Delivery::UNRELIABLE);
                 }

@@ -18,7 +18,7 @@ const REST: Duration = Duration::from_millis(500);
 pub(super) enum Subject {
     /// A socket set up by quinn-udp.
     Udp,
-    /// The same without control messages, like the native driver.
+    /// A socket without control messages, like that of the native driver.
     PlainUdp,
     /// rakwire with this many endpoints.
     Shards(u32),

@@ -101,7 +101,7 @@ impl Socket {
         Ok(true)
     }
 
-    /// Sends a datagram, from this address if the socket has several. If the system has no room, it is lost.
+    /// Sends a datagram, from this address if the socket has several. If the buffer of the system is full, it is lost.
     pub(super) fn send(&self, from: Option<IpAddr>, to: SocketAddr, contents: &[u8]) {
         if self.control == ControlMessages::Off {
             let _ = self.io.send_to(contents, to);

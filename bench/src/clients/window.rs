@@ -51,7 +51,7 @@ impl Record {
         self.lock().received += messages;
     }
 
-    /// Records a tick that was due at `due`, began at `began` and has ended.
+    /// Records a tick that was due at `due`, began at `began` and is complete.
     pub(super) fn tick(&self, due: Instant, began: Instant) {
         let mut counts = self.lock();
         counts.ticks.push(began.elapsed());

@@ -172,7 +172,7 @@ impl Measure {
         };
         let before = program.memory()?;
         let mut load = Load::new(websockets(address, count)?, server, SIZE);
-        // Each client sends one packet and then falls silent: a client that has never played is not yet idle.
+        // Each client sends one packet and then stops, because a client that has never played is not yet idle.
         load.run(Pace::Rate(count as f64), Duration::from_secs(1))?;
         load.run(Pace::Rate(0.0), self.duration())?;
         Ok(program.memory()?.saturating_sub(before) as f64 / count as f64)

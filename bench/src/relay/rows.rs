@@ -1,4 +1,4 @@
-//! The rows of the report. In each round all measurements of a group take turns, so that a slow phase of the machine
+//! The rows of the report. In each round all measurements of a group alternate, so that a slow phase of the machine
 //! affects all of them.
 
 use anyhow::{Context, Result};

@@ -55,7 +55,7 @@ async fn play(connection: Arc<Connection>) {
     }
 }
 
-/// A connection that has ended needs no answer.
+/// A closed connection needs no answer.
 async fn answer_to(connection: Arc<Connection>, answer: Vec<u8>, delivery: Delivery) {
     let _ = connection.send(&answer, delivery).await;
 }

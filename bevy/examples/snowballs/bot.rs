@@ -33,7 +33,7 @@ fn client(address: SocketAddr, time: Duration) -> Result<App, Box<dyn Error>> {
     Ok(app)
 }
 
-/// Decides by the entities that the client sees, and sends changed actions.
+/// Chooses actions by the entities that the client has, and sends changed ones.
 fn play(mut bot: ResMut<Bot>, things: Query<(&Id, &Body), With<Remote>>, mut commands: Commands) {
     let seen: Vec<_> =
         things.iter().map(|(id, body)| snowfight::message::Entity { id: id.0, kind: body.0 }).collect();

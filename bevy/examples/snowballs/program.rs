@@ -10,11 +10,11 @@ use crate::{bot, server};
 
 const USAGE: &str = "usage: snowballs [demo SECONDS | server|client|watch ADDRESS SECONDS]";
 
-/// The time until the program ends.
+/// The time until the program stops.
 #[derive(Resource)]
 struct End(Timer);
 
-/// Ends the app after this time.
+/// Stops the app after this time.
 pub(crate) fn end_after(app: &mut App, time: Duration) {
     app.insert_resource(End(Timer::new(time, TimerMode::Once))).add_systems(Update, end_in_time);
 }

@@ -41,7 +41,7 @@ fn join(client: On<Add, AuthorizedClient>, mut commands: Commands, mut game: Res
     seat(client.entity, &mut commands, &mut game);
 }
 
-/// Creates a player for a client, if there is room.
+/// Creates a player for a client, if the game is not full.
 fn seat(client: Entity, commands: &mut Commands, game: &mut Game) {
     let Some(player) = game.rules.join() else { return };
     commands.entity(client).insert(Seat(player));

@@ -1,4 +1,4 @@
-//! Beginnings and ends of connections.
+//! Opening and closing of connections.
 
 use std::time::Duration;
 

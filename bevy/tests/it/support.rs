@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) const LOCAL: &str = "127.0.0.1:0";
 
-/// The time after which a test gives up.
+/// The time limit of a test.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A component that is replicated.

@@ -1,4 +1,4 @@
-//! Ids, refusals, ends, bans, pings and secure connections.
+//! Ids, refusals, closing, bans, pings and secure connections.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -110,7 +110,7 @@ fn a_disconnect_is_reported_after_all_packets_of_the_peer_were_read() {
 fn packets_of_a_peer_that_is_being_disconnected_are_dropped_and_counted() {
     let mut game = Game::new(1);
     let id = game.clients[0].id();
-    // They wait for room, so that the connection stays open.
+    // They wait for send memory, so that the connection stays open.
     for _ in 0..40 {
         game.server.session.put(id, Transfer::default(), &[5; 300_000]).expect("sent, or waiting");
     }
@@ -169,7 +169,7 @@ fn a_client_disconnects_from_a_server_that_is_not_a_rakwire_peer() {
         assert!(session.poll().is_empty());
         session.status() == Status::Disconnected
     });
-    // The end of the connection, which follows, is another reason.
+    // The closing of the connection, which follows, has another reason.
     let mut polls = 0;
     game.until("the connection has ended", |_| {
         other.update();

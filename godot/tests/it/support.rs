@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rakwire_godot::{ClientSettings, Notice, Packet, ServerSettings, Session, Status, Value};
 
-/// The time after which a test gives up.
+/// The time limit of a test.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// One session, with the notices that it has returned.

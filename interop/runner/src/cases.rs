@@ -15,7 +15,7 @@ pub const RELIABILITIES: [(&str, u8); 8] = [
     ("reliable-ordered-with-receipt", 3),
 ];
 
-/// The time in seconds for a client that has given up to exit before it is killed.
+/// The time in seconds for a client that has failed to exit before it is killed.
 const TIME_TO_END: u64 = 3;
 
 /// A test case.
@@ -123,7 +123,7 @@ pub const ALL: [Case; 17] = [
 ];
 
 impl Case {
-    /// Returns true if the case judges disconnecting, which requires some seconds of silence.
+    /// Returns true if the case judges disconnecting, which requires some seconds without datagrams.
     #[must_use]
     pub fn is_about_the_end(&self) -> bool {
         self.name == "goodbye"

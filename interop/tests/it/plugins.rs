@@ -109,7 +109,7 @@ impl Original {
         .await;
     }
 
-    /// Waits until the connections that it knows of are exactly these pairs.
+    /// Waits until its list of connections consists of exactly these pairs.
     async fn knows(&self, pairs: &[(Guid, Guid)]) {
         let mut expected: Vec<_> = pairs.iter().map(|(a, b)| format!("{}-{}", a.0, b.0)).collect();
         expected.sort();
@@ -171,7 +171,7 @@ async fn rakwire_and_raknet_exchange_their_connection_graphs() {
     }
 }
 
-/// A peer connected to one of each kind falls silent: each of them notifies the other.
+/// A peer connected to one of each kind stops sending: each of them notifies the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rakwire_and_raknet_report_a_lost_peer_to_each_other() {
     const REMOTE_CONNECTION_LOST: u8 = 0x20;
@@ -202,7 +202,7 @@ async fn rakwire_and_raknet_peers_agree_that_all_are_ready() {
     for ours in [&a, &b] {
         ours.ready.with(|ready| ready.wait_for_all(START)).expect("room");
     }
-    // The original ignores messages about an event that it does not know yet, so it asks later.
+    // The original ignores messages about an event that is still unknown to it, so it sends a query later.
     a.set(START, true);
     tokio::time::sleep(A_WHILE).await;
     original.server.write_line("wait 1");

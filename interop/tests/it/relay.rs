@@ -52,7 +52,7 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -258,14 +258,14 @@ mod discovery {
 
     impl Drop for Redis {
         fn drop(&mut self) {
-            // They may have ended already.
+            // They may have exited already.
             let _ = self.child.kill();
             let _ = self.child.wait();
             let _ = std::fs::remove_dir_all(&self.folder);
         }
     }
 
-    /// Starts a program that announces a server, which relays keep for this long after it has ended.
+    /// Starts a program that announces a server, which relays keep for this long after it has exited.
     fn announce(redis: &Redis, name: &str, address: SocketAddr, lifetime: &str) -> Child {
         Command::new(support::program("rakwire-relay"))
             .args(["announce", "--redis", &redis.url, "--name", name, "--kind", "raknet"])
@@ -360,7 +360,7 @@ mod discovery {
                             socket.send_to(&datagram, client).await.expect("an open socket");
                         }
                         (Some(Ok(_)), _) => {}
-                        // The relay has ended.
+                        // The relay has exited.
                         _ => return,
                     }
                 }

@@ -19,7 +19,7 @@ const REFUSED: &str = "connection attempt failed";
 const OTHER_KEY: &str = "another public key";
 const NO_SECURITY: &str = "client requires security";
 const NO_ANSWER: &str = "time limit reached";
-/// Enough attempts that no client gives up before its time limit: a failure is then the server's answer.
+/// Enough attempts that no client stops before its time limit, so that a failure is the answer of the server.
 const PATIENT: [&str; 4] = ["--attempts", "1000", "--timeout", "60"];
 /// For a client that receives no answer.
 const SHORT: &[&str] = &["--secure", "any", "--timeout", "3"];

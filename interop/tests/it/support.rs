@@ -97,7 +97,7 @@ fn lines_of(stdout: ChildStdout) -> Receiver<String> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

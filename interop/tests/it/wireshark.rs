@@ -203,8 +203,8 @@ fn named(recorder: Recorder, reply_1: &str) {
     assert!(infos.clone().count() > 4 && infos.all(|info| info == "Encrypted message"), "{datagrams:#?}");
 }
 
-/// The dissector knows only the original's encryption: with that flag it expects a key in reply 1, and encrypted
-/// datagrams.
+/// The dissector supports only the encryption of the original: with that flag it expects a key in reply 1, and
+/// encrypted datagrams.
 #[test]
 fn wireshark_names_the_handshake_with_cookies() {
     let cookies = ["--protocol", "11", "--password", "snow", "--cookies-under-load", "0"];

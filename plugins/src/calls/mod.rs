@@ -406,7 +406,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         let ran = self.run(pending, name, arguments, &mut answer);
         let bytes = match ran {
             Ok(Ran::Later) => {
-                // Cannot fail, because the capacity was checked before the function ran.
+                // This cannot fail, because the capacity was checked before the function ran.
                 let _ = self.replies.defer(call);
                 return;
             }
@@ -538,7 +538,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         let mut unsent: Vec<(u32, SendError), CALLS> = Vec::new();
         self.outgoing.send(sender, |message, error| {
             match message.call {
-                // Cannot fail, because there is at most one entry per call.
+                // This cannot fail, because there is at most one entry per call.
                 Some(number) => drop(unsent.push((number, error))),
                 None => stats.unsent = stats.unsent.saturating_add(1),
             }

@@ -90,7 +90,7 @@ impl<const CALLS: usize, const BYTES: usize> OpenCalls<CALLS, BYTES> {
     pub(super) fn finish(&mut self, id: CallId, outcome: Result<&[u8], CallFailure>) -> bool {
         let Some(open) = self.remove(id) else { return false };
         let outcome = outcome.and_then(|bytes| Vec::from_slice(bytes).map_err(|_| CallFailure::BadAnswer));
-        // Cannot fail: finished and open calls together never exceed the capacity.
+        // This cannot fail: finished and open calls together never exceed the capacity.
         let is_claimed = matches!(open.waiter, Waiter::Claimed(_));
         let _ = self.finished.push_back(Ended { finished: Finished { id, outcome }, is_claimed });
         if let Waiter::Claimed(Some(waker)) = open.waiter {
@@ -137,7 +137,7 @@ impl<const CALLS: usize, const BYTES: usize> OpenCalls<CALLS, BYTES> {
             if taken.is_none() && is_taken(&ended) {
                 taken = Some(ended.finished);
             } else {
-                // Cannot fail: the entry was just removed.
+                // This cannot fail: the entry was just removed.
                 let _ = self.finished.push_back(ended);
             }
         }

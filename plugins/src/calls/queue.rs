@@ -89,7 +89,7 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
             match sent {
                 Ok(()) => {}
                 Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
-                    // Cannot fail, because there is at most one entry per message.
+                    // This cannot fail, because there is at most one entry per message.
                     let _ = blocked.push(message.to);
                     self.push(message);
                 }

@@ -259,7 +259,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             phase: Phase::Probing { until: now + PROBE_TIME },
             ends_at: now + ATTEMPT_TIME,
         };
-        // Cannot fail, because the capacity was checked above.
+        // This cannot fail, because the capacity was checked above.
         let _ = self.pairings.push(pairing);
     }
 

@@ -57,7 +57,7 @@ pub(crate) static CLASSES: [Class; 2] = [
     },
 ];
 
-/// Returns the class of an entity, its fields and their number; `None` for an entity that has ended.
+/// Returns the class of an entity, its fields and their number; `None` for a removed entity.
 #[cfg(feature = "alloc")]
 pub(crate) fn fields(entity: &Entity) -> Option<(u8, [u32; FIELDS], usize)> {
     let Entity { id, kind } = *entity;

@@ -86,7 +86,7 @@ impl ReplicatedWorld {
         let Some(recorded) = self.entities.get_mut(index) else { return };
         recorded.is_present = true;
         for (field, value) in values.into_iter().take(count).enumerate() {
-            // Cannot fail: the authority owns every entity, and knows those to which it has assigned an id.
+            // This cannot fail: the authority owns every entity, and knows those to which it has assigned an id.
             let _ = authority.set(recorded.network_id, field, value);
         }
     }
@@ -104,7 +104,7 @@ impl ReplicatedWorld {
             return;
         };
         let values = values.get(..count).unwrap_or_default();
-        // Cannot fail: there is room for all entities of a world.
+        // This cannot fail: there is room for all entities of a world.
         if let Ok(network_id) = authority.spawn(class, entity.id.0, values) {
             let recorded = Recorded { id: entity.id, network_id, is_present: true };
             let _ = self.entities.insert(index, recorded);

@@ -6,7 +6,7 @@ use game_bandwidth::{Seconds, compare};
 #[expect(dead_code, reason = "only the example prints a table")]
 mod game_bandwidth;
 
-/// The limit holds with 200 players, without loss and over a bad path.
+/// The limit holds with 200 players, without loss and over a lossy path.
 #[test]
 fn replicated_game_costs_at_most_a_fifth_of_snapshots() {
     for loss in [0.0, 0.05] {

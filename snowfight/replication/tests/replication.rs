@@ -54,7 +54,7 @@ impl Game {
         Self { pair, client, server, accepted: None, world, replicated, players, place: Point::default() }
     }
 
-    /// Lets the bots act, and runs both peers for a tick.
+    /// Runs the bots and both peers for a tick.
     fn tick(&mut self, is_playing: bool) {
         let entities = self.world.entities();
         for player in &self.players {
@@ -166,7 +166,7 @@ fn client_shows_near_entities_correctly_over_a_bad_path() {
     }
 }
 
-/// A late server skips updates, and clients still know the time.
+/// A late server skips updates, and clients still have the right time.
 #[test]
 fn client_time_is_that_of_the_world() {
     let mut game = Game::new(Conditions::default(), 1);
@@ -184,7 +184,7 @@ fn client_time_is_that_of_the_world() {
 }
 
 proptest! {
-    /// Whatever a server sends, positions are finite.
+    /// Positions are finite after arbitrary messages of a server.
     #[test]
     fn arbitrary_updates_give_finite_positions(
         updates in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20),

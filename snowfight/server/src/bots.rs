@@ -163,7 +163,7 @@ mod tests {
         ends
     }
 
-    /// A bot that was rejected joins once there is room.
+    /// A rejected bot joins once the server has a free slot.
     #[test]
     fn rejected_bot_tries_again() {
         let mut server = Server::new(3);

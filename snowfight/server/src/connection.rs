@@ -12,7 +12,7 @@ use crate::replication::{self, Replicas};
 
 /// The backlog of a RakNet connection, in bytes, above which it gets no more snapshots. Newer ones will replace them.
 const SNAPSHOT_BACKLOG_BYTES: u32 = 32 * 1_024;
-/// The same for a connection of the Game Protocol, in chunks.
+/// The backlog of a connection of the Game Protocol, in chunks.
 const SNAPSHOT_BACKLOG_CHUNKS: u32 = 64;
 /// The multiple of these backlogs above which a connection gets nothing at all. Only a client that hardly acknowledges
 /// anything and keeps sending requests reaches it.
@@ -134,7 +134,7 @@ impl AnyConnection {
         Ok((Self::RakNet(endpoint.connect(address).await?), replicas))
     }
 
-    /// Sends a message; returns false if there is no room for it.
+    /// Sends a message; returns false if the send memory is full.
     pub(crate) fn send(&self, payload: &[u8], delivery: Delivery) -> bool {
         match self {
             Self::GameProtocol(connection) => {
@@ -157,7 +157,7 @@ impl AnyConnection {
         }
     }
 
-    /// Returns the next message of the game; `None` once the connection has ended.
+    /// Returns the next message of the game; `None` once the connection is closed.
     pub(crate) async fn recv(&self) -> Option<Vec<u8>> {
         match self {
             Self::GameProtocol(connection) => Some(connection.recv().await?.bytes),

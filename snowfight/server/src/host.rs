@@ -147,7 +147,7 @@ impl Host {
         let mut server = Box::new(Server::new(options.seed));
         server.set_pacing(options.pacing);
         let advertisement = Advertisement { port: game_protocol.local_addr().port() };
-        // Cannot fail: it is far below the maximum length.
+        // This cannot fail: it is far below the maximum length.
         let _ = raknet.set_advertisement(advertisement.to_string().as_bytes());
         Ok(Self {
             game_protocol: Arc::new(game_protocol),
@@ -321,7 +321,7 @@ impl Host {
                     return;
                 }
             }
-            // The server may have ended.
+            // The server may have stopped.
             let _ = sender.send(ConnectionEvent::Ended(key)).await;
         });
     }

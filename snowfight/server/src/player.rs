@@ -23,7 +23,7 @@ pub enum PlayerError {
     /// Connecting failed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The connection ended before the game did.
+    /// The connection was closed before the game was over.
     #[error("the server has closed the connection")]
     Ended,
     /// The server rejected the player.
@@ -160,7 +160,7 @@ impl Player {
     /// game, once it is over.
     ///
     /// # Errors
-    /// [`PlayerError::Ended`] when the connection ends without a result.
+    /// [`PlayerError::Ended`] when the connection is closed without a result.
     pub async fn frame(&mut self, input: Input) -> Result<Option<GameOver>, PlayerError> {
         let now = self.now();
         self.client.handle_frame(now, input);

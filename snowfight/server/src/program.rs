@@ -86,7 +86,7 @@ impl Printer {
         Ok(Self { lines, dropped: 0 })
     }
 
-    /// Writes a line if there is room for it.
+    /// Writes a line if the queue is not full.
     pub fn offer(&mut self, line: impl Display) {
         self.dropped += u64::from(self.lines.try_send(line.to_string()).is_err());
     }

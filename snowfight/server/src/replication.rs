@@ -29,7 +29,7 @@ pub(crate) struct Replication {
     connections: HashMap<Key, Served>,
 }
 
-/// A connection, and whether it gets the world.
+/// A connection, and true if it gets the world.
 #[derive(Clone, Copy, Debug)]
 struct Served {
     id: ConnectionId,
@@ -66,7 +66,7 @@ impl Replication {
         self.connections.insert(key, Served { id, is_active: false });
     }
 
-    /// Handles the end of a connection.
+    /// Handles a closed connection.
     pub(crate) fn close(&mut self, key: Key) {
         self.connections.remove(&key);
     }
@@ -114,7 +114,7 @@ async fn bind<T: Plugin<RakNet> + Send + 'static>(
     plugin: &SharedHook<T>,
 ) -> Result<Endpoint<RakNet>, BindError> {
     let mut host = PluginHost::<_, 1>::new();
-    // Cannot fail: there is room for this plugin, and no other could use its ids.
+    // This cannot fail: there is room for this plugin, and no other could use its ids.
     let _ = host.attach::<RakNet>(plugin.clone());
     Endpoint::bind_with_hook(address, options, |_| host).await
 }

@@ -204,7 +204,7 @@ impl Client {
         }
     }
 
-    /// Handles the end of the connection. A result is kept; otherwise the client starts over.
+    /// Handles the closing of the connection. A result is kept; otherwise the client starts over.
     pub fn handle_disconnected(&mut self) {
         let state = if let State::Over(_) = self.state { self.state } else { State::Connecting };
         *self = Self { state, ..Self::with_scope(self.requested) };
@@ -344,7 +344,7 @@ impl Client {
         if self.queue.is_full() {
             self.queue.pop_front();
         }
-        // Cannot fail: there is room now.
+        // This cannot fail: there is room now.
         let _ = self.queue.push_back(message);
     }
 }

@@ -78,7 +78,7 @@ impl Prediction {
         if self.frames.is_full() {
             self.frames.pop_front();
         }
-        // Cannot fail: there is room after the `pop_front`.
+        // This cannot fail: there is room after the `pop_front`.
         let _ = self.frames.push_back(Frame { number: self.next, movement, position });
         self.next = self.next.wrapping_add(1);
         Some(position)
@@ -107,7 +107,7 @@ impl Prediction {
         let frame = Frame { number: self.next, movement: own.movement, position: own.position };
         self.shown = self.next;
         self.next = self.next.wrapping_add(1);
-        // Cannot fail: the queue is empty.
+        // This cannot fail: the queue is empty.
         let _ = self.frames.push_back(frame);
     }
 

@@ -38,7 +38,7 @@ impl<const N: usize> View<N> {
         self.entities.clear();
         self.updated_at.clear();
         for entity in entities.into_iter().take(N) {
-            // Cannot fail: there is room for `N`.
+            // This cannot fail: there is room for `N`.
             let _ = self.entities.push(entity);
         }
     }
@@ -46,7 +46,7 @@ impl<const N: usize> View<N> {
     /// Applies a snapshot of changes. It removes dead entities, and those without an update for so long that the
     /// message about their death must have been lost.
     pub fn merge(&mut self, time: u32, changes: &List<'_, Entity>) {
-        // Cannot fail: it has the capacity of `entities`.
+        // This cannot fail: it has the capacity of `entities`.
         let _ = self.updated_at.resize(self.entities.len(), time);
         for entity in changes.iter() {
             let known = self.entities.iter().position(|known| known.id == entity.id);

@@ -43,7 +43,7 @@ pub enum EntityKind {
     Object(Object),
     /// A player.
     Player(Player),
-    /// An entity that has ended.
+    /// A removed entity.
     Dead,
 }
 

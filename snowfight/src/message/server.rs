@@ -40,7 +40,7 @@ pub enum EventKind<'a> {
     GameOver(GameOver),
 }
 
-/// How a game ended.
+/// The result of a game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum GameOver {

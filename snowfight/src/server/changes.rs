@@ -59,7 +59,7 @@ impl Changes {
                     self.0.retain(|tracked| tracked.present == now);
                 }
                 let index = self.0.partition_point(|tracked| tracked.entity.id < entity.id);
-                // Cannot fail: there is always room for the current entities.
+                // This cannot fail: there is always room for the current entities.
                 let _ = self.0.insert(index, Tracked { entity, changed: now, present: now });
             }
         }

@@ -99,7 +99,7 @@ pub struct Stats {
     pub malformed: u64,
     /// Messages that were dropped because the queue was full or because they did not fit into the buffer.
     pub dropped: u64,
-    /// Messages from unknown connections, or after the end of the game.
+    /// Messages from unknown connections, or after the game is over.
     pub ignored: u64,
     /// Snapshots that were sent.
     pub snapshots: u64,
@@ -195,7 +195,7 @@ impl<K: Copy + Eq> Server<K> {
         replicated.filter_map(|session| Some((session.connection, session.player()?)))
     }
 
-    /// Handles the end of a connection. This does not make another player win.
+    /// Handles a closed connection. This does not make another player win.
     pub fn handle_disconnected(&mut self, connection: K) {
         if let Some(index) = self.sessions.iter().position(|session| session.connection == connection) {
             let session = self.sessions.swap_remove(index);
@@ -333,7 +333,7 @@ impl<K: Copy + Eq> Server<K> {
 
     /// Returns the next output, round-robin over the connections.
     fn find_output(&mut self) -> Option<(usize, NextOutput)> {
-        // If sessions have ended in between, the search continues at the first one.
+        // If sessions were removed in between, the search continues at the first one.
         let first = self.cursor.min(self.sessions.len());
         let (before, from) = self.sessions.split_at_mut_checked(first).unwrap_or_default();
         let behind = from.iter_mut().enumerate().map(|(index, session)| (first + index, session));
@@ -347,7 +347,7 @@ impl<K: Copy + Eq> Server<K> {
         self.sessions.iter_mut().find(|session| session.connection == connection)
     }
 
-    /// Lets a client join. Its first snapshot contains its own player.
+    /// Adds a client to the game. Its first snapshot contains its own player.
     fn add_to_session(&mut self, connection: K, channel: Channel, scope: Scope) {
         let Some(player) = self.world.join() else {
             self.enqueue(connection, PendingMessage::NoRoom(channel));

@@ -141,7 +141,7 @@ impl SnapshotPacer {
         self.rtt = Some(rtt);
     }
 
-    /// Returns how many ticks a snapshot of changes must cover.
+    /// Returns the number of ticks that a snapshot of changes must cover.
     pub(super) fn gaps(&self, now: u32) -> Gaps {
         let Some(newest) = self.newest else { return Gaps::default() };
         let applied = self.acked.unwrap_or(newest);

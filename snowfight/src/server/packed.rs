@@ -39,7 +39,7 @@ impl<S: PartialEq> PackedSnapshot<S> {
             let entities = entities();
             let snapshot = Snapshot { entities: List::new(entities.as_ref()) };
             let message = ServerMessage::Event(Event { time, kind: EventKind::Snapshot(snapshot) });
-            // Cannot fail: this is its capacity.
+            // This cannot fail: this is its capacity.
             let _ = self.bytes.resize(MAX_MESSAGE, 0);
             let length = pack(&message, &mut self.bytes).map_or(0, <[u8]>::len);
             self.bytes.truncate(length);

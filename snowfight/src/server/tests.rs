@@ -96,7 +96,7 @@ fn results(done: &[Done]) -> Vec<(Key, GameOver)> {
     done.iter().filter_map(game_over).collect()
 }
 
-/// Lets bots play until a player falls.
+/// Runs bots until a player falls.
 fn play_until_a_player_falls(server: &mut Server<Key>, keys: &[Key]) -> Vec<Done> {
     for _ in 0..60 * 600 {
         for (key, owner) in keys.iter().zip((1..).map(PlayerId)) {
@@ -353,7 +353,7 @@ fn attack(attack: impl FnOnce(&mut Server<Key>)) -> Vec<Done> {
     all
 }
 
-/// Lets the third player walk and break until it holds an object; returns its position.
+/// Makes the third player walk and break until it holds an object; returns its position.
 fn arm(server: &mut Server<Key>) -> Point {
     for _ in 0..60 * 60 {
         let entities = server.world.entities();
@@ -721,7 +721,7 @@ fn acknowledge(server: &mut Server<Key>, from: Key, time: u32) {
     deliver(server, from, &bytes[..length]);
 }
 
-/// Returns how many of `ticks` snapshots `a` and `b` get, if `a` acknowledges every one and `b` none.
+/// Returns the numbers of snapshots that `a` and `b` get in `ticks` ticks, if `a` acknowledges every one and `b` none.
 fn snapshots(server: &mut Server<Key>, ticks: u32) -> [u32; 2] {
     let mut counts = [0; 2];
     for _ in 0..ticks {

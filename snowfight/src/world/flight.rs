@@ -44,7 +44,7 @@ impl World {
             let Place::Flying { velocity, thrower } = object.place else { continue };
             let motion = velocity * seconds;
             if let Some(target) = self.first_hit(&object, thrower, motion) {
-                // Cannot fail: there is room for every object.
+                // This cannot fail: there is room for every object.
                 let _ = hits.push(Hit { projectile: object.id, target });
             } else if let Some(object) = self.objects.get_mut(index) {
                 object.position = object.position + motion;
@@ -86,7 +86,7 @@ impl World {
             if body.health == 0 {
                 let owner = body.owner;
                 self.remove_player(target);
-                // Cannot fail: there is room for every player.
+                // This cannot fail: there is room for every player.
                 let _ = self.fallen.push(owner);
             }
         } else if let Some(object) = object {

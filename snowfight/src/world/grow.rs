@@ -7,7 +7,7 @@ use super::terrain::Tile;
 use crate::message::{EntityId, ObjectKind};
 
 impl World {
-    /// Grows as many objects as have ended, each with a new id and of the rarer kind.
+    /// Grows as many objects as were removed, each with a new id and of the rarer kind.
     pub(super) fn grow(&mut self) {
         for _ in 0..core::mem::take(&mut self.ended) {
             if self.grow_one().is_none() {

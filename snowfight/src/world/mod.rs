@@ -69,7 +69,7 @@ pub struct World {
     dead: Deque<EntityId, MAX_DEAD>,
     /// The players that fell since the last tick was reported.
     fallen: Fallen,
-    /// The number of objects that have ended since the last regrowth.
+    /// The number of objects that were removed since the last regrowth.
     ended: usize,
     next_entity: u32,
     time: u32,
@@ -207,7 +207,7 @@ impl World {
         if self.dead.is_full() {
             self.dead.pop_front();
         }
-        // Cannot fail: there is room after the `pop_front`.
+        // This cannot fail: there is room after the `pop_front`.
         let _ = self.dead.push_back(id);
     }
 }

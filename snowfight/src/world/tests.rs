@@ -424,7 +424,7 @@ fn number_of_dead_entities_is_limited() {
     assert_eq!(entities.last().map(|entity| entity.id), Some(EntityId(999)));
 }
 
-/// As many objects regrow as have ended, on free grass, deterministically.
+/// As many objects regrow as were removed, on free grass, deterministically.
 #[test]
 fn ended_objects_regrow_deterministically() {
     let mut world = World::new(4);

@@ -20,7 +20,7 @@ const MESSAGE_ID: u8 = 0x86;
 /// One end of a connection.
 pub(crate) trait End: Machine {
     fn connect(&mut self, now: Instant, to: std::net::SocketAddr);
-    /// Sends a message; returns true if there was room.
+    /// Sends a message; returns true if it was accepted.
     fn send(&mut self, now: Instant, message: &[u8], delivery: Delivery) -> bool;
     /// Receives the messages that have arrived; returns true if the connection is open.
     fn receive(&mut self, messages: &mut Vec<Vec<u8>>) -> bool;

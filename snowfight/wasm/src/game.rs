@@ -14,7 +14,7 @@ use snowfight::world::MAX_ENTITIES;
 use snowfight_replication::WorldReplicas;
 use wasm_bindgen::prelude::*;
 
-/// The interpolation delay in ticks: how far other entities are drawn behind the newest snapshot.
+/// The interpolation delay in ticks, by which other entities are drawn later than the newest snapshot.
 const INTERPOLATION_DELAY: f64 = 4.0;
 /// The error of the drawn time above which it is reset instead of adjusted.
 const MAX_DRIFT: f64 = 30.0;

@@ -11,9 +11,10 @@ use super::proxy::Proxy;
 
 /// The maximum number of unanswered messages.
 const WINDOW: u32 = 256;
-/// The silence after which unanswered messages count as lost, if they may be lost.
+/// The time without messages after which unanswered ones count as lost, if they may be lost.
 const STALL: Duration = Duration::from_millis(300);
-/// The silence after which the exchange ends: if enough arrived, and otherwise. On a busy machine the rest may be late.
+/// The time without messages after which the exchange stops: if enough arrived, and otherwise. On a busy machine the
+/// rest may be late.
 const SILENCE: Duration = Duration::from_secs(1);
 const LONG_SILENCE: Duration = Duration::from_secs(60);
 /// The poll interval.

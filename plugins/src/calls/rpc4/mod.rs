@@ -262,7 +262,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
             return true;
         }
         let outcome = outcome.and_then(|bytes| Vec::from_slice(bytes).map_err(|_| CallFailure::BadAnswer));
-        // Cannot fail: finished and open calls together never exceed the capacity.
+        // This cannot fail: finished and open calls together never exceed the capacity.
         let _ = self.finished.push_back(Answer { from, outcome });
         true
     }
@@ -281,7 +281,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         for _ in 0..self.unknown.len() {
             let Some(other) = self.unknown.pop_front() else { break };
             if other.0 != from {
-                // Cannot fail: the entry was just removed from this queue.
+                // This cannot fail: the entry was just removed from this queue.
                 let _ = self.unknown.push_back(other);
             }
         }
@@ -377,7 +377,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
                 // The call was never sent, so no answer will arrive.
                 self.open.retain(|open| open.to != to);
             }
-            // Cannot fail: finished calls and calls before their timeout together never exceed the capacity.
+            // This cannot fail: finished calls and calls before their timeout together never exceed the capacity.
             let _ = self.finished.push_back(Answer { from: to, outcome: Err(CallFailure::TimedOut) });
         }
     }
@@ -447,7 +447,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Plugin<R
         let mut unsent: Vec<(ConnectionId, SendError), CALLS> = Vec::new();
         self.outgoing.send(sender, |message, error| {
             if message.call == ANSWERED {
-                // Cannot fail, because there is at most one entry per call.
+                // This cannot fail, because there is at most one entry per call.
                 let _ = unsent.push((message.to, error));
             } else {
                 stats.unsent = stats.unsent.saturating_add(1);

@@ -351,7 +351,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         let Some(file) = file else { return };
         let open = OpenRequest { number, file: file.number, what: what(file.patch) };
         file.on_requested(end);
-        // Cannot fail: requests are only created while there is capacity.
+        // This cannot fail: requests are only created while there is capacity.
         let _ = self.open.push(open);
     }
 }

@@ -56,7 +56,7 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
 async fn echo(connection: raknet::Connection) {
     while let Some(message) = connection.recv().await {
         if message.bytes.first().is_some_and(|first| *first >= id::USER) {
-            // This fails only after the client has left, which also ends the messages.
+            // This fails only after the client has left, and then no messages follow.
             let _ = connection.send(&message.bytes, message.delivery).await;
         }
     }

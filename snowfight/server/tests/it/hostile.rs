@@ -42,7 +42,7 @@ async fn play_during(mut player: Player, mut attack: impl FnMut(u32)) {
     let turns = FORGED / BURST;
     let mut last = player.me().expect("it has joined").position;
     let (mut turn, mut moved) = (0, 0);
-    // On a busy machine it may take more turns until it moves.
+    // On a busy machine it may take more frames until it moves.
     repeat("it moves in some of the turns", async || {
         (0..BURST).for_each(|number| attack(turn * BURST + number));
         let movement = if turn / 10 % 2 == 0 { Direction::EAST } else { Direction::WEST };
@@ -81,7 +81,7 @@ async fn forged_half_open_handshakes_do_no_harm() {
             from_nowhere(number, server.raknet, &request);
         })
         .await;
-        // There is room for the next.
+        // The next one has a free slot.
         drop(server.join(protocol, Scope::Whole).await);
     }
 }

@@ -73,7 +73,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -115,7 +115,7 @@ fn server_that_cannot_print_its_address_exits_with_an_error() {
     assert!(line.starts_with("error: cannot write to standard output: "), "{line}");
 }
 
-/// Only its reports and its log are lost.
+/// Only the reports and the log of the server are lost.
 #[test]
 fn server_and_player_continue_when_outputs_fail() {
     for kind in KINDS {
@@ -134,7 +134,7 @@ fn server_and_player_continue_when_outputs_fail() {
     }
 }
 
-/// It exits with an error, and its server continues.
+/// A client exits with an error, and its server continues.
 #[test]
 fn player_does_not_panic_when_output_fails() {
     let mut server = Running::server(&[], "full disk", 1);

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A client that waits for a server can be interrupted. On a busy machine it may give up first.
+/// A client that waits for a server can be interrupted. On a busy machine it may time out first.
 #[test]
 fn client_that_waits_for_its_server_can_be_interrupted() {
     assert!((0..5).any(|_| ends_well_when_interrupted()), "it waited for the server first");

@@ -87,7 +87,7 @@ async fn liar(server: &Server) -> (Endpoint, Connection) {
     (endpoint, connection)
 }
 
-/// Wrong acknowledgements, malformed messages and states without ownership harm no other client.
+/// Wrong acknowledgements, malformed messages and states without ownership do not affect other clients.
 #[tokio::test]
 async fn false_replication_messages_do_not_affect_others() {
     let server = Server::start(0).await;
