@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_without_plugins_pays_nothing() {
+    fn a_peer_without_plugins_executes_no_additional_instructions() {
         let check = |hook, host| {
             let rows =
                 [("plugins_absent", 1_000), ("plugins_hook_empty", hook), ("plugins_host_empty", host)];

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_in_the_table_and_survives_a_file() {
+    fn every_row_is_in_the_table_and_is_read_back_from_a_file() {
         let goal = Goal::new("3 x the best pairing of others".to_owned(), false);
         let (cpu_us, wake_up_us) = (Some(1.5), Some(20.0));
         let row = Row { cpu_us, wake_up_us, goals: vec![goal], ..row(200.0, Better::Higher) };
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_without_a_value_survives_a_file() {
+    fn a_row_without_a_value_is_read_back_from_a_file() {
         let text = serde_json::to_string(&row(f64::NAN, Better::Higher)).unwrap();
         assert!(serde_json::from_str::<Row>(&text).unwrap().value.is_nan());
     }

@@ -104,7 +104,7 @@ pub fn print_ready(port: u16) -> Result<(), String> {
     print_line(&format!("ready {port}"))
 }
 
-/// Waits for a line on standard input, or its end.
+/// Waits for a line on standard input, or for its end of file.
 pub async fn wait_for_line() -> Result<(), String> {
     let mut byte = [0];
     let mut input = tokio::io::stdin();
@@ -112,7 +112,7 @@ pub async fn wait_for_line() -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a role until it ends, or until a line or the end of standard input.
+/// Runs a role until it is complete, or until a line or the end of standard input.
 pub async fn until_stdin_line(role: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     tokio::select! {
         result = role => result,

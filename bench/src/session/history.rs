@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_survives_a_file_and_begins_without_one() {
+    fn a_history_is_read_back_from_a_file_and_empty_without_one() {
         let path = std::env::temp_dir().join(format!("rakwire-bench-history-{}.json", std::process::id()));
         assert_eq!(History::read(&path).unwrap(), History::default());
         let mut history = History::default();

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_pairing_has_less_time_next_time() {
+    fn a_slow_pairing_gets_a_shorter_time_limit_next_time() {
         let mut runner = runner();
         let slow = Pairing { client: Peer::TokioRaknet, server: Peer::TokioRaknet };
         let limit = |runner: &Runner, pairing| runner.bench_of(pairing).limit;

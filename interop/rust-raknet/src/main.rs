@@ -26,7 +26,7 @@ struct Options {
     size: usize,
     window: u32,
     timeout: Duration,
-    /// The time before the last message.
+    /// The delay before the last message.
     pause: Duration,
     reliability: Option<Reliability>,
 }

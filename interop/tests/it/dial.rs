@@ -96,7 +96,7 @@ async fn carry(faces: [UdpSocket; 2], [ours, original]: [SocketAddr; 2], seed: u
     }
 }
 
-/// Returns our connection, from whichever of the two attempts it results.
+/// Returns our connection, which results from one of the two attempts.
 async fn dial(endpoint: &Endpoint, to: SocketAddr) -> Connection {
     match endpoint.connect(to).await {
         Ok(connection) => connection,

@@ -57,7 +57,7 @@ impl Ours {
         other.connections.push(other.endpoint.accept().await.expect("the same one"));
     }
 
-    /// Ends the connection with a peer.
+    /// Closes the connection with a peer.
     async fn part_from(&self, guid: Guid) {
         let connection = self.connections.iter().find(|connection| connection.guid() == guid);
         connection.expect("it is connected").disconnect().await;

@@ -27,7 +27,7 @@ async fn join(program: &str, library: &str) -> (Server, Endpoint, Result<Connect
     (server, client, connection)
 }
 
-/// Sends messages of a size, with at most `window` unanswered, and returns how many came back in order.
+/// Sends messages of a size, with at most `window` unanswered, and returns the number of echoes that arrived in order.
 async fn echoes(connection: &Connection, count: u8, size: usize, window: u8) -> u8 {
     let mut sent = 0;
     for echoed in 0..count {
@@ -121,7 +121,7 @@ async fn clients_of_the_npm_registry_connect_with_default_options() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_of_the_npm_registry_take_large_messages() {
+async fn clients_of_the_npm_registry_accept_large_messages() {
     for library in ["jsp-raknet", "raknet-node"] {
         let large = &["--size", "1000000", "--count", "1"];
         let (verdict, _) =
@@ -153,7 +153,7 @@ async fn pinged_by(program: &'static str, library: &'static str, server: SocketA
 
 /// rak-net echoes small messages; PieRakNet sends none, and reports the arrival of one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_of_pypi_take_messages() {
+async fn servers_of_pypi_accept_messages() {
     let (server, client, connection) = join("pypi", "rak-net").await;
     let connection = connection.expect("a connection");
     assert_eq!(echoes(&connection, 10, 100, 1).await, 10);

@@ -83,7 +83,7 @@ async fn our_client(protocol: u8, address: SocketAddr) {
     connection.disconnect().await;
 }
 
-/// The C++ server does not support cookies; the front adds them, and its clients do not notice.
+/// The C++ server does not support cookies; the front adds them for its clients.
 #[tokio::test]
 async fn clients_reach_foreign_servers_through_a_front() {
     for (server, protocol) in [("cpp", 6), ("cpp", 11), ("rust-raknet", 11)] {

@@ -86,21 +86,21 @@ async fn it_connects(framing: Framing) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn we_connect_to_packetized_tcp() {
+async fn rakwire_connects_to_packetized_tcp() {
     we_connect(Framing::Packets).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn packetized_tcp_connects_to_us() {
+async fn packetized_tcp_connects_to_rakwire() {
     it_connects(Framing::Packets).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn we_connect_to_tcp_interface() {
+async fn rakwire_connects_to_tcp_interface() {
     we_connect(Framing::Stream).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tcp_interface_connects_to_us() {
+async fn tcp_interface_connects_to_rakwire() {
     it_connects(Framing::Stream).await;
 }

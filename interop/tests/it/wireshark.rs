@@ -56,10 +56,11 @@ async fn record(capture: &Path) -> SocketAddr {
     address
 }
 
-/// The dissector mistakes the cookie flag for the original's encryption, and expects a password in a request. Without
+/// The dissector mistakes the cookie flag for the original's encryption, and expects a password in a request.
+/// Without cookies and with a password it decodes everything.
 /// cookies and with a password it understands everything.
 #[tokio::test]
-async fn wireshark_understands_our_captures() {
+async fn wireshark_decodes_our_captures() {
     let capture = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wireshark.pcap");
     let server = tokio::time::timeout(TIME_LIMIT, record(&capture)).await.expect("an end in time");
     let datagrams = read(&capture, server);
@@ -127,7 +128,7 @@ impl Recorder {
         self.visit("send", &[&["--protocol", "11", "--password", "snow"], arguments].concat());
     }
 
-    /// Ends the program, which completes the capture.
+    /// Stops the program, which completes the capture.
     fn end(&mut self) {
         let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         assert!(killed.expect("kill of the system").success());
@@ -142,7 +143,7 @@ impl Recorder {
 
 /// Pings, refusals, every reliability, parts, acknowledgements and reports of losses.
 #[tokio::test]
-async fn wireshark_understands_every_kind_of_datagram() {
+async fn wireshark_decodes_every_kind_of_datagram() {
     let one = Recorder::start("wireshark-kinds.pcap", &["--advertise", "MCPE;a game;800;1.21.80;0;10;"]);
     one.visit("ping", &[]);
     one.visit("send", &["--protocol", "10", "--password", "snow", "hello"]);
@@ -229,7 +230,7 @@ fn wireshark_names_the_handshake_of_secure_connections() {
 }
 
 #[tokio::test]
-async fn wireshark_understands_out_of_band_messages() {
+async fn wireshark_decodes_out_of_band_messages() {
     let recorder = Recorder::start("wireshark-out-of-band.pcap", &[]);
     let client =
         Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");

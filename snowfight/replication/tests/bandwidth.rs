@@ -8,7 +8,7 @@ mod game_bandwidth;
 
 /// The limit holds with 200 players, without loss and over a lossy path.
 #[test]
-fn replicated_game_costs_at_most_a_fifth_of_snapshots() {
+fn replicated_game_uses_at_most_a_fifth_of_the_bandwidth_of_snapshots() {
     for loss in [0.0, 0.05] {
         let ways = compare(loss, Seconds { warm_up: 5, measured: 5 }).expect("it runs");
         let [full, deltas, replication] = &ways;

@@ -152,7 +152,7 @@ fn client_shows_near_entities_correctly() {
 }
 
 #[test]
-fn client_shows_near_entities_correctly_over_a_bad_path() {
+fn client_shows_near_entities_correctly_over_a_lossy_path() {
     for seed in 1..5 {
         let conditions = Conditions {
             loss: 0.1,

@@ -300,7 +300,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn client_survives_arbitrary_messages(bytes: Vec<u8>) {
+    fn client_continues_after_arbitrary_messages(bytes: Vec<u8>) {
         let mut client = playing();
         if let Ok(Update::Snapshot { entities, .. }) = client.handle_message(NOW, &bytes.as_slice()) {
             prop_assert_eq!(entities.iter().count(), entities.len());

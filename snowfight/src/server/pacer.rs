@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn stalled_client_costs_little_and_recovers() {
+    fn stalled_client_gets_few_snapshots_and_recovers() {
         let mut client = Client::new(1, 0);
         client.run(600, FAST, NOTHING);
         // It processes nothing for ten seconds.

@@ -460,7 +460,7 @@ fn refused_client_gets_the_error_before_the_close() {
 }
 
 #[test]
-fn pending_output_is_found_after_connections_end() {
+fn pending_output_is_found_after_connections_close() {
     let mut server = joined(&['a', 'b', 'c']);
     server.tick();
     let mut buffer = [0; MAX_MESSAGE];

@@ -160,7 +160,7 @@ fn corrections_stay_under_a_tenth_at_a_hundred_milliseconds() {
 
 /// On a path with loss and jitter, corrections are as large as the changes of the delay.
 #[test]
-fn corrections_on_a_bad_path_are_limited_by_its_jitter() {
+fn corrections_on_a_lossy_path_are_limited_by_its_jitter() {
     let conditions = Conditions { loss: 0.05, jitter: Duration::from_millis(10), ..latency(50) };
     for seed in 1..6 {
         let Walked { worst, ahead, .. } = walk(conditions, Scope::Changes, seed);

@@ -76,13 +76,13 @@ impl Case {
         reliability.is_sequenced() || !reliability.is_reliable()
     }
 
-    /// Returns how many messages must be echoed for the cell to be meaningful.
+    /// Returns the number of messages that must be echoed for the cell to be meaningful.
     pub(crate) const fn least(&self) -> u32 {
         if self.may_lose() { self.count / 10 } else { self.count }
     }
 }
 
-/// Returns the name of a reliability as the foreign programs know it.
+/// Returns the name of a reliability for the foreign programs.
 pub(crate) const fn name(reliability: Reliability) -> &'static str {
     match reliability {
         Reliability::Unreliable => "unreliable",
@@ -137,7 +137,8 @@ pub(crate) enum Expected {
 }
 
 impl Cell {
-    /// Returns the time limit of the cell. A peer that is known to fail may also stall, which takes all of it.
+    /// Returns the time limit of the cell. A peer that is known to fail may also stall, which takes the whole
+    /// limit.
     pub(crate) fn time_limit(&self) -> Duration {
         match self.expected() {
             Expected::Pass | Expected::Impossible(_) => Duration::from_secs(300),

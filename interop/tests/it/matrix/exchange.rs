@@ -32,7 +32,7 @@ fn number_of(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(1..5)?.try_into().ok()?))
 }
 
-/// The messages that arrived, and whether each was allowed to arrive at that point.
+/// The messages that arrived, each with a flag that is true if it was allowed to arrive at that point.
 struct Arrived {
     case: Case,
     seen: Vec<bool>,

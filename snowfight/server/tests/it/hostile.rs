@@ -70,7 +70,7 @@ async fn play(player: &mut Player, input: Input, done: impl Fn(&Player) -> bool)
 }
 
 #[tokio::test]
-async fn forged_half_open_handshakes_do_no_harm() {
+async fn forged_half_open_handshakes_do_not_affect_players() {
     let _alone = ONE_AT_A_TIME.lock().await;
     for protocol in [Protocol::GameProtocol, Protocol::RakNet] {
         let server = Server::start(0).await;
@@ -87,7 +87,7 @@ async fn forged_half_open_handshakes_do_no_harm() {
 }
 
 #[tokio::test]
-async fn end_flood_from_forged_addresses_does_no_harm() {
+async fn end_flood_from_forged_addresses_does_not_affect_players() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
@@ -95,7 +95,7 @@ async fn end_flood_from_forged_addresses_does_no_harm() {
 }
 
 #[tokio::test]
-async fn flood_of_pings_and_malformed_datagrams_does_no_harm() {
+async fn flood_of_pings_and_malformed_datagrams_does_not_affect_players() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::RakNet, Scope::Changes).await;
@@ -148,7 +148,7 @@ async fn send_nonsense(game_server: SocketAddr, raknet_server: SocketAddr) {
 /// Counts of 2^32-1 in messages of a server, sent to a server. No message of a client has a count, so they are an
 /// action or malformed.
 #[tokio::test]
-async fn excessive_counts_do_no_harm() {
+async fn excessive_counts_do_not_affect_players() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::RakNet, Scope::Whole).await;
@@ -232,7 +232,7 @@ fn assert_sound(player: &Player, whole: &[PlayerId]) {
 
 /// Clients prove their address, join, and end immediately, repeatedly, with superfluous ENDs.
 #[tokio::test]
-async fn end_flood_from_clients_does_no_harm() {
+async fn end_flood_from_clients_does_not_affect_players() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
