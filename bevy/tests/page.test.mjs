@@ -57,7 +57,7 @@ async function end({ relay, status }) {
 
 const ENDED = "disconnected: relay closed: relay is shutting down (code 1001)";
 
-test("a page plays by WebTransport, another client sees it, and it reports the end of the relay", LIMIT, async (t) => {
+test("a page plays by WebTransport, another client sees it, and it reports that the relay has stopped", LIMIT, async (t) => {
   const game = await play(t);
   const { player, transport } = await joined(game);
   assert.equal(transport, "WebTransport");

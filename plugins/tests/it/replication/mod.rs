@@ -27,7 +27,7 @@ fn the_example_graph_shows_the_bandwidth_of_each_field() {
 /// accurate. Replicating only near players takes even less.
 /// players costs less still.
 #[test]
-fn replication_costs_at_most_a_fifth_of_snapshots() {
+fn replication_uses_at_most_a_fifth_of_the_bandwidth_of_snapshots() {
     const TICKS: u32 = 600;
     for loss in [0.0, 0.05] {
         let [full, all, near] = bandwidth::compare(loss, TICKS).expect("it runs");
