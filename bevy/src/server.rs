@@ -50,7 +50,8 @@ pub struct ServerSettings {
 impl ServerSettings {
     /// Creates the default settings for up to `max_clients` clients.
     ///
-    /// # Errors Returns an error if the operating system provides no random bytes.
+    /// # Errors
+    /// Returns an error if the operating system provides no random bytes.
     pub fn new(max_clients: u16) -> io::Result<Self> {
         let options = once_a_frame(Options::server(max_clients)?);
         Ok(Self { options, password: Vec::new(), backlog: DEFAULT_BACKLOG })
@@ -60,7 +61,8 @@ impl ServerSettings {
     ///
     /// [`Options::secure`] has further settings: client identities, connect tokens, and optional security.
     ///
-    /// # Errors Returns an error if the operating system provides no random bytes.
+    /// # Errors
+    /// Returns an error if the operating system provides no random bytes.
     #[cfg(feature = "secure")]
     pub fn require_security(&mut self, key: StaticKey) -> io::Result<()> {
         let mut identity = ServerIdentity::new(key);
@@ -151,7 +153,8 @@ impl std::fmt::Debug for RakwireServer {
 impl RakwireServer {
     /// Binds a socket to the first usable address. Port 0 selects a free port.
     ///
-    /// # Errors Returns a [`ServerError`] if no address is usable, or the password is too long.
+    /// # Errors
+    /// Returns a [`ServerError`] if no address is usable, or the password is too long.
     pub fn bind(address: impl ToSocketAddrs, settings: ServerSettings) -> Result<Self, ServerError> {
         let ServerSettings { options, password, backlog } = settings;
         let mut endpoint = polled::Endpoint::bind(address, options)?;

@@ -20,7 +20,8 @@ const LARGEST_STRUCT: u32 = 4_096;
 
 /// A struct of the C API that begins with its `size`.
 ///
-/// # Safety The struct is `repr(C)`, begins with a `u32`, and is valid for every bit pattern, as integers, raw pointers and
+/// # Safety
+/// The struct is `repr(C)`, begins with a `u32`, and is valid for every bit pattern, as integers, raw pointers and
 /// arrays of them are.
 pub(crate) unsafe trait Versioned: Copy {
     /// The size in bytes of the first version of the struct.
@@ -45,7 +46,8 @@ fn check_aligned<T>(pointer: *const T) -> Outcome<()> {
 
 /// Reads and checks the `size` of a caller's struct.
 ///
-/// # Safety `from` is null, or points to at least a `u32`.
+/// # Safety
+/// `from` is null, or points to at least a `u32`.
 unsafe fn caller_size<T: Versioned>(from: *const T) -> Outcome<usize> {
     check_aligned(from)?;
     // SAFETY: the pointer is aligned and not null, and by the contract of the trait the struct begins with a `u32`.
@@ -60,7 +62,8 @@ fn check_size<T: Versioned>(size: u32) -> Outcome<usize> {
 
 /// Reads a caller's struct like [`read_struct_over`], with zero for fields that an older caller does not have.
 ///
-/// # Safety `from` is null, or points to `size` bytes.
+/// # Safety
+/// `from` is null, or points to `size` bytes.
 pub(crate) unsafe fn read_struct<T: Versioned>(from: *const T) -> Outcome<T> {
     // SAFETY: required of the caller of this function.
     unsafe { read_struct_over(from, T::zeroed()) }
@@ -69,7 +72,8 @@ pub(crate) unsafe fn read_struct<T: Versioned>(from: *const T) -> Outcome<T> {
 /// Reads a caller's struct, which may be of an older or newer version than this library. Fields that an older caller does not
 /// have keep the values in `value`. A newer caller must leave fields that this library does not know at zero.
 ///
-/// # Safety `from` is null, or points to `size` bytes.
+/// # Safety
+/// `from` is null, or points to `size` bytes.
 pub(crate) unsafe fn read_struct_over<T: Versioned>(from: *const T, mut value: T) -> Outcome<T> {
     // SAFETY: required of the caller of this function.
     let size = unsafe { caller_size(from) }?;
@@ -90,7 +94,8 @@ pub(crate) unsafe fn read_struct_over<T: Versioned>(from: *const T, mut value: T
 
 /// Returns a checked pointer to a caller's struct, which has at least the fields of the first version.
 ///
-/// # Safety `from` is null, or points to at least a `u32`.
+/// # Safety
+/// `from` is null, or points to at least a `u32`.
 pub(crate) unsafe fn checked_struct<T: Versioned>(from: *const T) -> Outcome<*const T> {
     // SAFETY: required of the caller of this function.
     unsafe { caller_size(from) }.map(|_| from)
@@ -98,7 +103,8 @@ pub(crate) unsafe fn checked_struct<T: Versioned>(from: *const T) -> Outcome<*co
 
 /// Writes a struct to the caller up to the caller's `size`. The `size` field itself is not changed.
 ///
-/// # Safety `to` is null, or points to `size` writable bytes.
+/// # Safety
+/// `to` is null, or points to `size` writable bytes.
 pub(crate) unsafe fn write_struct<T: Versioned>(to: *mut T, value: &T) -> Outcome<()> {
     // SAFETY: required of the caller of this function.
     let size = unsafe { caller_size(to) }?;
@@ -110,7 +116,8 @@ pub(crate) unsafe fn write_struct<T: Versioned>(to: *mut T, value: &T) -> Outcom
 /// Borrows a caller's struct with all fields except `size` zeroed. Returns `None` if the caller's version has fewer fields than
 /// this library's. It avoids a copy of the struct, which matters for events.
 ///
-/// # Safety `to` is null, or points to `size` writable bytes, which nothing else uses for `'a`.
+/// # Safety
+/// `to` is null, or points to `size` writable bytes, which nothing else uses for `'a`.
 pub(crate) unsafe fn zeroed_struct<'a, T: Versioned>(to: *mut T) -> Outcome<Option<&'a mut T>> {
     // SAFETY: required of the caller of this function.
     let size = unsafe { caller_size(to) }?;
@@ -132,7 +139,8 @@ pub(crate) unsafe fn zeroed_struct<'a, T: Versioned>(to: *mut T) -> Outcome<Opti
 
 /// Initialises a caller's struct, and sets its `size` to `size`.
 ///
-/// # Safety `to` is null, or points to `size` writable bytes.
+/// # Safety
+/// `to` is null, or points to `size` writable bytes.
 pub(crate) unsafe fn init_struct<T: Versioned>(to: *mut T, value: &T, size: usize) -> Outcome<()> {
     check_aligned(to)?;
     let size = u32::try_from(size).map_err(|_| Failure::new(RAKWIRE_ERROR_SIZE))?;
@@ -147,7 +155,8 @@ pub(crate) unsafe fn init_struct<T: Versioned>(to: *mut T, value: &T, size: usiz
 
 /// Writes the fields after `size`, and zeros after the fields that this library knows.
 ///
-/// # Safety `to` points to `size` writable bytes, at least four.
+/// # Safety
+/// `to` points to `size` writable bytes, at least four.
 unsafe fn write_fields<T: Versioned>(to: *mut T, value: &T, size: usize) {
     let first = size_of::<u32>();
     let known = size.min(size_of::<T>());
@@ -161,7 +170,8 @@ unsafe fn write_fields<T: Versioned>(to: *mut T, value: &T, size: usize) {
 
 /// Borrows bytes of the caller. A null pointer is allowed if the length is 0.
 ///
-/// # Safety `data` is null, or points to `length` readable bytes that do not change during the call.
+/// # Safety
+/// `data` is null, or points to `length` readable bytes that do not change during the call.
 pub(crate) unsafe fn bytes<'a>(data: *const u8, length: usize) -> Outcome<&'a [u8]> {
     if length == 0 {
         return Ok(&[]);
@@ -181,7 +191,8 @@ pub(crate) unsafe fn bytes<'a>(data: *const u8, length: usize) -> Outcome<&'a [u
 
 /// Borrows a caller's string; `None` for a null pointer.
 ///
-/// # Safety `text` is null, or points to bytes that are readable up to the first zero byte, or to 1,025 readable bytes.
+/// # Safety
+/// `text` is null, or points to bytes that are readable up to the first zero byte, or to 1,025 readable bytes.
 pub(crate) unsafe fn text<'a>(text: *const c_char) -> Outcome<Option<&'a str>> {
     if text.is_null() {
         return Ok(None);
@@ -211,7 +222,8 @@ pub(crate) fn check_out<T>(to: *mut T) -> Outcome<()> {
 
 /// Stores a result for the caller. A null pointer means that the caller does not want it.
 ///
-/// # Safety `to` is null, or points to a writable `T`.
+/// # Safety
+/// `to` is null, or points to a writable `T`.
 pub(crate) unsafe fn store<T>(to: *mut T, value: T) -> Outcome<()> {
     if to.is_null() {
         return Ok(());
@@ -224,7 +236,8 @@ pub(crate) unsafe fn store<T>(to: *mut T, value: T) -> Outcome<()> {
 
 /// Copies bytes to a caller's buffer and stores their number. Writes nothing to a buffer that is too small.
 ///
-/// # Safety `buffer` is null or has `capacity` writable bytes, and `length` is null or writable.
+/// # Safety
+/// `buffer` is null or has `capacity` writable bytes, and `length` is null or writable.
 pub(crate) unsafe fn fill(
     bytes: &[u8],
     buffer: *mut u8,

@@ -107,7 +107,8 @@ impl Value {
 
 /// Converts bytes to a key.
 ///
-/// # Errors Returns an error unless there are 32 bytes.
+/// # Errors
+/// Returns an error unless there are 32 bytes.
 pub fn key_bytes(bytes: &[u8]) -> Result<[u8; 32], Error> {
     bytes.try_into().map_err(|_| Error::KeyLength(bytes.len()))
 }
@@ -210,7 +211,8 @@ pub struct ServerSettings {
 impl ServerSettings {
     /// Sets an option by its name.
     ///
-    /// # Errors Returns an error if the option does not exist or the value is invalid.
+    /// # Errors
+    /// Returns an error if the option does not exist or the value is invalid.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<(), Error> {
         match name {
             "advertisement" => self.advertisement = value.bytes(name)?.to_vec(),
@@ -285,7 +287,8 @@ pub struct ClientSettings {
 impl ClientSettings {
     /// Sets an option by its name.
     ///
-    /// # Errors Returns an error if the option does not exist or the value is invalid.
+    /// # Errors
+    /// Returns an error if the option does not exist or the value is invalid.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<(), Error> {
         match name {
             "connect_timeout" => self.connect_timeout = Some(value.timeout(name)?),

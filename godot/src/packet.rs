@@ -165,7 +165,8 @@ pub(crate) fn read_welcome(message: &[u8]) -> Option<Welcome> {
 
 /// Returns a random unused id from 2 to 2,147,483,647.
 ///
-/// # Errors Returns an error if the operating system provides no random bytes.
+/// # Errors
+/// Returns an error if the operating system provides no random bytes.
 pub(crate) fn random_id(is_taken: impl Fn(i32) -> bool) -> Result<i32, getrandom::Error> {
     loop {
         let id = (getrandom::u32()? >> 1) as i32;

@@ -93,8 +93,9 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// first waits for a free slot. Only this future receives the result, not [`RemoteCalls::poll_finished`].
     /// Dropping the future cancels the call.
     ///
-    /// # Errors [`CallError::TooLong`], [`CallError::BadName`], and [`CallError::EndpointClosed`] if the
-    /// endpoint is closed, because then no timeout would fire.
+    /// # Errors
+    /// [`CallError::TooLong`], [`CallError::BadName`], and [`CallError::EndpointClosed`] if the endpoint is
+    /// closed, because then no timeout would fire.
     pub async fn call<F: Function>(
         &self,
         to: ConnectionId,

@@ -391,7 +391,6 @@ mod tests {
 
     /// Returns the number of requests that a client sends to a server that does not answer, and the time of the
     /// failure.
-    /// gives up.
     fn give_up<P: Protocol>(mut client: Client<P>) -> (u32, Instant) {
         let mut now = Instant::ZERO;
         client.connect(now).unwrap();

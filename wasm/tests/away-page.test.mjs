@@ -1,6 +1,5 @@
 // Pages in Chromium on a machine that sleeps or loses its network: they resume their flow at a real relay, and the game
 // server only notices a pause.
-// game server only notices a pause.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,6 +1,5 @@
 // Disturbances of an open connection: a clock that jumps, a closed page, a malicious relay, a missing network. Each
 // causes a close event or an error with a code, or the connection continues.
-// leads to an end or an error with a code, or the connection continues.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -154,7 +153,6 @@ for (const protocol of PROTOCOLS) {
   test(`${protocol.name}: messages continue during a flood of invalid datagrams from a relay`, { timeout: 300_000 }, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     // Datagrams with the bytes of the protocol could close a connection or forge messages; this test only sends
-    // distinguishable ones.
     // distinguishable ones.
     const first = protocol.name === "RakNet" ? 0x84 : 0x82;
     const nonsense = pattern(1_400);

@@ -1,6 +1,5 @@
 // Remote calls: between two connections in memory, over UDP, with a server in Rust, and with malicious and flooding
 // peers.
-// peers.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -2,9 +2,6 @@
 // out. This holds with a relay that knows the protocol, and can disconnect in place of the page, and with one that does
 // not. `bench/leave.mjs` measures the time. The reason also limits it: a server times out a silent player after 10 s
 // with another reason, so a player that disconnected did so earlier, on any machine.
-// player up for silence. This holds with a relay that knows the protocol, and can disconnect in place of the page, and
-// with one that does not. `bench/leave.mjs` measures the time. The reason also bounds it: a server gives up a silent
-// player after 10 s with another reason, so a player that disconnected did so earlier, on any machine.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,6 +1,5 @@
 // WebSockets that do not report their closing, or not as the standard requires: those of Node 22, of Deno, and of
 // Chromium if the policy of the page forbids the URL.
-// if the policy of the page forbids the URL.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

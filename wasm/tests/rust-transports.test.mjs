@@ -199,7 +199,6 @@ test("an open WebSocket of a Rust program is delayed briefly for WebTransport in
   const { page } = await start(t);
   // The head start expires immediately and the yielding time never: WebTransport opens later, and the WebSocket has to
   // wait for it.
-  // wait for it.
   await page.evaluate(() => {
     const { setTimeout, WebTransport } = globalThis;
     globalThis.setTimeout = (callback, ms) => {

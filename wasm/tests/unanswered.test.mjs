@@ -1,6 +1,5 @@
 // Connections in browsers after the loss of their carrier, when the relay accepts the next one and never answers: they
 // continue by another one, and can be closed.
-// continue by another one, and end when they are closed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -58,8 +58,8 @@ pub struct ClientSettings {
 impl ClientSettings {
     /// Creates the default settings.
     ///
-    /// # Errors Never fails in a browser. Elsewhere it fails if the operating system provides no random
-    /// bytes.
+    /// # Errors
+    /// Never fails in a browser. Elsewhere it fails if the operating system provides no random bytes.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             password: Vec::new(),

@@ -196,8 +196,9 @@ impl RakwireClient {
     ///
     /// Resolving a host name blocks; resolve it in a task if that takes too long.
     ///
-    /// # Errors Returns a [`ConnectError`] if there is no usable address or socket, or the settings are
-    /// invalid. Failures of the attempt itself are reported by [`status`](Self::status).
+    /// # Errors
+    /// Returns a [`ConnectError`] if there is no usable address or socket, or the settings are invalid.
+    /// Failures of the attempt itself are reported by [`status`](Self::status).
     pub fn connect(server: impl ToSocketAddrs, settings: ClientSettings) -> Result<Self, ConnectError> {
         let backlog = settings.backlog;
         Ok(Self::new(driver::Connection::connect(server, settings)?, backlog))

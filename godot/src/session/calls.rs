@@ -28,9 +28,10 @@ pub struct Identity {
 impl Session {
     /// Sends a packet to one peer, to all peers (target 0), or to all except one (its negative id).
     ///
-    /// # Errors Returns an error if the session is not connected, the packet is empty or too long, or there
-    /// is no such peer. If the queued reliable packets of a peer would exceed the backlog, the peer is
-    /// disconnected: [`Error::Backlog`].
+    /// # Errors
+    /// Returns an error if the session is not connected, the packet is empty or too long, or there is no such
+    /// peer. If the queued reliable packets of a peer would exceed the backlog, the peer is disconnected:
+    /// [`Error::Backlog`].
     pub fn put(&mut self, target: i32, transfer: Transfer, payload: &[u8]) -> Result<(), Error> {
         if self.status != Status::Connected {
             return Err(Error::NotConnected);
@@ -100,7 +101,8 @@ impl Session {
     /// dropped. With `force`, it is removed immediately: queued packets in both directions are dropped, and
     /// no notice follows.
     ///
-    /// # Errors Returns an error if there is no such peer.
+    /// # Errors
+    /// Returns an error if there is no such peer.
     pub fn disconnect(&mut self, id: i32, force: bool) -> Result<(), Error> {
         let link = self.links.get_mut(&id).ok_or(Error::NoPeer(id))?;
         if !force {
@@ -138,8 +140,9 @@ impl Session {
     /// Bans an address, a wildcard such as `192.0.2.*`, or a prefix such as `2001:db8::/32`, for some seconds
     /// or, if 0, permanently. Existing connections stay open.
     ///
-    /// # Errors Returns an error if the session is not a server, the pattern is invalid, the time is negative
-    /// or not a number, or there are already 64 bans.
+    /// # Errors
+    /// Returns an error if the session is not a server, the pattern is invalid, the time is negative or not a
+    /// number, or there are already 64 bans.
     pub fn ban(&mut self, addresses: &str, seconds: f64) -> Result<(), Error> {
         let pattern = self.pattern(addresses)?;
         let time = Duration::try_from_secs_f64(seconds).map_err(|_| Error::BanTime(seconds))?;
@@ -152,7 +155,8 @@ impl Session {
 
     /// Removes a ban. Returns true if it existed.
     ///
-    /// # Errors Returns an error if the session is not a server, or the pattern is invalid.
+    /// # Errors
+    /// Returns an error if the session is not a server, or the pattern is invalid.
     pub fn unban(&mut self, addresses: &str) -> Result<bool, Error> {
         let pattern = self.pattern(addresses)?;
         Ok(self.endpoint.peer_mut().bans_mut().is_some_and(|bans| bans.remove(pattern)))
@@ -160,7 +164,8 @@ impl Session {
 
     /// Returns true if an address is currently banned.
     ///
-    /// # Errors Returns an error if the session is not a server, or the address is invalid.
+    /// # Errors
+    /// Returns an error if the session is not a server, or the address is invalid.
     pub fn is_banned(&mut self, address: &str) -> Result<bool, Error> {
         self.pattern(address)?;
         let ip: IpAddr = address.parse().map_err(|_| Error::Addresses(address.to_owned()))?;
@@ -177,8 +182,9 @@ impl Session {
 
     /// Pings a server without a connection. A lost ping is not repeated.
     ///
-    /// # Errors Returns an error if the port is invalid, the host name has no address, or eight pings are
-    /// waiting for pongs.
+    /// # Errors
+    /// Returns an error if the port is invalid, the host name has no address, or eight pings are waiting for
+    /// pongs.
     pub fn ping(&mut self, host: &str, port: i64) -> Result<(), Error> {
         let (host, addresses) = resolve(host, port)?;
         let has_ipv6 = self.endpoint.local_addr().is_ipv6();
@@ -192,7 +198,8 @@ impl Session {
 
     /// Pings all servers of the local network at a port. Each pong within five seconds becomes a notice.
     ///
-    /// # Errors Returns an error if the port is invalid, or eight pings are waiting for pongs.
+    /// # Errors
+    /// Returns an error if the port is invalid, or eight pings are waiting for pongs.
     pub fn discover(&mut self, port: i64) -> Result<(), Error> {
         let port = u16::try_from(port).map_err(|_| Error::Port(port))?;
         self.discover_at((Ipv4Addr::BROADCAST, port).into())
@@ -200,7 +207,8 @@ impl Session {
 
     /// Pings like [`discover`](Self::discover), but at another broadcast or multicast address.
     ///
-    /// # Errors Returns an error if eight pings are waiting for pongs.
+    /// # Errors
+    /// Returns an error if eight pings are waiting for pongs.
     pub fn discover_at(&mut self, to: SocketAddr) -> Result<(), Error> {
         let now = self.endpoint.now();
         self.endpoint.peer_mut().discover(now, to, PingScope::Any).map_err(|_| Error::PingsFull)?;
@@ -210,7 +218,8 @@ impl Session {
 
     /// Sets the data in pongs of a server.
     ///
-    /// # Errors Returns an error if the session is not a server, or there are more than 399 bytes.
+    /// # Errors
+    /// Returns an error if the session is not a server, or there are more than 399 bytes.
     pub fn set_advertisement(&mut self, data: &[u8]) -> Result<(), Error> {
         if !self.is_server() {
             return Err(Error::NotServer);
@@ -238,7 +247,8 @@ impl Session {
 
     /// Returns the statistics of the connection to a peer, or for peer 0 those of the socket.
     ///
-    /// # Errors Returns an error if there is no such peer.
+    /// # Errors
+    /// Returns an error if there is no such peer.
     pub fn figures(&self, id: i32) -> Result<Figures, Error> {
         if id == 0 {
             return Ok(statistics::of_endpoint(&self.endpoint, self.dropped));
@@ -249,7 +259,8 @@ impl Session {
 
     /// Returns the authenticated identity of a peer, or `None` if the connection is not secure.
     ///
-    /// # Errors Returns an error if there is no such peer.
+    /// # Errors
+    /// Returns an error if there is no such peer.
     pub fn identity(&self, id: i32) -> Result<Option<Identity>, Error> {
         let connection = self.link(id)?.connection;
         let peer = self.endpoint.peer();

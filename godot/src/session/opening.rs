@@ -77,8 +77,9 @@ impl Session {
 
     /// Opens a server at a port; 0 selects a free port.
     ///
-    /// # Errors Returns an error if the port, the number of clients or an option is invalid, or the socket
-    /// cannot be opened.
+    /// # Errors
+    /// Returns an error if the port, the number of clients or an option is invalid, or the socket cannot
+    /// be opened.
     pub fn server(port: i64, max_clients: i64, mut settings: ServerSettings) -> Result<Self, Error> {
         let port = port_of(port)?;
         let clients = u16::try_from(max_clients).ok().filter(|clients| (1..=65_534).contains(clients));
@@ -94,8 +95,9 @@ impl Session {
     /// Starts connecting to a server. Resolving a host name blocks. Its addresses are tried until one
     /// answers.
     ///
-    /// # Errors Returns an error if the port or an option is invalid, the host name has no address, or no
-    /// socket can be opened. Failures of the attempt itself are reported by [`status`](Self::status) and
+    /// # Errors
+    /// Returns an error if the port or an option is invalid, the host name has no address, or no socket
+    /// can be opened. Failures of the attempt itself are reported by [`status`](Self::status) and
     /// [`end_reason`](Self::end_reason).
     pub fn client(host: &str, port: i64, settings: ClientSettings) -> Result<Self, Error> {
         let options = settings.options()?;

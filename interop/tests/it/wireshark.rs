@@ -58,7 +58,6 @@ async fn record(capture: &Path) -> SocketAddr {
 
 /// The dissector mistakes the cookie flag for the original's encryption, and expects a password in a request.
 /// Without cookies and with a password it decodes everything.
-/// cookies and with a password it understands everything.
 #[tokio::test]
 async fn wireshark_decodes_our_captures() {
     let capture = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wireshark.pcap");

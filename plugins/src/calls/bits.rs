@@ -60,7 +60,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// Registers a function with bit streams, like [`register`](Self::register). `is_allowed` runs before the
     /// arguments are read.
     ///
-    /// # Errors See [`RegisterError`].
+    /// # Errors
+    /// See [`RegisterError`].
     pub fn register_bits(
         &mut self,
         name: &'static str,

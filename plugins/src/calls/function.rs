@@ -26,8 +26,9 @@ pub trait Handler<F: Function, C> {
 
     /// Handles a call or a signal. It runs inside the peer and blocks it, so it must be short.
     ///
-    /// # Errors A [`Refusal`], by convention [`Refusal::Failed`] with a code. It is sent to the caller of a
-    /// function, but not to the sender of a signal.
+    /// # Errors
+    /// A [`Refusal`], by convention [`Refusal::Failed`] with a code. It is sent to the caller of a function, but not
+    /// to the sender of a signal.
     fn handle<'c>(
         context: &'c mut C,
         caller: ConnectionId,
@@ -46,7 +47,8 @@ pub trait DeferredHandler<F: Function, C> {
     /// Starts handling a call, which stays pending. It runs inside the peer and blocks it, so it must be
     /// short.
     ///
-    /// # Errors A [`Refusal`] if the call can already be refused.
+    /// # Errors
+    /// A [`Refusal`] if the call can already be refused.
     fn begin(context: &mut C, pending: PendingCall, arguments: F::Arguments<'_>) -> Result<(), Refusal>;
 }
 
@@ -132,7 +134,8 @@ impl<C> Registered<C> {
 
     /// Returns the arguments of a message without their fingerprint.
     ///
-    /// # Errors [`Refusal::SchemaMismatch`] if the caller sent a different fingerprint.
+    /// # Errors
+    /// [`Refusal::SchemaMismatch`] if the caller sent a different fingerprint.
     pub(super) fn arguments<'m>(&self, arguments: &'m [u8]) -> Result<&'m [u8], Refusal> {
         let Some(own) = self.schema else { return Ok(arguments) };
         match Schema::split(self.name.as_bytes(), arguments) {

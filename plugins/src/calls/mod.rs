@@ -207,7 +207,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// Connects a handler to a signal. Handlers run in descending `order`, and in the order of connecting if
     /// it is equal.
     ///
-    /// # Errors [`RegisterError::Full`] and [`RegisterError::BadName`].
+    /// # Errors
+    /// [`RegisterError::Full`] and [`RegisterError::BadName`].
     pub fn connect<F: Function, H: Handler<F, C>>(&mut self, order: i32) -> Result<(), RegisterError> {
         self.insert(Registered::new::<F, H>(Some(order)))
     }
@@ -238,7 +239,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// Calls a function of a remote peer. [`poll_finished`](Self::poll_finished) returns the result within
     /// `timeout`, which starts at the first attempt to send the call.
     ///
-    /// # Errors See [`CallError`].
+    /// # Errors
+    /// See [`CallError`].
     pub fn call<F: Function>(
         &mut self,
         to: ConnectionId,

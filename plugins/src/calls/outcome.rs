@@ -115,7 +115,8 @@ impl<const BYTES: usize> Finished<BYTES> {
 
     /// Decodes the answer of the function. `F` must be the function that was called.
     ///
-    /// # Errors The reason why there is no answer.
+    /// # Errors
+    /// The reason why there is no answer.
     pub fn answer<F: Function>(&self) -> Result<F::Answer<'_>, CallFailure> {
         let bytes = self.outcome.as_ref().map_err(|failure| *failure)?;
         unpack(bytes).map_err(|_| CallFailure::BadAnswer)

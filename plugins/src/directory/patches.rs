@@ -87,7 +87,8 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
     /// Creates a patcher from a patch and an older version, both read from the start. Each section of the
     /// patch needs its own reader.
     ///
-    /// # Errors The patch is malformed, or produces a file of another size.
+    /// # Errors
+    /// The patch is malformed, or produces a file of another size.
     pub(super) fn new(open_patch: impl Fn() -> io::Result<R>, old: O, size: u64) -> io::Result<Self> {
         let mut header = [0; HEADER];
         open_patch()?.read_exact(&mut header)?;

@@ -49,8 +49,8 @@ impl DirectorySource {
     /// It blocks until all files are read. Partial files left by a [`DirectoryStore`](super::DirectoryStore)
     /// are skipped.
     ///
-    /// # Errors A [`DirectoryError`]. Symbolic links are errors too, because they may lead outside of the
-    /// directory.
+    /// # Errors
+    /// A [`DirectoryError`]. Symbolic links are errors too, because they may lead outside of the directory.
     pub fn read(root: impl AsRef<Path>) -> Result<Self, DirectoryError> {
         let root = root.as_ref();
         let mut files = Vec::new();
@@ -84,7 +84,8 @@ impl DirectorySource {
     ///
     /// Files above 128 MiB get no patch. Both versions of a file are in memory while its patch is created.
     ///
-    /// # Errors See [`read`](Self::read).
+    /// # Errors
+    /// See [`read`](Self::read).
     pub fn add_previous(&mut self, root: impl AsRef<Path>) -> Result<(), DirectoryError> {
         let previous = Self::read(root)?;
         for (number, file) in (0..).zip(&self.files) {

@@ -27,8 +27,9 @@ pub struct Announcement<const PEERS: usize> {
 impl<const PEERS: usize> Announcement<PEERS> {
     /// Encodes the message.
     ///
-    /// # Errors [`WireError::NoRoom`] if the buffer is shorter than the message; [`MAX_LENGTH`] bytes are
-    /// always enough.
+    /// # Errors
+    /// [`WireError::NoRoom`] if the buffer is shorter than the message; [`MAX_LENGTH`] bytes are always
+    /// enough.
     pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b [u8], WireError> {
         let mut writer = Writer::new(buffer);
         let none = (Epoch { founder: Guid::UNASSIGNED, now: 0 }, 0);
@@ -56,8 +57,9 @@ impl<const PEERS: usize> Announcement<PEERS> {
 
     /// Decodes the message and ignores trailing bytes.
     ///
-    /// # Errors A [`WireError`] if the message is malformed; [`WireError::NoRoom`] if it lists more than
-    /// `PEERS` members.
+    /// # Errors
+    /// A [`WireError`] if the message is malformed; [`WireError::NoRoom`] if it lists more than `PEERS`
+    /// members.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);
         if reader.u8("id")? != MEMBER_ID {

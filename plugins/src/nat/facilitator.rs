@@ -201,7 +201,6 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
 
     /// Returns both sides of a session from the view of `id`: its own side, the other side, and true if its
     /// own side connects.
-    /// connects.
     fn sides_of(&self, session: u64, id: ConnectionId) -> Option<(&Side, &Side, bool)> {
         let pairing = self.pairings.iter().find(|pairing| pairing.session == session && pairing.has(id))?;
         let [connecting, accepting] = pairing.sides();

@@ -13,7 +13,6 @@ use super::wire::{MAX_CANDIDATES, MAX_INTERNAL, Refusal};
 /// The time for the routers of both clients to allocate new addresses.
 pub(super) const PROBE_TIME: Duration = Duration::from_millis(500);
 /// The time for which an attempt without a reported result is kept. It is longer than the clients keep trying.
-/// trying.
 pub(super) const ATTEMPT_TIME: Duration = Duration::from_secs(12);
 /// The maximum number of notes queued per client. A client that reads nothing fills only its own queue.
 pub(super) const QUEUE: usize = 16;

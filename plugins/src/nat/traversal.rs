@@ -160,7 +160,6 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
 
     /// Sets which open connection is the facilitator's, and its address. Messages from all other connections are
     /// rejected until it is closed.
-    /// rejected until it ends.
     pub fn set_facilitator(&mut self, id: ConnectionId, remote: SocketAddr) {
         self.link = Some(Link { id, remote });
         self.nat_type = NatType::default();
@@ -184,9 +183,6 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     /// If the facilitator is connected, it is notified immediately. It offers the address to other peers only if the IP
     /// address is the one from which the client is connected. With a mapped address, only three interface addresses are
     /// used.
-    ///
-    /// If the facilitator is connected it is notified immediately. It offers the address to other peers only if the IP
-    /// address is the one that it sees. With a mapped address, only three interface addresses are used.
     pub fn set_mapped_address(&mut self, mapped: Option<SocketAddr>) {
         let is_other = core::mem::replace(&mut self.mapped, mapped) != mapped;
         if is_other && self.link.is_some() {
@@ -340,7 +336,6 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
 
     /// Ends the requests of this peer for which `is_over` returns true. The function gets the peer and the deadline of
     /// the answer.
-    /// answer.
     fn give_up(&mut self, is_over: impl Fn(&Self, Guid, Option<Instant>) -> bool) {
         for (peer, until) in self.wanted.clone() {
             if is_over(self, peer, until) {
@@ -401,7 +396,6 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
 
 /// Sets the interface of a link-local address to the interface of a link-local facilitator. Interface numbers are local
 /// to each machine, and a machine that receives link-local addresses of others is on their link.
-/// local to each machine, and a machine that sees link-local addresses of others is on their link.
 fn use_interface_of(facilitator: SocketAddr, address: &mut SocketAddr) {
     if let (SocketAddr::V6(own), SocketAddr::V6(other)) = (facilitator, address)
         && own.ip().is_unicast_link_local()

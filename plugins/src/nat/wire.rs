@@ -60,7 +60,6 @@ pub enum FromFacilitator {
     },
     /// 17: confirms a probe with its source address. The first one answers [`FromClient::Hello`]; after it,
     /// others can request connections to the client.
-    /// can request connections to the client.
     Probed {
         /// The token of the probe; 0 means the connection itself.
         token: u64,

@@ -3,8 +3,6 @@
 //! Each peer reports when it is ready for an event, such as the start of a round, and names the peers that it waits
 //! for. The event is completed at a peer when it is ready, all peers that it waits for are ready, and each of them has
 //! found the same for its own peers. The messages are those of RakNet's ready event plugin: `docs/plugins/ready.md`.
-//! for. The event is completed at a peer when it is ready, all peers that it waits for are ready, and each of them has
-//! found the same for its own peers. The messages are those of RakNet's ready event plugin: `docs/plugins/ready.md`.
 //!
 //! ```
 //! use rakwire::endpoint::PluginHost;
@@ -164,7 +162,6 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
 
     /// Returns true if some peers have found that all are ready and others have not yet. From then on, players should
     /// no longer be able to withdraw.
-    /// no longer be able to withdraw.
     #[must_use]
     pub fn is_completing(&self, event: EventId) -> bool {
         self.find(event).is_some_and(Event::is_completing)
@@ -174,9 +171,6 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
     ///
     /// An event that is no longer completed, because a peer has withdrawn or joined late, is returned again at its next
     /// completion.
-    ///
-    /// An event that is no longer completed, because a peer has withdrawn or joined late, is returned again when it is
-    /// completed again.
     pub fn poll_completed(&mut self) -> Option<EventId> {
         let event = self.events.iter_mut().find(|event| event.is_unreported)?;
         event.is_unreported = false;

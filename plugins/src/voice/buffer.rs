@@ -13,7 +13,6 @@ const HISTORY: usize = 64;
 const TOLERATED: usize = 2;
 /// The maximum number of consecutive frames that are concealed. After that, the next frame that has arrived
 /// is played; if there is none, the speaker counts as silent.
-/// none, the speaker counts as silent.
 const MAX_GAP: u8 = 5;
 /// The number of frames for which the buffer must be fuller than needed before one is skipped.
 const SURPLUS_FRAMES: u8 = 50;
@@ -175,9 +174,6 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
     ///
     /// It is half a frame, plus the spread between the earliest arrival and all but the latest ones. A
     /// constant delay of all arrivals comes from the speaker's clock or another path, and does not count.
-    ///
-    /// It is half a frame, plus the spread between the earliest arrival and all but the latest ones. A constant delay
-    /// of all arrivals comes from the speaker's clock or another path, and does not count.
     pub(super) fn delay(&self, frame_time: Duration, max_delay: Duration) -> Duration {
         let mut latest = [0_u32; TOLERATED + 1];
         let earliest = self.lateness.as_slice().iter().min().copied().unwrap_or(0);

@@ -5,9 +5,6 @@
 //! frames so that the decoder can conceal them, and skips a frame when it has been too full for a long time. The plugin
 //! does not depend on a codec. Opus is the usual one and is available with the feature `opus`. See
 //! `docs/plugins/voice.md`.
-//! receiver each speaker has a jitter buffer. It holds back only as much as the jitter requires, reports missing frames
-//! so that the decoder can conceal them, and skips a frame when it has been too full for a long time. The plugin does
-//! not depend on a codec. Opus is the usual one and is available with the feature `opus`. See `docs/plugins/voice.md`.
 //!
 //! ```
 //! use rakwire::endpoint::{Hooked, PluginHost};

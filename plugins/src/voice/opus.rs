@@ -94,7 +94,6 @@ impl core::fmt::Debug for Encoder {
 
 /// The decoder of one speaker. Each speaker needs its own, because it conceals frames from the earlier frames
 /// of that speaker.
-/// before.
 pub struct Decoder {
     decoder: OpusDecoder,
     malformed: u64,

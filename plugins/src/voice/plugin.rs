@@ -90,8 +90,6 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
     /// The receivers then play it to its end and wait for no further frames. Without it they notice the end after five
     /// frames.
     ///
-    /// The others then play it to its end and wait for no more. Without it they notice the end after five frames.
-    ///
     /// # Errors
     /// A [`TalkError`].
     pub fn talk_last(&mut self, frame: &[u8]) -> Result<(), TalkError> {

@@ -23,7 +23,6 @@ pub(crate) async fn connect() -> ([Connection; 2], [Endpoint; 2]) {
 
 /// Attaches a plugin, which runs until the connection is closed. No message may reach the application;
 /// [`end`] fails if one did.
-/// did.
 pub(crate) fn attach<T>(
     connection: Connection,
     side: Side,

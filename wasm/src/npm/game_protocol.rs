@@ -35,7 +35,6 @@ pub struct GameProtocolPeer {
 impl GameProtocolPeer {
     /// Creates a peer that is not connected, from 256 random bits; none if there is not enough memory. 0 is a
     /// default: 4,096 blocks of 512 bytes, and a timeout of 15 s.
-    /// 4,096 blocks of 512 bytes, and a silent server is given up after 15 s.
     pub fn create(
         a: u64,
         b: u64,

@@ -33,9 +33,6 @@ impl RakNetPeer {
     /// Creates a peer that is not connected, from 256 random bits; none if there is not enough memory.
     /// `progress_interval` is the number of parts of a large message between two progress events; 0 is never. For the
     /// others, 0 is the default: 32,768 blocks of 512 bytes, a timeout of 10 s, and no limit of the sending rate.
-    /// `progress_interval` is the number of parts of a large message between two progress events; 0 is never. For the
-    /// others, 0 is the default: 32,768 blocks of 512 bytes, a silent server is given up after 10 s, and no limit of
-    /// the sending rate.
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
     pub fn create(
         a: u64,
@@ -62,7 +59,6 @@ impl RakNetPeer {
 
     /// Returns the address of the addresses that the server reports as its own: 18 bytes each, IPv6 and port in network
     /// order. IPv4 is mapped into IPv6. JavaScript formats them, because the code for that takes 2 KB in Rust.
-    /// is mapped into IPv6. JavaScript formats them, because the code for that takes 2 KB in Rust.
     #[wasm_bindgen(js_name = internalAddresses)]
     pub fn internal_addresses(&mut self) -> *const u8 {
         let mut bytes = Vec::new();
@@ -95,7 +91,6 @@ pub(super) fn settings(
     RakNetSettings {
         // The ping for the version takes 2.3 KB of the package with gzip. A page that pings its server knows the
         // version from the pong.
-        // pong.
         protocol_version: Some(protocol_version),
         progress_interval,
         password: &[],

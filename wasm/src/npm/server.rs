@@ -23,10 +23,6 @@ const ADDRESS: usize = ADDRESS_LENGTH + 4;
 ///
 /// After any call, call `pollReadable`, and `pollEvent` for each connection that it returns until that returns nothing.
 /// Then call `pollTransmit` until it returns nothing, and `handleTimeout` at `pollTimeout`.
-/// its end was reported.
-///
-/// After any call, call `pollReadable`, and `pollEvent` for each connection that it returns until that returns nothing.
-/// Then call `pollTransmit` until it returns nothing, and `handleTimeout` at `pollTimeout`.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct RakNetServer {

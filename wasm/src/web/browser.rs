@@ -138,7 +138,6 @@ impl Drop for AtPageEnd {
 /// Delays the unloading of a page for its browser. Firefox interrupts scripts of a closing page once within this time:
 /// the running callback stops, and the next one is called. Chromium drops data that a session has accepted and not
 /// sent.
-/// the running callback ends, and the next one is called. Chromium drops data that a session has accepted and not sent.
 pub(super) fn stay() {
     let until = performance_now() + 20.0;
     while performance_now() < until {}

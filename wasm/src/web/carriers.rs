@@ -23,7 +23,6 @@ const LONGEST_YIELD_MS: f64 = 250.0;
 pub enum Transport {
     /// WebTransport if the browser and the relay have it, otherwise a WebSocket. The WebSocket is also opened if
     /// WebTransport is not open after a quarter of a second. The first that opens is used for the whole connection.
-    /// WebTransport is not open after a quarter of a second. The first that opens carries the connection to its end.
     #[default]
     Auto,
     /// WebTransport only: like UDP it loses datagrams, so a lost one does not delay others.
@@ -232,7 +231,6 @@ impl Carriers {
 
 /// Returns a created carrier. If the carrier cannot be created, for example because the browser forbids the WebSocket,
 /// it fails asynchronously like others.
-/// asynchronously like others.
 fn made<T>(
     opened: Result<T, JsValue>,
     kind: Kind,

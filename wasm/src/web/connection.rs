@@ -58,7 +58,8 @@ impl<P: Protocol> Connection<P> {
     /// Waits until [`send`](Self::send) would accept a message of `length` bytes, after one was refused because the
     /// send memory was full. Another task may use the free memory first.
     ///
-    /// # Errors A [`SendError`] if waiting cannot help.
+    /// # Errors
+    /// A [`SendError`] if waiting cannot help.
     ///
     /// ```no_run
     /// use rakwire::raknet::Delivery;
@@ -81,9 +82,6 @@ impl<P: Protocol> Connection<P> {
     ///
     /// Messages wait in the memory of the connection. When that is full, RakNet slows the server down, and the Game
     /// Protocol drops further chunks, which are resent.
-    ///
-    /// Messages wait in the memory of the connection. When that is full, RakNet slows the server down, and the Game
-    /// Protocol drops further chunks, which are resent.
     pub async fn recv(&self) -> Option<Message<P>> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
@@ -103,10 +101,6 @@ impl<P: Protocol> Connection<P> {
 
     /// Waits until the relay announces its shutdown, and returns the remaining time of the connection; `None` once the
     /// connection is closed. New connections reach another relay meanwhile, if there is one. The relay announces it up
-    /// to three times.
-    ///
-    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
-    /// connection is over. New connections lead to another relay meanwhile, if there is one. The relay announces it up
     /// to three times.
     ///
     /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.

@@ -92,7 +92,6 @@ impl<P: Protocol> fmt::Debug for Driver<P> {
 impl<P: Protocol> Driver<P> {
     /// Starts to open a carrier, and continues with callbacks. Fails if the URL is not that of a relay, or the browser
     /// lacks the memory or the transport.
-    /// lacks the memory or the transport.
     pub(super) fn start(
         start: Start<P, impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>>,
     ) -> Result<Rc<RefCell<Self>>, error::ConnectError<P>> {
@@ -203,7 +202,6 @@ impl<P: Protocol> Driver<P> {
 
     /// Disconnects immediately because the page ends, although earlier messages may not have arrived. The carrier stays
     /// open as long as the page, because closing a session makes Chromium drop unsent datagrams.
-    /// stays open as long as the page, because closing a session makes Chromium drop unsent datagrams.
     fn leave(&mut self) {
         let now = now();
         self.client.disconnect(now);
@@ -381,7 +379,6 @@ impl<P: Protocol> Driver<P> {
 }
 
 /// Delays the end of the page if an interruption, or the end itself, would lose unsent datagrams of a WebTransport
-/// session. Nothing is borrowed meanwhile.
 /// session. Nothing is borrowed meanwhile.
 fn stay_if_fragile<P: Protocol>(driver: &Weak<RefCell<Driver<P>>>) {
     let transport = driver.upgrade().and_then(|driver| driver.borrow().transport());

@@ -57,7 +57,6 @@ pub enum ConnectError<P: Protocol> {
     /// A relay in the local network or on this machine was not reached, and the browser requires a permission: the user
     /// has not answered within 15 seconds, or the page is not served by `https`, so that the browser does not ask the
     /// user.
-    /// has not answered within 15 seconds, or the page is not served by `https`, so that the browser does not ask.
     LocalNetworkUndecided,
     /// There was no connection within 15 seconds, for example because the relay accepts a connection and sends nothing.
     Timeout,

@@ -73,10 +73,8 @@ pub async fn connect(url: &str, target: &str, attempts: u8) -> Result<Connection
 
 /// Opens a connection like [`connect`], with other options.
 ///
-/// # Errors A [`ConnectError`] that describes the cause.
-///
 /// # Errors
-/// As for [`connect`].
+/// A [`ConnectError`] that describes the cause.
 pub async fn connect_with(
     url: &str,
     target: &str,
@@ -89,11 +87,8 @@ pub async fn connect_with(
 /// Opens a connection like [`connect_with`], with a hook as in
 /// [`raknet::connect_with_hook`](super::raknet::connect_with_hook). A hook is created for each attempt.
 ///
-/// # Errors A [`ConnectError`] that describes the cause.
-/// created for each attempt.
-///
 /// # Errors
-/// As for [`connect`].
+/// A [`ConnectError`] that describes the cause.
 pub async fn connect_with_hook<H: Hook<GameProtocol> + 'static>(
     url: &str,
     target: &str,

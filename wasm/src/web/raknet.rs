@@ -36,8 +36,6 @@ pub struct Options<'p> {
     /// The protocol version of the first request: 6 is the original, 11 is current Minecraft Bedrock. If the server
     /// answers with another one, the attempt continues with that. Default: the version in the pong of the server, or 6;
     /// the ping takes a round trip, or 500 ms if there is no pong.
-    /// names another one, the attempt continues with that. Default: the version in the pong of the server, or 6; asking
-    /// for it takes a round trip, or 500 ms if there is no pong.
     pub protocol_version: Option<u8>,
     /// The number of parts of a large message between two values of [`Connection::recv_progress`]; 0 is never. A part
     /// has about 1,400 bytes.
@@ -54,8 +52,6 @@ pub struct Options<'p> {
     /// True if the connection is closed when its page is closed, reloaded, navigated away from or put into the
     /// back/forward cache (`pagehide`), so that the server does not keep an absent player. Messages in transit may be
     /// lost. Default: true.
-    /// cache (`pagehide`), so that the server does not keep an absent player. Messages in transit may be lost. Default:
-    /// true.
     pub ends_with_page: bool,
     /// The maximum sending rate in bits per second. Default: as much as the path carries.
     pub outgoing_limit: Option<u64>,
@@ -245,9 +241,6 @@ impl Connection {
     /// closed, when open outcomes stay unknown.
     ///
     /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
-    /// over, when open outcomes stay unknown.
-    ///
-    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn recv_receipt(&self) -> Option<(Receipt, Outcome)> {
         self.next(ReceiveQueue::pop_receipt).await
     }
@@ -255,10 +248,6 @@ impl Connection {
     /// Returns the progress of a large message in either direction, every
     /// [`progress_interval`](Options::progress_interval) parts; `None` once the connection is closed. A late reader
     /// gets only the latest progress of each message.
-    ///
-    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
-    /// [`progress_interval`](Options::progress_interval) parts; `None` once the connection is over. A late reader gets
-    /// only the latest progress of each message.
     ///
     /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn recv_progress(&self) -> Option<Progress> {
@@ -273,9 +262,6 @@ impl Connection {
 
     /// Waits until the MTU of the connection has changed, because the path carries less than the peers agreed on.
     /// Returns the latest MTU, including 28 bytes of IP and UDP headers; `None` once the connection is closed.
-    ///
-    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
-    /// Returns the latest MTU, including 28 bytes of IP and UDP headers; `None` once the connection is over.
     ///
     /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn mtu_changed(&self) -> Option<u16> {

@@ -1,6 +1,5 @@
 // Saving under a dev server leaves no stale player: a page that Vite reloads closes its connection, and so does a
 // script that disposes of itself on a hot update.
-// that disposes of itself on a hot update.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,6 +1,5 @@
 // The way in which each tool builds a page of the fixture: `dev` serves it as during development, `build` writes files
 // to a folder. `wasm` is the module that locates the WebAssembly for `rakwire/slim`.
-// `wasm` is the module that locates the WebAssembly for `rakwire/slim`.
 
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";

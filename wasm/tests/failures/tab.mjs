@@ -1,6 +1,5 @@
 // The closing of an open connection when its tab is closed, reloaded, left and shown again, or frozen, as observed by
 // its page and by the game server.
-// and by the game server.
 
 import assert from "node:assert/strict";
 import { performance } from "node:perf_hooks";

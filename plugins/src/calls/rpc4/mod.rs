@@ -120,7 +120,8 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
     /// Registers a function with an answer: `RegisterBlockingFunction` in C++ RakNet. A function without an
     /// answer may have the same name.
     ///
-    /// # Errors See [`RegisterError`].
+    /// # Errors
+    /// See [`RegisterError`].
     pub fn register_answered(
         &mut self,
         name: &'static str,
@@ -133,7 +134,8 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
     /// Connects a slot to a signal: `RegisterSlot` in C++ RakNet. Slots run in descending `order`, and in the
     /// order of connecting if it is equal.
     ///
-    /// # Errors [`RegisterError::Full`] and [`RegisterError::BadName`].
+    /// # Errors
+    /// [`RegisterError::Full`] and [`RegisterError::BadName`].
     pub fn connect(
         &mut self,
         name: &'static str,
@@ -167,7 +169,8 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
     /// Calls a function that has no answer: `Call` in C++ RakNet. If the remote peer does not know the
     /// function, [`poll_unknown`](Self::poll_unknown) returns its name.
     ///
-    /// # Errors See [`CallError`].
+    /// # Errors
+    /// See [`CallError`].
     pub fn call(
         &mut self,
         to: ConnectionId,
@@ -189,7 +192,8 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
     /// Answers have no number, so only one call to each peer can be in progress. After a timeout its slot
     /// stays occupied until the answer arrives or the connection closes.
     ///
-    /// # Errors See [`CallError`].
+    /// # Errors
+    /// See [`CallError`].
     pub fn call_answered(
         &mut self,
         to: ConnectionId,

@@ -47,8 +47,9 @@ impl DirectoryStore {
     /// While a file is replaced, its older version and the patch count too. Partial files of earlier attempts
     /// are removed when their space is needed. File names have at most 255 bytes and do not count.
     ///
-    /// # Errors [`DirectoryError::CannotWrite`], [`DirectoryError::CannotRead`], and
-    /// [`DirectoryError::Exceeds`] if the directory already exceeds a limit.
+    /// # Errors
+    /// [`DirectoryError::CannotWrite`], [`DirectoryError::CannotRead`], and [`DirectoryError::Exceeds`] if the
+    /// directory already exceeds a limit.
     pub fn new(root: impl AsRef<Path>, limits: DirectoryLimits) -> Result<Self, DirectoryError> {
         let root = root.as_ref();
         fs::create_dir_all(root).map_err(|error| DirectoryError::CannotWrite(root.to_owned(), error))?;

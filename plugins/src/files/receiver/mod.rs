@@ -107,7 +107,8 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
 
     /// Fetches all files of a peer that are not present yet, resuming earlier transfers.
     ///
-    /// # Errors [`TransferInProgress`].
+    /// # Errors
+    /// [`TransferInProgress`].
     pub fn fetch(&mut self, id: ConnectionId) -> Result<(), TransferInProgress> {
         if self.transfer.is_some() {
             return Err(TransferInProgress);

@@ -26,7 +26,8 @@ pub trait Store {
     /// attempt or an older version. They are read back, and if the SHA-256 does not match, the whole file is
     /// fetched again.
     ///
-    /// # Errors [`StorageError`], which aborts the transfer, as in the other methods.
+    /// # Errors
+    /// [`StorageError`], which aborts the transfer, as in the other methods.
     fn begin(&mut self, file: u32, entry: &Entry<'_>) -> Result<u64, StorageError>;
 
     /// Reads bytes back until the buffer is full.
@@ -43,7 +44,8 @@ pub trait Store {
 
     /// Discards the stored bytes of a file because they are wrong. They are all written again from the start.
     ///
-    /// # Errors See [`begin`](Self::begin).
+    /// # Errors
+    /// See [`begin`](Self::begin).
     fn discard(&mut self, file: u32) -> Result<(), StorageError>;
 
     /// Returns the size of an older version of a file to which a patch may apply.
@@ -57,7 +59,8 @@ pub trait Store {
     /// Reads bytes of the older version until the buffer is full. The whole version is read once, because its
     /// SHA-256 identifies it to the sender.
     ///
-    /// # Errors [`StorageError`], after which the file is fetched as if there were no older version.
+    /// # Errors
+    /// [`StorageError`], after which the file is fetched as if there were no older version.
     fn read_base(&mut self, _file: u32, _offset: u64, _buffer: &mut [u8]) -> Result<(), StorageError> {
         Err(StorageError)
     }
@@ -65,7 +68,8 @@ pub trait Store {
     /// Writes bytes of a patch for a file, not necessarily in order if the protocol is unordered. A patch is
     /// shorter than its file.
     ///
-    /// # Errors See [`begin`](Self::begin).
+    /// # Errors
+    /// See [`begin`](Self::begin).
     fn write_patch(&mut self, _file: u32, _offset: u64, _bytes: &[u8]) -> Result<(), StorageError> {
         Err(StorageError)
     }
@@ -75,13 +79,15 @@ pub trait Store {
     /// It is called repeatedly until the file is complete, so that other work can run in between. The file is
     /// then read back.
     ///
-    /// # Errors See [`begin`](Self::begin).
+    /// # Errors
+    /// See [`begin`](Self::begin).
     fn apply_patch(&mut self, _file: u32, _bytes: u64) -> Result<PatchStep, StorageError> {
         Ok(PatchStep::Invalid)
     }
 
     /// Finishes a file that is complete and has the correct SHA-256.
     ///
-    /// # Errors See [`begin`](Self::begin).
+    /// # Errors
+    /// See [`begin`](Self::begin).
     fn finish(&mut self, file: u32) -> Result<(), StorageError>;
 }

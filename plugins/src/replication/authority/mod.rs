@@ -88,7 +88,8 @@ impl<
     /// Creates an authority without entities. Use unreliable delivery: a lost update need not be resent,
     /// because the next one replaces it.
     ///
-    /// # Errors [`ClassError`].
+    /// # Errors
+    /// [`ClassError`].
     pub fn new(classes: &'static [Class], scope: S, delivery: P::Delivery) -> Result<Self, ClassError> {
         class::check(classes, FIELDS, (BYTES * 8).saturating_sub(OVERHEAD_BITS))?;
         Ok(Self::over(FixedAuthorityMemory::new(), classes, scope, delivery))
@@ -145,7 +146,8 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
     /// Creates an entity, which clients receive at the next [tick](Self::tick). `handle` is a number of the
     /// application's choice for finding it.
     ///
-    /// # Errors [`SpawnError`].
+    /// # Errors
+    /// [`SpawnError`].
     pub fn spawn(&mut self, class: u8, handle: u32, values: &[u32]) -> Result<NetworkId, SpawnError> {
         let fields = self.classes.get(usize::from(class)).ok_or(SpawnError::BadClass)?.fields;
         if fields.len() != values.len() {
@@ -172,7 +174,8 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
 
     /// Sets a field of an entity. Bits beyond the width of the field are discarded.
     ///
-    /// # Errors [`SetError`].
+    /// # Errors
+    /// [`SetError`].
     pub fn set(&mut self, id: NetworkId, field: usize, value: u32) -> Result<(), SetError> {
         let classes = self.classes;
         let mut parts = self.memory.parts();

@@ -37,7 +37,6 @@ pub(super) struct View<'m> {
 
 /// Inline memory, which needs no allocator and is as large as all its lists together. It holds `ENTITIES`
 /// entities of up to `FIELDS` fields, and messages of up to `BYTES` bytes.
-/// entities of up to `FIELDS` fields, and messages of up to `BYTES` bytes.
 #[derive(Debug)]
 pub struct FixedReplicasMemory<const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> {
     places: [Place; ENTITIES],

@@ -75,10 +75,6 @@ pub struct ReplicasStats {
 /// `M` is the memory: [`FixedReplicas`] has the sizes in its type, [`HeapReplicas`] those of a [`ReplicasConfig`]. Both
 /// need the sizes of the authority. The authority is the first peer to which this one has connected, until that
 /// connection is closed.
-///
-/// `M` is the memory: [`FixedReplicas`] has the sizes in its type, [`HeapReplicas`] those of a [`ReplicasConfig`]. Both
-/// need the sizes of the authority. The authority is the first peer to which this one has connected, until that
-/// connection ends.
 #[derive(Debug)]
 pub struct Replicas<P: Protocol, M> {
     classes: &'static [Class],
@@ -106,9 +102,6 @@ pub struct Replicas<P: Protocol, M> {
 ///
 /// They hold `ENTITIES` entities of up to `FIELDS` fields, as at the authority, and messages of up to `BYTES` bytes.
 /// The value is as large as all of that together.
-///
-/// They have room for `ENTITIES` entities of up to `FIELDS` fields, as at the authority, and for messages of up to
-/// `BYTES` bytes. The value is as large as all of that together.
 pub type FixedReplicas<P, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> =
     Replicas<P, FixedReplicasMemory<ENTITIES, FIELDS, BYTES>>;
 
@@ -244,15 +237,11 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
 
     /// Returns true once after the authority has sent different classes. The programs are of different versions: the
     /// authority sends nothing, and earlier updates are not applied.
-    /// authority sends nothing, and earlier updates are not applied.
     pub fn poll_mismatch(&mut self) -> bool {
         core::mem::take(&mut self.has_unreported_mismatch)
     }
 
     /// Handles an update of the authority that did not arrive over this peer.
-    ///
-    /// It is for programs with a connection in a driver without plugins, such as a web page around a WebAssembly
-    /// program. Updates begin with the byte [`UPDATE_ID`].
     ///
     /// It is for programs with a connection in a driver without plugins, such as a web page around a WebAssembly
     /// program. Updates begin with the byte [`UPDATE_ID`].

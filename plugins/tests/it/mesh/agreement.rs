@@ -29,7 +29,6 @@ fn components(network: &Network) -> Vec<Vec<usize>> {
 
 /// Returns the connected parts of a group. There may be several if all machines of one part have forgotten
 /// those of the others.
-/// the others.
 fn parts(network: &Network, members: &[usize]) -> Vec<Vec<usize>> {
     let mut parts: Vec<Vec<usize>> = Vec::new();
     for at in members {

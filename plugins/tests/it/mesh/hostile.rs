@@ -146,7 +146,6 @@ fn peer_that_left_is_not_tried_again() {
 
 /// A peer that left this member but is still connected to another is tried until that connection is closed too. Members
 /// cannot report that a peer lost here has left.
-/// cannot report that a peer lost here has left.
 #[test]
 fn peer_that_left_is_tried_while_connected_to_another_member() {
     let from = Instant::ZERO + Duration::from_secs(1);
@@ -201,7 +200,6 @@ fn announcement_flood_is_answered_at_a_limited_rate() {
 
 /// A member that announces a false age becomes the host, because members are trusted. Nothing overflows, and no state
 /// remains after it leaves.
-/// remains after it leaves.
 #[test]
 fn a_host_with_a_false_join_time_is_replaced_when_it_disconnects() {
     for (now, joined) in [(i64::MIN, i64::MAX), (i64::MAX, i64::MIN), (0, i64::MIN)] {
@@ -234,7 +232,6 @@ proptest! {
 }
 
 /// A member that repeatedly reports and withdraws a peer causes nine attempts per minute instead of one every four
-/// seconds.
 /// seconds.
 #[test]
 fn a_peer_that_reconnects_often_is_tried_rarely() {

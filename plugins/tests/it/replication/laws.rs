@@ -120,8 +120,6 @@ proptest! {
     ///
     /// Messages are lost, delayed and duplicated; entities, owners and scopes change; clients join late and
     /// leave.
-    ///
-    /// Messages are lost, delayed and duplicated; entities, owners and scopes change; clients join late and leave.
     #[test]
     fn every_client_converges_to_the_authority(
         steps in prop::collection::vec(step(), 0..150),
@@ -273,8 +271,6 @@ fn due(queue: &mut VecDeque<(u32, Vec<u8>)>, now: u32) -> Option<Vec<u8>> {
 ///
 /// Until then the first update is resent in full, later ones are deltas, and unchanged entities take no
 /// bandwidth.
-///
-/// Until then the first update is resent in full, later ones are deltas, and unchanged entities cost nothing.
 #[test]
 fn long_round_trips_still_use_deltas() {
     for delay in [10, 36, 60, 100, 300] {

@@ -25,7 +25,6 @@ fn the_example_graph_shows_the_bandwidth_of_each_field() {
 
 /// Replicating all of 200 players takes at most a fifth of the bandwidth of full snapshots and is as
 /// accurate. Replicating only near players takes even less.
-/// players costs less still.
 #[test]
 fn replication_uses_at_most_a_fifth_of_the_bandwidth_of_snapshots() {
     const TICKS: u32 = 600;
