@@ -5,7 +5,7 @@
 //! cargo bench -- 9 3       # 9 rounds of 3 seconds
 //! ```
 //!
-//! A server and a client run in one thread, in turn and without a pause, so a figure is the cost of the frames of both.
+//! A server and a client run in one thread, alternately and without a pause, so a figure is the cost of the frames of both.
 //! The rounds of the backends alternate. The ratio is the median of the ratios of the rounds, because other programs on
 //! the machine affect it less than the figures.
 
@@ -142,7 +142,7 @@ impl Pair {
         self.client.world().resource::<Arrived>().0
     }
 
-    /// Returns the round trips of a second, one after the other.
+    /// Returns the number of consecutive round trips in a second.
     fn round_trips(&mut self, time: Duration) -> f64 {
         let (begin, first) = (Instant::now(), self.arrived());
         let mut before = first;

@@ -78,7 +78,7 @@ impl Pair {
             let Event::Message { id, message, .. } = event else { continue };
             received += 1;
             if echoes {
-                // The endpoint lends the message and cannot send meanwhile, so it is copied. The C library copies it too.
+                // The message borrows from the endpoint, which cannot send meanwhile, so it is copied. The C library copies it too.
                 let length = message.len();
                 buffer[..length].copy_from_slice(message.as_slice().expect("a message in one piece"));
                 self.server.send(id, &buffer[..length], Delivery::RELIABLE_ORDERED).expect("room");

@@ -144,7 +144,7 @@ impl Attempted {
     }
 }
 
-/// The length in bytes above which a message is handed over in its own vector. Shorter ones are copied to reused memory.
+/// The length in bytes above which a message is returned in its own vector. Shorter ones are copied to reused memory.
 const COPIED: usize = 4_096;
 
 /// Fills in the fields of an event other than a message.

@@ -9,7 +9,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// How strictly a requirement applies.
+/// The strictness of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// A requirement that other peers rely on.
@@ -58,7 +58,7 @@ pub struct Case {
     pub number: u16,
     /// The name.
     pub name: &'static str,
-    /// How strictly the requirement applies.
+    /// The strictness of the requirement.
     pub level: Level,
     /// The anchor of the section that states the requirement, in the document for the role.
     pub section: &'static str,

@@ -270,7 +270,7 @@ impl Link {
         Ok(None)
     }
 
-    /// Returns the datagrams that arrive within the time limit of silence.
+    /// Returns the datagrams that arrive within the time in which none is expected.
     pub fn during_quiet(&mut self) -> Check<Vec<Vec<u8>>> {
         let deadline = Instant::now() + self.timing.quiet;
         let mut all = Vec::new();
@@ -280,7 +280,7 @@ impl Link {
         Ok(all)
     }
 
-    /// Fails if a datagram arrives within the time limit of silence.
+    /// Fails if a datagram arrives within the time in which none is expected.
     pub fn silence(&mut self, after: &str) -> Check {
         match self.during_quiet()?.first().map(|bytes| bytes.first()) {
             None => Ok(()),

@@ -6,7 +6,7 @@ use rakwire_native::raknet::SetError;
 use rakwire_native::rakwire::endpoint::SendError;
 use rakwire_native::{BindError, ConnectError, KeyFileError};
 
-/// The error of a call. Its text says what to change.
+/// The error of a call. Its text describes the necessary change.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

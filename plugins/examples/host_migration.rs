@@ -103,7 +103,7 @@ impl Player {
     }
 }
 
-/// Lets the players join one after the other, each through the one before.
+/// Adds the players in order, each through the previous one.
 async fn gather() -> Result<Vec<Player>, Failure> {
     let mut players: Vec<Player> = Vec::new();
     for number in 0..PLAYERS {

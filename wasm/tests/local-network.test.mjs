@@ -98,7 +98,7 @@ async function start(t) {
   return (await startRelay(t, { game: address }, "--allow-any-origin")).address;
 }
 
-/** By decision: one of the user, and one of a browser that cannot ask the user. */
+/** The refusals, each with its permission: by the user, and by a browser that cannot ask the user. */
 for (const [what, decision] of [["refused by the player", "denied"], ["refused by a browser that cannot ask", undefined]]) {
   test(`a relay on this machine, ${what}, has another error than an unreachable one`, async (t) => {
     const relay = await start(t);

@@ -27,7 +27,6 @@ export function onPageLeft(callback: () => void, isFragile: () => boolean): () =
     leaving.set(callback, isFragile);
     // The browser may abort any one of these listeners. Aborting the first loses nothing, and the third continues an
     // aborted `leave`.
-    // interrupted.
     [waitForInterrupt, leave, STILL, end].forEach((listener) => addEventListener("pagehide", listener));
   }
   return () => leaving.delete(callback);

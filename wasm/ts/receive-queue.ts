@@ -27,7 +27,7 @@ export class ReceiveQueue {
   readonly #maxBytes: number;
   /** The receiver that takes precedence over all others. */
   taker: Taker | undefined;
-  /** True if the taker also takes messages queued behind unread ones. */
+  /** True if plugins also take messages queued behind unread ones. */
   hasPlugins = false;
 
   /** Calls `onRoom` when the queue is no longer full. */

@@ -100,7 +100,7 @@ void send(const void *data, size_t length, int flags) {
     }
 }
 
-// Received messages, one after the other.
+// The received messages in order.
 class Inbox {
     SteamNetworkingMessage_t *messages[BATCH];
     int next_ = 0, count = 0;

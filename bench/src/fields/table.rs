@@ -75,7 +75,7 @@ pub(super) struct Row {
     unit: &'static str,
     better: Better,
     values: BTreeMap<Library, f64>,
-    /// Why a library has no value.
+    /// The reason why a library has no value.
     errors: BTreeMap<Library, String>,
     runs: BTreeMap<Library, Vec<Measured>>,
 }

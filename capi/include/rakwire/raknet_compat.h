@@ -504,7 +504,7 @@ private:
                 return;
             }
     }
-    // Closes the connections that the program wants closed, unless messages are still queued for them.
+    // Closes the connections that the program has closed, unless messages are still queued for them.
     void close_without_waiting()
     {
         for (const Remote &remote : remotes_)

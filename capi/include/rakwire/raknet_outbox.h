@@ -13,7 +13,7 @@
 namespace RakNet {
 namespace detail {
 
-// How to send a message, and the number by which the program knows it.
+// The parameters for sending a message, and its number in the program.
 struct Delivery {
     std::uint8_t reliability, channel, priority;
     std::uint32_t number;

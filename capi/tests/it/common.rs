@@ -55,7 +55,7 @@ pub(crate) fn run(command: &mut Command) -> String {
     text
 }
 
-/// How to compile a program.
+/// The way to compile a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Build {
     /// With the shared library, like most programs.

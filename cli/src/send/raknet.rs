@@ -190,7 +190,7 @@ fn credentials<'a>(
     Ok((token.sealed, Some(ServerTrust::Key(server.key))))
 }
 
-/// Returns why an attempt failed, and how to fix it.
+/// Returns the reason why an attempt failed, and the fix.
 fn explain(failure: ConnectFailure, timeout: Duration) -> String {
     let seconds = timeout.as_secs_f64();
     let advice = if let ConnectFailure::NoAnswerAfterIncompatible { server } = failure {

@@ -15,7 +15,7 @@ pub(crate) use self::progress::ProgressLine;
 pub(crate) const WINDOW: usize = 64;
 pub(crate) const MESSAGE: usize = 32_768;
 
-/// Explains why a transfer failed and how to fix it; `error` is the message of the disk.
+/// Describes why a transfer failed, and the fix; `error` is the message of the disk.
 pub(crate) fn failed(failure: files::Failure, error: Option<String>) -> Failure {
     let advice = match failure {
         files::Failure::Local(Reason::Storage) => {
@@ -33,7 +33,7 @@ pub(crate) fn failed(failure: files::Failure, error: Option<String>) -> Failure 
     Failure::runtime(format!("the transfer failed: {failure}{advice}"))
 }
 
-/// Explains a problem with a directory and how to fix it.
+/// Describes a problem with a directory, and the fix.
 pub(crate) fn advised(error: &DirectoryError) -> String {
     let DirectoryError::Exceeds(_, limit) = error else { return error.to_string() };
     let option = if matches!(limit, DirectoryLimit::Bytes(_)) { "--max-bytes" } else { "--max-files" };

@@ -225,7 +225,7 @@ fn opens(context: &mut Context) -> Check {
     context.secure_open()?.still_answers("the handshake")
 }
 
-/// Fails if message 10 arrives within the time limit of silence.
+/// Fails if message 10 arrives within the time in which none is expected.
 fn no_10(session: &mut Session, what: &str) -> Check {
     session.quiet()?;
     ensure(session.first(id::ACCEPTED).is_none(), || format!("{what} was accepted"))

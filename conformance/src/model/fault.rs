@@ -11,481 +11,481 @@ pub use secure::SecureFault;
 pub enum Fault {
     /// No fault.
     None,
-    /// Found by 101, 201, 301.
+    /// Detected by the cases 101, 201 and 301.
     Mute(u8),
-    /// Found by 102, 105, 109, 214, 303.
+    /// Detected by the cases 102, 105, 109, 214 and 303.
     Flip(u8, usize),
-    /// Found by 103.
+    /// Detected by case 103.
     PongTimeSigned,
-    /// Found by 104.
+    /// Detected by case 104.
     PongOwnTimeForZero,
-    /// Found by 106.
+    /// Detected by case 106.
     LongPong,
-    /// Found by 107.
+    /// Detected by case 107.
     GuidUnassigned,
-    /// Found by 108.
+    /// Detected by case 108.
     GuidChanges,
-    /// Found by 110, 221.
+    /// Detected by the cases 110 and 221.
     Twice(u8),
-    /// Found by 111.
+    /// Detected by case 111.
     IgnoresPingOpen,
-    /// Found by 112.
+    /// Detected by case 112.
     PingOpenTimeLost,
-    /// Found by 113.
+    /// Detected by case 113.
     AnswersShortPing,
-    /// Found by 114, 219, 315.
+    /// Detected by the cases 114, 219 and 315.
     IgnoresMagic,
-    /// Found by 115.
+    /// Detected by case 115.
     SearchesMagic,
-    /// Found by 116, 220, 316.
+    /// Detected by the cases 116, 220 and 316.
     PadsShortDatagrams,
-    /// Found by 117.
+    /// Detected by case 117.
     AnswersTiny,
-    /// Found by 118.
+    /// Detected by case 118.
     NoPongForConnected,
-    /// Found by 119.
+    /// Detected by case 119.
     PongPrefixWrong,
-    /// Found by 120.
+    /// Detected by case 120.
     AdvertisementShort,
-    /// Found by 121.
+    /// Detected by case 121.
     AnswersUnknownIds,
-    /// Found by 122.
+    /// Detected by case 122.
     AnswersReplies,
-    /// Found by 123.
+    /// Detected by case 123.
     AnswersRefusals,
-    /// Found by 124.
+    /// Detected by case 124.
     DiesOfOutOfBand,
-    /// Found by 202.
+    /// Detected by case 202.
     ReplyOneTail,
-    /// Found by 203.
+    /// Detected by case 203.
     MtuCap(u16),
-    /// Found by 204, 205.
+    /// Detected by the cases 204 and 205.
     MtuConstant,
-    /// Found by 206.
+    /// Detected by case 206.
     MtuRounded,
-    /// Found by 207, 306.
+    /// Detected by the cases 207 and 306.
     MtuUnlimited,
-    /// Found by 208, 307.
+    /// Detected by the cases 208 and 307.
     MtuWithoutFloor,
-    /// Found by 209.
+    /// Detected by case 209.
     AnswersRequestOneOnce,
-    /// Found by 210.
+    /// Detected by case 210.
     RemembersMtu,
-    /// Found by 211.
+    /// Detected by case 211.
     SecurityByteOdd,
-    /// Found by 212.
+    /// Detected by case 212.
     AcceptsAnyVersion,
-    /// Found by 213, 1011.
+    /// Detected by the cases 213 and 1011.
     LongIncompatible,
-    /// Found by 215.
+    /// Detected by case 215.
     AcceptsVersionZero,
-    /// Found by 216.
+    /// Detected by case 216.
     NamesRefusedVersion,
-    /// Found by 217.
+    /// Detected by case 217.
     NamesWrongVersion,
-    /// Found by 218.
+    /// Detected by case 218.
     RefusesAndReplies,
-    /// Found by 302.
+    /// Detected by case 302.
     LongReplyTwo,
-    /// Found by 304, 404.
+    /// Detected by the cases 304 and 404.
     WrongClientAddress,
-    /// Found by 305.
+    /// Detected by case 305.
     ReplyTwoMtuConstant,
-    /// Found by 308.
+    /// Detected by case 308.
     EncryptionByte,
-    /// Found by 309.
+    /// Detected by case 309.
     RefusesSecondRequestTwo,
-    /// Found by 310.
+    /// Detected by case 310.
     IgnoresKnownAddress,
-    /// Found by 311.
+    /// Detected by case 311.
     LongAlreadyConnected,
-    /// Found by 312.
+    /// Detected by case 312.
     RefusalWithClientGuid,
-    /// Found by 313.
+    /// Detected by case 313.
     IgnoresKnownGuid,
-    /// Found by 314.
+    /// Detected by case 314.
     ReplyTwoWhenConnected,
-    /// Found by 317.
+    /// Detected by case 317.
     ChecksServerAddress,
-    /// Found by 318.
+    /// Detected by case 318.
     NeedsRequestOne,
-    /// Found by 319.
+    /// Detected by case 319.
     OneClientOnly,
-    /// Found by 331.
+    /// Detected by case 331.
     NeverFull,
-    /// Found by 332.
+    /// Detected by case 332.
     LongNoFree,
-    /// Found by 333.
+    /// Detected by case 333.
     FullIgnoresPing,
-    /// Found by 334.
+    /// Detected by case 334.
     FullAnswersPingOpen,
-    /// Found by 335.
+    /// Detected by case 335.
     PlaceNeverFree,
-    /// Found by 351.
+    /// Detected by case 351.
     CookieOptional,
-    /// Found by 352.
+    /// Detected by case 352.
     CookieUnchecked,
-    /// Found by 353, 355.
+    /// Detected by the cases 353 and 355.
     CookieForAll,
-    /// Found by 354.
+    /// Detected by case 354.
     CookieRefused,
-    /// Found by 356.
+    /// Detected by case 356.
     CookieOfLastRequest,
-    /// Found by 357.
+    /// Detected by case 357.
     CookieSpoiled,
-    /// Found by 401.
+    /// Detected by case 401.
     NoAckOfFirst,
-    /// Found by 402, 411, 417, 801.
+    /// Detected by the cases 402, 411, 417 and 801.
     MuteControl(u8),
-    /// Found by 403.
+    /// Detected by case 403.
     AcceptedTimeWrong,
-    /// Found by 405.
+    /// Detected by case 405.
     AcceptedTail,
-    /// Found by 406.
+    /// Detected by case 406.
     AddressCount(usize),
-    /// Found by 407.
+    /// Detected by case 407.
     AcceptedUnreliable,
-    /// Found by 408.
+    /// Detected by case 408.
     NeverResends,
-    /// Found by 409.
+    /// Detected by case 409.
     FirstDatagram(u32),
-    /// Found by 410.
+    /// Detected by case 410.
     FirstOrder(u32),
-    /// Found by 412.
+    /// Detected by case 412.
     NoAckOfNewIncoming,
-    /// Found by 413, 414.
+    /// Detected by the cases 413 and 414.
     NewIncomingCount,
-    /// Found by 415.
+    /// Detected by case 415.
     NewIncomingTen,
-    /// Found by 416.
+    /// Detected by case 416.
     ChecksNewIncoming,
-    /// Found by 418.
+    /// Detected by case 418.
     IgnoresPassword,
-    /// Found by 419.
+    /// Detected by case 419.
     RefusesAndAccepts,
-    /// Found by 420.
+    /// Detected by case 420.
     RefusesUnreliably,
-    /// Found by 421.
+    /// Detected by case 421.
     OpensAfterRefusal,
-    /// Found by 422.
+    /// Detected by case 422.
     RefusesEveryPassword,
-    /// Found by 423.
+    /// Detected by case 423.
     PasswordPrefix,
-    /// Found by 424.
+    /// Detected by case 424.
     PasswordLonger,
-    /// Found by 425.
+    /// Detected by case 425.
     PasswordOptional,
-    /// Found by 426.
+    /// Detected by case 426.
     AcksStrangers,
-    /// Found by 427.
+    /// Detected by case 427.
     AnswersBeforeRequest,
-    /// Found by 428.
+    /// Detected by case 428.
     ClockBackwards,
-    /// Found by 429.
+    /// Detected by case 429.
     OneConnectionOnly,
-    /// Found by 430, 1115, 1116.
+    /// Detected by the cases 430, 1115 and 1116.
     IgnoresMtu,
-    /// Found by 501.
+    /// Detected by case 501.
     AcksOnlyReliable,
-    /// Found by 502.
+    /// Detected by case 502.
     LateAcks,
-    /// Found by 503.
+    /// Detected by case 503.
     AckTail,
-    /// Found by 504.
+    /// Detected by case 504.
     AcksAcks,
-    /// Found by 505.
+    /// Detected by case 505.
     AcksNaks,
-    /// Found by 506.
+    /// Detected by case 506.
     NoNaks,
-    /// Found by 507.
+    /// Detected by case 507.
     NaksTooMany,
-    /// Found by 508, 517.
+    /// Detected by the cases 508 and 517.
     NaksTwice,
-    /// Found by 509.
+    /// Detected by case 509.
     NaksAll,
-    /// Found by 510.
+    /// Detected by case 510.
     TakesAnyJump,
-    /// Found by 511.
+    /// Detected by case 511.
     JumpConfuses,
-    /// Found by 512.
+    /// Detected by case 512.
     RefusesJumps,
-    /// Found by 513.
+    /// Detected by case 513.
     NoAckOfDuplicates,
-    /// Found by 514, 515, 618, 709, 1112, 1127.
+    /// Detected by the cases 514, 515, 618, 709, 1112 and 1127.
     DeliversDuplicates,
-    /// Found by 516, 1126.
+    /// Detected by the cases 516 and 1126.
     DropsLate,
-    /// Found by 518.
+    /// Detected by case 518.
     IgnoresNaks,
-    /// Found by 519.
+    /// Detected by case 519.
     ResendsSameDatagram,
-    /// Found by 520, 1114.
+    /// Detected by the cases 520 and 1114.
     ResendsRenumbered,
-    /// Found by 521.
+    /// Detected by case 521.
     ResendsForever,
-    /// Found by 522.
+    /// Detected by case 522.
     ReadsRunsAsSingles,
-    /// Found by 523.
+    /// Detected by case 523.
     FlagOneOnly,
-    /// Found by 524.
+    /// Detected by case 524.
     IgnoresSpeedForm,
-    /// Found by 525.
+    /// Detected by case 525.
     AckByteExact,
-    /// Found by 526.
+    /// Detected by case 526.
     DiesOfUnknownAck,
-    /// Found by 527.
+    /// Detected by case 527.
     DiesOfUnknownNak,
-    /// Found by 528.
+    /// Detected by case 528.
     DiesOfBackwardsRecord,
-    /// Found by 529.
+    /// Detected by case 529.
     DiesOfTruncatedAck,
-    /// Found by 530.
+    /// Detected by case 530.
     AcksLastOfBurst,
-    /// Found by 531.
+    /// Detected by case 531.
     AcksSingly,
-    /// Found by 532.
+    /// Detected by case 532.
     AcksOneMore,
-    /// Found by 533.
+    /// Detected by case 533.
     DataByteExact,
-    /// Found by 534.
+    /// Detected by case 534.
     NoWrap,
-    /// Found by 535.
+    /// Detected by case 535.
     NaksWrapped,
-    /// Found by 536.
+    /// Detected by case 536.
     DropsRepeatedNumbers,
-    /// Found by 537.
+    /// Detected by case 537.
     UnreliableTwice,
-    /// Found by 600, 601, 602, 603, 604, 605, 606, 607, 1101, 1102, 1103, 1104, 1105.
+    /// Detected by the cases 600, 601, 602, 603, 604, 605, 606, 607, 1101, 1102, 1103, 1104 and 1105.
     DropsReliability(u8),
-    /// Found by 608.
+    /// Detected by case 608.
     CapsuleFlagsExact,
-    /// Found by 609.
+    /// Detected by case 609.
     FirstCapsuleOnly,
-    /// Found by 610.
+    /// Detected by case 610.
     FirstCapsulesOnly(usize),
-    /// Found by 611.
+    /// Detected by case 611.
     BitsRoundedDown,
-    /// Found by 612.
+    /// Detected by case 612.
     ZerosDropDatagram,
-    /// Found by 613.
+    /// Detected by case 613.
     SkipsEmptyCapsules,
-    /// Found by 614, 716.
+    /// Detected by the cases 614 and 716.
     DeliversCutOff,
-    /// Found by 615, 616.
+    /// Detected by the cases 615 and 616.
     ChannelLimit(u8),
-    /// Found by 617.
+    /// Detected by case 617.
     ReliableInOrder,
-    /// Found by 619, 1111.
+    /// Detected by the cases 619 and 1111.
     OrderedAtOnce,
-    /// Found by 620.
+    /// Detected by case 620.
     ForgetsWaiting,
-    /// Found by 621.
+    /// Detected by case 621.
     ReleasesReversed,
-    /// Found by 622, 623, 1124.
+    /// Detected by the cases 622, 623 and 1124.
     OneChannelForAll,
-    /// Found by 624.
+    /// Detected by case 624.
     OrderedOldDelivered,
-    /// Found by 625, 626, 1123.
+    /// Detected by the cases 625, 626 and 1123.
     SequencedOldDelivered,
-    /// Found by 627.
+    /// Detected by case 627.
     SequencedWaits,
-    /// Found by 628.
+    /// Detected by case 628.
     SequenceNoWrap,
-    /// Found by 629.
+    /// Detected by case 629.
     SequencingGoesOn,
-    /// Found by 630.
+    /// Detected by case 630.
     SequencedIgnoresOrder,
-    /// Found by 631.
+    /// Detected by case 631.
     ShortConnectedPing,
-    /// Found by 632.
+    /// Detected by case 632.
     LongConnectedPing,
-    /// Found by 633.
+    /// Detected by case 633.
     LongConnectedPong,
-    /// Found by 634.
+    /// Detected by case 634.
     PongReliable,
-    /// Found by 635.
+    /// Detected by case 635.
     PongClockStands,
-    /// Found by 636.
+    /// Detected by case 636.
     ConnectedPongTwice,
-    /// Found by 637, 638, 639, 1015, 1016, 1018.
+    /// Detected by the cases 637, 638, 639, 1015, 1016 and 1018.
     DiesOfId(u8),
-    /// Found by 640.
+    /// Detected by case 640.
     SkipsDatagramNumbers,
-    /// Found by 701.
+    /// Detected by case 701.
     NoSplits,
-    /// Found by 702, 1113.
+    /// Detected by the cases 702 and 1113.
     PartsInArrivalOrder,
-    /// Found by 703.
+    /// Detected by case 703.
     PartLimit(u32),
-    /// Found by 704.
+    /// Detected by case 704.
     DeliversIncomplete,
-    /// Found by 705.
+    /// Detected by case 705.
     OneSplitAtATime,
-    /// Found by 706.
+    /// Detected by case 706.
     OnePartADatagram,
-    /// Found by 707.
+    /// Detected by case 707.
     CountsPartsTwice,
-    /// Found by 708.
+    /// Detected by case 708.
     PartsIgnoreOrder,
-    /// Found by 710.
+    /// Detected by case 710.
     SplitIdOnce,
-    /// Found by 711.
+    /// Detected by case 711.
     RefusesOnePart,
-    /// Found by 712, 713.
+    /// Detected by the cases 712 and 713.
     SplitIndexUnchecked,
-    /// Found by 714.
+    /// Detected by case 714.
     DiesOfSplitCount,
-    /// Found by 715.
+    /// Detected by case 715.
     TakesLastCount,
-    /// Found by 717.
+    /// Detected by case 717.
     DiesOfUnfinished(usize),
-    /// Found by 718.
+    /// Detected by case 718.
     AcksWholeOnly,
-    /// Found by 802.
+    /// Detected by case 802.
     PingsOnce,
-    /// Found by 803.
+    /// Detected by case 803.
     LongPingOfServer,
-    /// Found by 804.
+    /// Detected by case 804.
     DropsIdle,
-    /// Found by 805, 806.
+    /// Detected by the cases 805 and 806.
     NeverGivesUp,
-    /// Found by 807.
+    /// Detected by case 807.
     SendsForever,
-    /// Found by 808.
+    /// Detected by case 808.
     KeepsHalfOpen,
-    /// Found by 809, 810, 1010.
+    /// Detected by the cases 809, 810 and 1010.
     ResendsWildly,
-    /// Found by 901, 1125.
+    /// Detected by the cases 901 and 1125.
     NoAckOfDisconnection,
-    /// Found by 902.
+    /// Detected by case 902.
     GoesOnAfterDisconnection,
-    /// Found by 903.
+    /// Detected by case 903.
     IgnoresDisconnection,
-    /// Found by 904, 905.
+    /// Detected by the cases 904 and 905.
     KeepsClosed,
-    /// Found by 906.
+    /// Detected by case 906.
     DisconnectionExact,
-    /// Found by 907.
+    /// Detected by case 907.
     ForgetsClosedAtOnce,
-    /// Found by 908.
+    /// Detected by case 908.
     DisconnectsAll,
-    /// Found by 909.
+    /// Detected by case 909.
     KeepsClosedHalfOpen,
-    /// Found by 910.
+    /// Detected by case 910.
     ReusesState,
-    /// Found by 1001.
+    /// Detected by case 1001.
     EchoesGarbage,
-    /// Found by 1002.
+    /// Detected by case 1002.
     DiesOfGarbage,
-    /// Found by 1003.
+    /// Detected by case 1003.
     DiesOfTruncatedData,
-    /// Found by 1004.
+    /// Detected by case 1004.
     DiesOfEmptyDatagram,
-    /// Found by 1005, 1006.
+    /// Detected by the cases 1005 and 1006.
     DiesOfLongDatagram,
-    /// Found by 1007.
+    /// Detected by case 1007.
     DropsLongerThanMtu,
-    /// Found by 1008.
+    /// Detected by case 1008.
     PadsReplyOne,
-    /// Found by 1009.
+    /// Detected by case 1009.
     RepeatsReplyTwo,
-    /// Found by 1012, 1013.
+    /// Detected by the cases 1012 and 1013.
     SharesConnectionsOfHost,
-    /// Found by 1014.
+    /// Detected by case 1014.
     BelievesRefusals,
-    /// Found by 1017.
+    /// Detected by case 1017.
     DiesOfSecondNewIncoming,
-    /// Found by 1019, 1020.
+    /// Detected by the cases 1019 and 1020.
     HangsOnWideAck,
-    /// Found by 1021.
+    /// Detected by case 1021.
     DiesOfRequests(usize),
-    /// Found by 1022.
+    /// Detected by case 1022.
     DiesOfShortControl,
-    /// Found by 1023.
+    /// Detected by case 1023.
     AcceptsShortRequest,
-    /// Found by 1024.
+    /// Detected by case 1024.
     HalfOpenLimit(usize),
-    /// Found by 1106.
+    /// Detected by case 1106.
     DropsOneByte,
-    /// Found by 1107, 1108, 1109.
+    /// Detected by the cases 1107, 1108 and 1109.
     EchoLimit(usize),
-    /// Found by 1110.
+    /// Detected by case 1110.
     EchoesPairsSwapped,
-    /// Found by 1117.
+    /// Detected by case 1117.
     PartsDiffer,
-    /// Found by 1118.
+    /// Detected by case 1118.
     PartsShareNumber,
-    /// Found by 1119.
+    /// Detected by case 1119.
     PartsUnreliable,
-    /// Found by 1120.
+    /// Detected by case 1120.
     SkipsReliableNumbers,
-    /// Found by 1121.
+    /// Detected by case 1121.
     SkipsOrder,
-    /// Found by 1122.
+    /// Detected by case 1122.
     EchoesReserved,
-    /// Found by 1128.
+    /// Detected by case 1128.
     EchoFlipsLast,
-    /// Found by 2202.
+    /// Detected by case 2202.
     LongRequestOne,
-    /// Found by 2203.
+    /// Detected by case 2203.
     LadderRises,
-    /// Found by 2204.
+    /// Detected by case 2204.
     AsksOnce,
-    /// Found by 2205.
+    /// Detected by case 2205.
     AsksWildly,
-    /// Found by 2206.
+    /// Detected by case 2206.
     LadderStands,
-    /// Found by 2207.
+    /// Detected by case 2207.
     LadderWithoutFloor,
-    /// Found by 2208.
+    /// Detected by case 2208.
     AsksForever,
-    /// Found by 2209.
+    /// Detected by case 2209.
     VersionChanges,
-    /// Found by 2210, 2321, 2322, 2323, 2324, 2325, 2423.
+    /// Detected by the cases 2210, 2321, 2322, 2323, 2324, 2325 and 2423.
     IgnoresRefusal(u8),
-    /// Found by 2213, 2327.
+    /// Detected by the cases 2213 and 2327.
     BelievesStrangers,
-    /// Found by 2302.
+    /// Detected by case 2302.
     LongRequestTwo,
-    /// Found by 2308.
+    /// Detected by case 2308.
     CookieSwapped,
-    /// Found by 2309.
+    /// Detected by case 2309.
     CookieNotZero,
-    /// Found by 2310.
+    /// Detected by case 2310.
     ChallengeFlag,
-    /// Found by 2311.
+    /// Detected by case 2311.
     AnswersFirstReplyOnly,
-    /// Found by 2312, 2313.
+    /// Detected by the cases 2312 and 2313.
     ReplyLengthExact,
-    /// Found by 2314.
+    /// Detected by case 2314.
     SecurityByteExact,
-    /// Found by 2315, 3031.
+    /// Detected by the cases 2315 and 3031.
     RepeatsRequestTwo,
-    /// Found by 2319.
+    /// Detected by case 2319.
     RequestTwoUnasked,
-    /// Found by 2331.
+    /// Detected by case 2331.
     OpensTwice,
-    /// Found by 2332.
+    /// Detected by case 2332.
     AsksWhenAnswered,
-    /// Found by 2333.
+    /// Detected by case 2333.
     EncryptionExact,
-    /// Found by 2403.
+    /// Detected by case 2403.
     RequestTruncated,
-    /// Found by 2404.
+    /// Detected by case 2404.
     RequestGuidDiffers,
-    /// Found by 2405.
+    /// Detected by case 2405.
     RequestUnreliable,
-    /// Found by 2407.
+    /// Detected by case 2407.
     RequestWantsSecurity,
-    /// Found by 2420.
+    /// Detected by case 2420.
     Ipv4Only,
-    /// Found by 2422.
+    /// Detected by case 2422.
     AcceptedOrderedOnly,
-    /// Found by 2424.
+    /// Detected by case 2424.
     PasswordRefusalExact,
-    /// Found by 2426.
+    /// Detected by case 2426.
     AnswersEveryAccepted,
-    /// Found by 3032.
+    /// Detected by case 3032.
     AnswersLateReplies,
     /// A fault of the model of the Game Protocol.
     Game(GameFault),

@@ -74,7 +74,7 @@ pub(super) fn records(bytes: &[u8], fault: Fault) -> (Vec<(u32, u32)>, Broken) {
     (out, Broken::No)
 }
 
-/// How an acknowledgement is malformed.
+/// The defect of a malformed acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Broken {
     No,

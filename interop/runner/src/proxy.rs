@@ -96,7 +96,7 @@ impl Proxy {
     }
 }
 
-/// A datagram that is held back.
+/// A delayed datagram.
 #[derive(Debug)]
 struct Held {
     record: usize,

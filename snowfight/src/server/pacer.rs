@@ -208,7 +208,7 @@ mod tests {
         returning: VecDeque<(u32, u32)>,
         /// The ticks since the start.
         clock: u64,
-        /// When it can take the next snapshot, in thousandths of a tick since the start.
+        /// The time at which it can process the next snapshot, in thousandths of a tick since the start.
         free_at: u64,
         shown: u32,
         now: u32,

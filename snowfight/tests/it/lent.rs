@@ -40,7 +40,7 @@ fn snapshot_in_thirteen_datagrams_needs_no_copy() {
     assert_eq!((bytes.len(), bytes.chunks(504).count()), (6_145, 13));
 }
 
-/// Two peers in memory. The messages that the second one lends are in blocks of 128 bytes.
+/// Two peers in memory. The messages that the second one returns are in blocks of 128 bytes.
 #[test]
 fn snapshot_in_the_blocks_of_a_peer_needs_no_copy() -> Result<(), Box<dyn Error>> {
     let entities = entities();

@@ -43,7 +43,7 @@ export class ReadyEvent {
     return this.#remotes.get(connection)?.received;
   }
 
-  /** True once all peers are ready and know this of each other, or a peer has forced the event. */
+  /** True once all peers are ready and have reported this to each other, or a peer has forced the event. */
   get isCompleted(): boolean {
     const areAllSet = (): boolean => [...this.#remotes.values()].every(({ received }) => received === "all-set");
     return this.#status === "force-all-set" || (this.#status === "all-set" && areAllSet());

@@ -388,7 +388,6 @@ export class RelayTransport implements Transport {
       if (silentMs > SILENT_MS / 3 && (isLossy(link) || flow !== undefined)) {
         // The relay responds to this request even if the server is silent. A relay without flows would forward the text
         // to the server.
-        // the server.
         link.carrier.requestFlow();
       }
       this.#watch(link);

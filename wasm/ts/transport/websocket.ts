@@ -89,7 +89,6 @@ class WebSocketCarrier implements Carrier {
     socket.addEventListener("close", end);
     // By the standard, a close event with more details follows an error event. It is missing in Node 22, and in
     // Chromium if the content security policy forbids the URL.
-    // policy of the page forbids the URL.
     socket.addEventListener("error", () => {
       setTimeout(() => end(lost()), this.#isOpen ? CLOSE_MS : 0);
     });

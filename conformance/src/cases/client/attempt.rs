@@ -118,7 +118,7 @@ fn version(context: &mut Context) -> Check {
     ensure(versions.windows(2).all(|pair| pair[0] == pair[1]), || format!("they are {versions:?}"))
 }
 
-/// Fails if request 2 arrives within the time limit of silence.
+/// Fails if request 2 arrives within the time in which none is expected.
 fn no_request_2(attempt: &mut Attempt, after: &str) -> Check {
     let came = attempt.link.during_quiet()?;
     let asked = came.iter().any(|bytes| wire::offline_id(bytes) == Some(id::REQUEST_2));

@@ -211,7 +211,7 @@ fn mixed(context: &mut Context) -> Check {
     thirteen_for(context, build).map(|_| ())
 }
 
-/// Fails if message 13 arrives within the time limit of silence.
+/// Fails if message 13 arrives within the time in which none is expected.
 fn no_13(session: &mut Session, after: &str) -> Check {
     session.quiet()?;
     ensure(session.first(id::NEW_INCOMING).is_none(), || format!("{after} was followed by 13"))

@@ -229,7 +229,7 @@ fn not_before(context: &mut Context) -> Check {
     ensure(!asked, || "one came before".into())
 }
 
-/// Fails if a datagram of a connection arrives within the time limit of silence.
+/// Fails if a datagram of a connection arrives within the time in which none is expected.
 fn no_09(attempt: &mut Attempt, after: &str) -> Check {
     let came = attempt.link.during_quiet()?;
     let opened = came.iter().any(|bytes| bytes.first().is_some_and(|first| first & 0x80 != 0));

@@ -112,7 +112,7 @@ fn an_interrupted_patch_leaves_no_partial_file() {
     fs::remove_dir_all(&store.root).expect("it is there");
 }
 
-/// A completely patched file need not be made again.
+/// A completely patched file is not patched again.
 #[test]
 fn patched_file_is_kept_as_a_part_until_verified() {
     let (mut store, new) = patched_store("made");

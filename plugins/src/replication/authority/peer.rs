@@ -118,7 +118,7 @@ impl Peer {
             let entity = entity.as_ref().filter(|entity| entity.created_at > 0);
             let priority = entity.and_then(|entity| {
                 let priority = cx.scope.priority(id, &cx.table.info(index, entity));
-                // The owner of an entity must learn about its ownership.
+                // The owner of an entity must be notified of its ownership.
                 priority
                     .map(|priority| u32::from(priority.get()))
                     .or_else(|| (entity.owner == Some(id)).then_some(1))

@@ -241,7 +241,7 @@ fn request_flood_is_limited_and_delays_no_other_receiver() {
     assert_eq!(to.store.tree, files());
 }
 
-/// Replies are sent to all receivers in turn, one each.
+/// Replies are sent to the receivers alternately, one at a time.
 #[test]
 fn receivers_share_the_send_capacity() {
     let ids = connections::<RakNet>(2);

@@ -59,7 +59,7 @@ pub(crate) struct Machine {
     pub(crate) mesh: Member,
     pub(crate) guid: Guid,
     ends: [Option<End>; MAX],
-    /// When it became a member, in the network's time.
+    /// The time at which it became a member, by the clock of the network.
     pub(crate) joined_at: Option<u64>,
     updates_at: Option<u64>,
 }

@@ -196,7 +196,7 @@ fn the_end_of_speech_is_detected_without_a_last_frame() {
     assert_eq!((call.listener().speakers().count(), call.stats().concealed), (0, 5));
 }
 
-/// When the network becomes steadier, the delay shrinks.
+/// The delay decreases when the network becomes steadier.
 #[test]
 fn the_jitter_buffer_delay_follows_the_network_jitter() {
     let mut call = Call::new(path(40, 60, 0.0), 1);
