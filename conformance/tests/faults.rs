@@ -51,8 +51,8 @@ fn judge(case: &'static Case, fault: Fault) -> Outcome {
     }
 }
 
-/// Attempts of a case that is not as expected beside others. The machine may be busy with something else for as long as
-/// an answer may take, and a fault is there in each attempt.
+/// The number of attempts of a case with an unexpected outcome in parallel with others. The machine may be
+/// busy with something else for the whole time limit of an answer, and a fault appears in each attempt.
 const REPEATS: usize = 3;
 
 /// Judges every case and returns a line for each that is not as expected.

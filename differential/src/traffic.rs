@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_were_not_waited_for_may_be_cut_off_by_a_close() {
+    fn unawaited_messages_may_be_cut_off_by_a_close() {
         assert_eq!(cut("b send @a 3 0 1 50 5\n", true), []);
         assert_eq!(cut("b send @a 3 0 1 50 5\na close @b notify\n", false), [(1, u32::MAX)]);
         let waits = "b send @a 3 0 1 50 5\nwait a messages 5\n";

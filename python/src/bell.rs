@@ -65,7 +65,7 @@ impl Bell {
         std::mem::take(&mut *self.ready.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends the listening thread.
+    /// Stops the listening thread.
     pub(crate) fn end(&self) {
         self.send(END);
     }

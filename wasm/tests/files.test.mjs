@@ -497,7 +497,7 @@ test("too many entries and unrequested replies are refused", async () => {
   assert.equal(other.notices.length, 1);
 });
 
-/** A receiver that makes requests for data it must not get. */
+/** A receiver that requests data that it may not get. */
 async function greedyReceiver(...requests) {
   const fake = await openFake("raknet");
   const notices = [];

@@ -520,7 +520,7 @@ fn names_are_checked_at_registration() {
 
 /// Callers that do not read their answers do not block the answers of others.
 #[test]
-fn answers_of_the_caller_with_the_most_are_dropped_for_others() {
+fn answers_of_the_caller_with_most_answers_are_dropped_first() {
     let ids = connections::<RakNet>(3);
     let mut server = server();
     for _ in 0..3 {

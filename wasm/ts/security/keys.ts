@@ -92,7 +92,7 @@ function readToken({ serverKey, identity, password }: SecureConnectOptions, text
   return readConnectToken(text);
 }
 
-/** Returns the trust in the server of a token to which the connection goes. */
+/** Returns the trust in the server of a token for this connection. */
 function trustOf(token: ConnectToken, url: string | URL, target: string | undefined): Trust {
   const address = targetUrl(url, target);
   return trustedKey(serverOf(token, address.searchParams.get("target") ?? address.host).key);

@@ -5,134 +5,134 @@
 pub enum GameFault {
     /// No fault.
     None,
-    /// Found by 4101.
+    /// Detected by case 4101.
     Mute,
-    /// Found by 4102.
+    /// Detected by case 4102.
     LongPepper,
-    /// Found by 4103, 4106.
+    /// Detected by the cases 4103 and 4106.
     OneKey,
-    /// Found by 4104.
+    /// Detected by case 4104.
     NeverOpens,
-    /// Found by 4105.
+    /// Detected by case 4105.
     AnySeasoning,
-    /// Found by 4107.
+    /// Detected by case 4107.
     AcksStrangers,
-    /// Found by 4108.
+    /// Detected by case 4108.
     AnswersShort,
-    /// Found by 4109.
+    /// Detected by case 4109.
     PepperTwice,
-    /// Found by 4110.
+    /// Detected by case 4110.
     OneClient,
-    /// Found by 4111.
+    /// Detected by case 4111.
     SeasoningCloses,
-    /// Found by 4112.
+    /// Detected by case 4112.
     SaltOnce,
-    /// Found by 4113.
+    /// Detected by case 4113.
     LongSalts,
-    /// Found by 4201.
+    /// Detected by case 4201.
     MuteAcks,
-    /// Found by 4202.
+    /// Detected by case 4202.
     AckLong,
-    /// Found by 4203.
+    /// Detected by case 4203.
     AckWithoutFin,
-    /// Found by 4204.
+    /// Detected by case 4204.
     AckSwapped,
-    /// Found by 4205.
+    /// Detected by case 4205.
     AckChunkZero,
-    /// Found by 4206.
+    /// Detected by case 4206.
     AcksUnreliable,
-    /// Found by 4207.
+    /// Detected by case 4207.
     AckOnce,
-    /// Found by 4208.
+    /// Detected by case 4208.
     AcksLastOnly,
-    /// Found by 4209.
+    /// Detected by case 4209.
     AcksAcks,
-    /// Found by 4210.
+    /// Detected by case 4210.
     FlagsExact,
-    /// Found by 4211.
+    /// Detected by case 4211.
     DropsOld,
-    /// Found by 4212.
+    /// Detected by case 4212.
     NoWrap,
-    /// Found by 4213.
+    /// Detected by case 4213.
     FromZeroOnly,
-    /// Found by 4214.
+    /// Detected by case 4214.
     LateAcks,
-    /// Found by 4215.
+    /// Detected by case 4215.
     ShortBodies,
-    /// Found by 4216.
+    /// Detected by case 4216.
     DiesOfLongBody,
-    /// Found by 4217.
+    /// Detected by case 4217.
     DiesOfShortChunk,
-    /// Found by 4218.
+    /// Detected by case 4218.
     DiesOfEndless,
-    /// Found by 4301.
+    /// Detected by case 4301.
     NeverResends,
-    /// Found by 4302.
+    /// Detected by case 4302.
     ResendsWildly,
-    /// Found by 4303.
+    /// Detected by case 4303.
     ResendsForever,
-    /// Found by 4304.
+    /// Detected by case 4304.
     ResendsRenumbered,
-    /// Found by 4305.
+    /// Detected by case 4305.
     AckExact,
-    /// Found by 4306.
+    /// Detected by case 4306.
     FirstSequence,
-    /// Found by 4307.
+    /// Detected by case 4307.
     SkipsSequences,
-    /// Found by 4308.
+    /// Detected by case 4308.
     HighHalf,
-    /// Found by 4401.
+    /// Detected by case 4401.
     DropsReliable,
-    /// Found by 4402.
+    /// Detected by case 4402.
     DropsUnreliable,
-    /// Found by 4403.
+    /// Detected by case 4403.
     DropsOneByte,
-    /// Found by 4404, 4405, 4406, 4407.
+    /// Detected by the cases 4404, 4405, 4406 and 4407.
     Truncates(usize),
-    /// Found by 4408.
+    /// Detected by case 4408.
     ChunksInOrder,
-    /// Found by 4409.
+    /// Detected by case 4409.
     DeliversTwice,
-    /// Found by 4410.
+    /// Detected by case 4410.
     OneAtATime,
-    /// Found by 4411.
+    /// Detected by case 4411.
     InOrderOnly,
-    /// Found by 4412.
+    /// Detected by case 4412.
     NoEmptyChunk,
-    /// Found by 4413.
+    /// Detected by case 4413.
     DeliversIncomplete,
-    /// Found by 4414.
+    /// Detected by case 4414.
     FinOnAll,
-    /// Found by 4501.
+    /// Detected by case 4501.
     IgnoresEnd,
-    /// Found by 4502.
+    /// Detected by case 4502.
     AnswersEnd,
-    /// Found by 4503, 4504.
+    /// Detected by the cases 4503 and 4504.
     EndExact,
-    /// Found by 4505.
+    /// Detected by case 4505.
     EndFromAnyone,
-    /// Found by 4506.
+    /// Detected by case 4506.
     EndEndsAll,
-    /// Found by 4507.
+    /// Detected by case 4507.
     KeepsEnded,
-    /// Found by 4508.
+    /// Detected by case 4508.
     NeverGivesUp,
-    /// Found by 4509.
+    /// Detected by case 4509.
     DropsIdle,
-    /// Found by 4601.
+    /// Detected by case 4601.
     EchoesGarbage,
-    /// Found by 4602.
+    /// Detected by case 4602.
     DiesOfGarbage,
-    /// Found by 4603.
+    /// Detected by case 4603.
     DiesOfUnknownAck,
-    /// Found by 4604.
+    /// Detected by case 4604.
     DiesOfUnfinished,
-    /// Found by 4605, 4606.
+    /// Detected by the cases 4605 and 4606.
     DiesOfLong,
-    /// Found by 4607.
+    /// Detected by case 4607.
     DiesOfEmpty,
-    /// Found by 4608.
+    /// Detected by case 4608.
     SharesConnections,
-    /// Found by 4609.
+    /// Detected by case 4609.
     DiesOfSalts,
 }

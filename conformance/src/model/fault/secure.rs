@@ -5,62 +5,62 @@
 pub enum SecureFault {
     /// No fault.
     None,
-    /// Found by 5101, 5118.
+    /// Detected by the cases 5101 and 5118.
     KeyTail,
-    /// Found by 5102.
+    /// Detected by case 5102.
     SuiteOdd,
-    /// Found by 5103.
+    /// Detected by case 5103.
     MtuOnce,
-    /// Found by 5104.
+    /// Detected by case 5104.
     FlagsOdd,
-    /// Found by 5105.
+    /// Detected by case 5105.
     AnswersShortRequest,
-    /// Found by 5106.
+    /// Detected by case 5106.
     AcceptsPlain,
-    /// Found by 5107.
+    /// Detected by case 5107.
     AnswerBroken,
-    /// Found by 5108.
+    /// Detected by case 5108.
     AnswerOfAnother,
-    /// Found by 5109.
+    /// Detected by case 5109.
     TagUnchecked,
-    /// Found by 5110.
+    /// Detected by case 5110.
     MtuUncovered,
-    /// Found by 5111.
+    /// Detected by case 5111.
     GuidUncovered,
-    /// Found by 5112.
+    /// Detected by case 5112.
     CookieUnchecked,
-    /// Found by 5113.
+    /// Detected by case 5113.
     AnyPattern,
-    /// Found by 5115.
+    /// Detected by case 5115.
     NewAnswer,
-    /// Found by 5116.
+    /// Detected by case 5116.
     AnyNumber,
-    /// Found by 5117.
+    /// Detected by case 5117.
     KeepsFirst,
-    /// Found by 5119.
+    /// Detected by case 5119.
     RepeatsAnswer,
-    /// Found by 5201.
+    /// Detected by case 5201.
     NeverAccepts,
-    /// Found by 5202, 5203, 5204.
+    /// Detected by the cases 5202, 5203 and 5204.
     OpensPlain,
-    /// Found by 5205.
+    /// Detected by case 5205.
     ProofUnchecked,
-    /// Found by 5206.
+    /// Detected by case 5206.
     ProofOptional,
-    /// Found by 5207.
+    /// Detected by case 5207.
     TakesReplays,
-    /// Found by 5208.
+    /// Detected by case 5208.
     IgnoresTag,
-    /// Found by 5209.
+    /// Detected by case 5209.
     BadSealEnds,
-    /// Found by 5210.
+    /// Detected by case 5210.
     DiesOfShortSeal,
-    /// Found by 5211.
+    /// Detected by case 5211.
     CounterStands,
-    /// Found by 5212.
+    /// Detected by case 5212.
     InOrderOnly,
-    /// Found by 5213.
+    /// Detected by case 5213.
     WindowEndless,
-    /// Found by 5214.
+    /// Detected by case 5214.
     AnyEpoch,
 }
