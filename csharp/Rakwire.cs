@@ -340,7 +340,7 @@ namespace Rakwire
         public ushort PongsPerNetwork { get => raw.PongsPerNetwork; set => raw.PongsPerNetwork = value; }
         /// <summary>The minimum time between connections from the same address. Default: 0, none.</summary>
         public uint ConnectionIntervalMs { get => raw.ConnectionIntervalMs; set => raw.ConnectionIntervalMs = value; }
-        /// <summary>Trusted proxies, such as "10.0.0.7/32,fd00::/64", whose PROXY headers (version 2) name the client.</summary>
+        /// <summary>Trusted proxies, such as "10.0.0.7/32,fd00::/64", which name the client in PROXY headers (version 2).</summary>
         public string TrustedProxies { get; set; }
         /// <summary>The number of 512-byte blocks for messages in transit. 0: enough for the connections.</summary>
         public uint Blocks { get => raw.Blocks; set => raw.Blocks = value; }

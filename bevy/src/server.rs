@@ -131,7 +131,7 @@ pub struct RakwireServer {
     endpoint: Owned,
     local: SocketAddr,
     clients: HashMap<ConnectionId, Client>,
-    /// Entities whose connection closed in a frame with messages. They are despawned after replicon has taken
+    /// Entities of connections that were closed in a frame with messages. They are despawned after replicon has taken
     /// these.
     ended: Vec<Entity>,
     /// Connections without an entity that are closed once their queued messages are sent.

@@ -43,7 +43,7 @@ pub enum Needs {
     Cookies,
     /// A server with a password that was passed to the suite.
     Password,
-    /// A server whose number of slots was passed to the suite.
+    /// A server with a number of slots that was passed to the suite.
     Capacity,
     /// A server that echoes application messages.
     Echo,

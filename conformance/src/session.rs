@@ -79,7 +79,7 @@ pub fn reply_1(link: &mut Link, version: u8, len: usize) -> Check<(Vec<u8>, Repl
     }
 }
 
-/// Waits until the server answers request 1 again. RakNet temporarily bans an address whose first message is
+/// Waits until the server answers request 1 again. RakNet temporarily bans an address if its first message is
 /// not 09.
 pub fn recover(context: &mut Context) -> Check {
     let deadline = Instant::now() + context.timing.lifetime;

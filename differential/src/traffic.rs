@@ -151,7 +151,7 @@ impl<'a> Traffic<'a> {
         cut.finish()
     }
 
-    /// Returns the messages of a pair whose receipts a disconnect may cut off. Such a message may have arrived
+    /// Returns the messages of a pair with receipts that a disconnect may cut off. Such a message may have arrived
     /// nevertheless.
     #[must_use]
     pub fn cut_off_receipts(&self, from: usize, to: usize, is_lost: bool) -> CutOff {

@@ -95,7 +95,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
   #hasOtherClasses = false;
   /** True if changes will be sent in the next microtask. */
   #isSending = false;
-  /** The connection whose send memory is too full for states. */
+  /** The connection with too little send memory for states. */
   #blocked: Connection | undefined;
   /** The number of the last message with states. */
   #number = 0;

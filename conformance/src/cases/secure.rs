@@ -348,7 +348,7 @@ fn counters(context: &mut Context) -> Check {
     ensure(first == Some(0) && !twice, || format!("they are {counters:?}"))
 }
 
-/// Sends a ping with a skipped counter, after one whose counter is higher by `ahead`.
+/// Sends a ping with a skipped counter, after one with a counter that is higher by `ahead`.
 fn behind(context: &mut Context, ahead: u64, time: u64) -> Check<Session> {
     let mut session = context.secure_open()?;
     session.quiet()?;

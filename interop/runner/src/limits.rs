@@ -21,7 +21,7 @@ pub struct Limit {
     pub cases: Vec<String>,
     /// The rules that captures break.
     pub rules: Vec<String>,
-    /// The end whose failures it explains; without it, the failures of both ends.
+    /// The end to which it applies; without it, the failures of both ends.
     #[serde(default)]
     pub end: By,
     /// The reason, as a sentence about the peer.
@@ -104,7 +104,7 @@ pub fn unused(limits: &[Limit], cells: &[Cell], peers: &[Peer]) -> Vec<String> {
     limits.iter().filter(is_unused).map(line).collect()
 }
 
-/// Marks the failures that a limit explains. Returns the limits whose failure no longer occurs.
+/// Marks the failures that a limit explains. Returns the limits with failures that no longer occur.
 ///
 /// The failure of a limit must occur in each of its cells that ran, unless the limit is marked `sometimes`.
 /// Cells of such a limit count as limited even if they passed, so that the results page is the same for each

@@ -176,7 +176,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.register_function(Registered::later::<F, H>())
     }
 
-    /// Answers a call whose handler left it pending. Run the driver afterwards.
+    /// Answers a call that its handler left pending. Run the driver afterwards.
     ///
     /// Returns false if the call is not pending, because it was already answered or its caller has
     /// disconnected.
@@ -190,7 +190,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         true
     }
 
-    /// Refuses a call whose handler left it pending, by convention with [`Refusal::Failed`] and a code. See
+    /// Refuses a call that its handler left pending, by convention with [`Refusal::Failed`] and a code. See
     /// [`answer`](Self::answer).
     pub fn refuse(&mut self, pending: PendingCall, refusal: Refusal) -> bool {
         let call = self.replies.take_deferred(pending);
@@ -355,7 +355,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         }
     }
 
-    /// Returns the latest call or signal since the last poll whose types differ at the remote peer. It did
+    /// Returns the latest call or signal since the last poll that has other types at the remote peer. It did
     /// not run.
     ///
     /// The peers run different versions of the game. They compare fingerprints of the types, unless a type

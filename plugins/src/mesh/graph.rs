@@ -111,7 +111,7 @@ impl<const PEERS: usize> ConnectionGraph<PEERS> {
         self.stats
     }
 
-    /// Handles a message. Returns the peer whose disconnect it reports, if any.
+    /// Handles a message. Returns the peer that it reports as disconnected, if any.
     pub(super) fn receive(&mut self, from: ConnectionId, message: &dyn Chunks) -> Option<Guid> {
         let mut buffer = [0; MAX_LENGTH];
         let notice =

@@ -64,7 +64,7 @@ pub(super) struct Transfer<const WINDOW: usize, const AHEAD: usize> {
 }
 
 impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
-    /// `next_number` must differ from the numbers of earlier transfers, whose replies may still arrive.
+    /// `next_number` must differ from the numbers of earlier transfers, because their replies may still arrive.
     pub(super) fn new(id: ConnectionId, limits: Limits, chunk: u32, next_number: u32) -> Self {
         Self {
             id,

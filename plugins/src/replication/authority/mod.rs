@@ -257,7 +257,7 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         self.stats
     }
 
-    /// Returns the latest client whose classes differ from those of this authority. Each client is returned
+    /// Returns the latest client with classes that differ from those of this authority. Each client is returned
     /// once, and is sent no entities.
     pub fn poll_mismatch(&mut self) -> Option<ConnectionId> {
         self.mismatch.take()
