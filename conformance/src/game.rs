@@ -82,6 +82,25 @@ impl GameSession {
         Ok(sequence)
     }
 
+    /// Closes the connection with these flags, and acknowledges nothing from then on.
+    ///
+    /// A server would interpret the four bytes of an acknowledgement from an address without a connection as a salt.
+    pub fn end(&mut self, flags: u8) -> Check {
+        self.acknowledges = false;
+        self.link.send(&[flags, 0, 0, 0])
+    }
+
+    /// Opens another connection from the same port after [`end`](Self::end).
+    pub fn reopen(&mut self) -> Check {
+        let pepper = pepper(&mut self.link, SALT)?;
+        self.seasoning = seasoning(SALT, &pepper)?;
+        self.link.send(&self.seasoning)?;
+        self.sequence = 0;
+        self.acks.clear();
+        self.acknowledges = true;
+        Ok(())
+    }
+
     /// Returns the next sequence number and increments it.
     pub fn take_sequence(&mut self) -> u16 {
         self.sequence = self.sequence.wrapping_add(1);
