@@ -98,7 +98,7 @@ test("the page of the quickstart shows the documented output", async (t) => {
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, "quickstart.ts"), source.replace(address, relay.address));
   const guide = readFileSync(join(PACKAGE, "../docs/quickstart-page.md"), "utf8");
-  const [, behind] = /^In main\.ts, with `(.*)` behind it:$/m.exec(guide);
+  const [, behind] = /this line at its end:\n\n`(.*)`$/m.exec(guide);
   writeFileSync(join(folder, "main.ts"), `import { play } from "./quickstart.js";\n${behind}\n`);
   const alias = { rakwire: join(PACKAGE, "dist/index.js") };
   await build({ entryPoints: [join(folder, "main.ts")], bundle: true, format: "esm", target: "es2022", alias, outdir: folder });
