@@ -1,9 +1,9 @@
 //! Result codes, names of numbers, and the text of the last error.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char};
-use std::fmt::Display;
-use std::io::Write;
+use std::fmt::{Display, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The call succeeded.
@@ -88,33 +88,53 @@ const fn describe(code: i32) -> &'static CStr {
     }
 }
 
-/// The failure of a call: its code and description.
-#[derive(Debug)]
+/// A failed call. It fits in a register, so that it costs little in the calls that succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) code: i32,
-    text: Option<String>,
+    /// True if [`DESCRIPTION`] is that of this failure; otherwise it has the general sentence of its code.
+    is_described: bool,
 }
 
 impl Failure {
     /// Creates a failure with the general description of its code.
     pub(crate) const fn new(code: i32) -> Self {
-        Self { code, text: None }
+        Self { code, is_described: false }
     }
 
-    /// Creates a failure with its own description.
+    /// A failure with its own description. Of several, the last one is reported.
+    #[cold]
     pub(crate) fn with(code: i32, text: impl Display) -> Self {
-        Self { code, text: Some(text.to_string()) }
+        // A thread that ends has no text any more.
+        let _ = DESCRIPTION.try_with(|description| {
+            if let Ok(mut description) = description.try_borrow_mut() {
+                description.clear();
+                // A string takes everything; a description that fails is cut off.
+                let _ = write!(description, "{text}");
+            }
+        });
+        Self { code, is_described: true }
     }
 
-    fn bytes(&self) -> &[u8] {
-        self.text.as_ref().map_or_else(|| describe(self.code).to_bytes(), String::as_bytes)
+    /// Sets the last error and returns the code.
+    #[cold]
+    fn report(self) -> i32 {
+        if self.is_described {
+            let _ = DESCRIPTION.try_with(|description| set_last_error(description.borrow().as_bytes()));
+        } else {
+            set_last_error(describe(self.code).to_bytes());
+        }
+        self.code
     }
 }
 
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
 thread_local! {
-    /// The NUL-terminated description of the last error. The memory is reused, so that errors do not allocate.
+    /// The text of the last [`Failure`] that has its own. It is not yet the last error, which the failing call may still read: a
+    /// program may pass that string on.
+    static DESCRIPTION: RefCell<String> = const { RefCell::new(String::new()) };
+    /// The text of the last error with its zero byte. The memory is reused, so that errors do not allocate.
     static LAST_ERROR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -131,26 +151,22 @@ fn set_last_error(text: &[u8]) {
 
 /// Runs the body of an exported function. Catches panics, and converts a failure to its code and the last error.
 pub(crate) fn guard(body: impl FnOnce() -> Outcome<i32>) -> i32 {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => value,
-        Ok(Err(failure)) => {
-            set_last_error(failure.bytes());
-            failure.code
-        }
-        Err(payload) => {
-            let mut text = [0; 256];
-            let rest = &mut text[..];
-            let message = payload.downcast_ref::<&str>().copied();
-            let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-            // A long message is truncated.
-            let _ = { rest }
-                .write_all(format!("the library has a bug: {}", message.unwrap_or("no message")).as_bytes());
-            set_last_error(&text);
-            // Dropping a foreign panic payload may panic again.
-            std::mem::forget(payload);
-            RAKWIRE_ERROR_BUG
-        }
-    }
+    let result = || body().unwrap_or_else(Failure::report);
+    catch_unwind(AssertUnwindSafe(result)).unwrap_or_else(report_panic)
+}
+
+/// Makes the message of a panic the last error.
+#[cold]
+fn report_panic(payload: Box<dyn Any + Send>) -> i32 {
+    let message = payload.downcast_ref::<&str>().copied();
+    let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let mut text = format!("the library has a bug: {}", message.unwrap_or("no message")).into_bytes();
+    // A long message is cut off.
+    text.truncate(256);
+    set_last_error(&text);
+    // Dropping a foreign payload may panic again.
+    std::mem::forget(payload);
+    RAKWIRE_ERROR_BUG
 }
 
 /// Returns the description of the last failed call on this thread, or an empty string. Valid until the next failed call on this
@@ -197,5 +213,18 @@ mod tests {
         assert_eq!(last_error(), "ab");
         assert_eq!(guard(|| Err(Failure::new(RAKWIRE_ERROR_EMPTY))), RAKWIRE_ERROR_EMPTY);
         assert_eq!(last_error(), "a message needs at least one byte");
+    }
+
+    #[test]
+    fn the_last_error_stays_until_its_call_has_failed() {
+        guard(|| Err(Failure::with(RAKWIRE_ERROR_ADDRESS, "first")));
+        // SAFETY: the library returns a string with an end, which stays until the next call has failed.
+        let first = unsafe { CStr::from_ptr(rakwire_last_error()) };
+        guard(|| {
+            let failure = Failure::with(RAKWIRE_ERROR_ADDRESS, format_args!("{first:?}, second"));
+            assert_eq!(last_error(), "first");
+            Err(failure)
+        });
+        assert_eq!(last_error(), "\"first\", second");
     }
 }

@@ -102,10 +102,10 @@ fn connect(
                 }
                 return Ok(endpoint.number_of(id));
             }
-            Err(error) => refused = refused.or_else(|| Some(connect_error(&error))),
+            Err(error) => refused = refused.or(Some(error)),
         }
     }
-    Err(refused.unwrap_or(Failure::new(RAKWIRE_ERROR_NO_CONNECTION)))
+    Err(refused.map_or(Failure::new(RAKWIRE_ERROR_NO_CONNECTION), |error| connect_error(&error)))
 }
 
 fn decide(endpoint: u64, request: u64, decision: Decision) -> RakwireResult {

@@ -71,7 +71,8 @@ pub(crate) const fn duration(millis: u32) -> Duration {
     Duration::from_millis(millis as u64)
 }
 
-/// Converts the delivery arguments of a send function.
+/// Reads how a message is to be sent.
+#[inline]
 pub(crate) fn delivery(reliability: u8, channel: u8, priority: u8) -> Outcome<Delivery> {
     let refused = |text| Failure::with(RAKWIRE_ERROR_ARGUMENT, text);
     let reliability =
@@ -172,6 +173,7 @@ pub(crate) const fn refusal(reason: RefuseReason) -> i32 {
     }
 }
 
+#[cold]
 pub(crate) fn send_error(error: SendError) -> Failure {
     let code = match error {
         SendError::NotConnected => RAKWIRE_ERROR_NOT_CONNECTED,

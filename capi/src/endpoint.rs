@@ -1,5 +1,6 @@
 //! An endpoint with the state that C needs: connection handles, and the memory of borrowed messages.
 
+use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rakwire_native::rakwire::endpoint::{ConnectionId, Decision, Event, Message, Progress, Protocol};
@@ -76,40 +77,44 @@ impl Endpoint {
             event.address = address_of(client.remote);
             return true;
         }
-        let Self { polled, messages, attempts, connections, .. } = self;
-        while let Some(next) = polled.poll_event() {
-            // Most events are messages, which never end an attempt.
-            if let Event::Message { id, delivery, message } = next {
-                event.kind = RAKWIRE_EVENT_MESSAGE;
-                event.connection = connections.number_of(id);
-                event.reliability = delivery.reliability as u8;
-                event.channel = delivery.channel.number();
-                if message.len() > COPIED {
-                    messages.lend_vec(polled.take_event_data(), event);
-                } else {
-                    messages.lend(
-                        |buffer| message.chunks().for_each(|chunk| buffer.extend_from_slice(chunk)),
-                        event,
-                    );
-                }
-                return true;
-            }
-            let attempted = Attempted::by(&next);
-            describe(next, event, messages, connections);
-            match attempted {
-                Attempted::Nothing => {}
-                Attempted::Ended(id) => attempts.end(id),
-                Attempted::Unanswered(id) => {
-                    if let Some(next) = attempts.next(id, polled) {
-                        connections.rename(event.connection, next);
-                        *event = RakwireEvent { size: event.size, ..RakwireEvent::zeroed() };
-                        continue;
-                    }
-                }
+        let Self { polled, messages, connections, .. } = self;
+        // Events are not moved, since they are large.
+        let next = polled.poll_event();
+        let Some(next) = &next else { return false };
+        // Most events are messages, which end no attempt.
+        if let Event::Message { id, delivery, message } = next {
+            event.kind = RAKWIRE_EVENT_MESSAGE;
+            event.connection = connections.number_of(*id);
+            event.reliability = delivery.reliability as u8;
+            event.channel = delivery.channel.number();
+            match message.as_slice() {
+                Some(bytes) if bytes.len() <= COPIED => messages.lend(iter::once(bytes), event),
+                None if message.len() <= COPIED => messages.lend(message.chunks(), event),
+                _ => messages.lend_vec(polled.take_event_data(), event),
             }
             return true;
         }
-        false
+        let attempted = describe(next, event, messages, connections);
+        if self.continues(attempted, event.connection) {
+            *event = RakwireEvent { size: event.size, ..RakwireEvent::zeroed() };
+            return self.poll(event);
+        }
+        true
+    }
+
+    /// Returns true if an attempt continues at its next address, so that the program is not notified.
+    fn continues(&mut self, attempted: Attempted, number: u64) -> bool {
+        match attempted {
+            Attempted::Nothing => false,
+            Attempted::Ended(id) => {
+                self.attempts.end(id);
+                false
+            }
+            Attempted::Unanswered(id) => {
+                let next = self.attempts.next(id, &mut self.polled);
+                next.inspect(|next| self.connections.rename(number, *next)).is_some()
+            }
+        }
     }
 }
 
@@ -147,14 +152,15 @@ impl Attempted {
 /// The length in bytes above which a message is returned in its own vector. Shorter ones are copied to reused memory.
 const COPIED: usize = 4_096;
 
-/// Fills in the fields of an event other than a message.
+/// Writes down an event other than a message, and returns its meaning for attempts.
+#[inline(never)]
 fn describe(
-    from: Event<'_, RakNet>,
+    from: &Event<'_, RakNet>,
     event: &mut RakwireEvent,
     messages: &mut Messages,
     connections: &mut Connections,
-) {
-    match from {
+) -> Attempted {
+    match *from {
         Event::Connected { id, remote, identity, side } => {
             event.kind = RAKWIRE_EVENT_CONNECTED;
             event.connection = connections.number_of(id);
@@ -214,6 +220,7 @@ fn describe(
         // An event that this library does not know gets the kind 0.
         Event::Message { .. } | _ => {}
     }
+    Attempted::by(from)
 }
 
 /// Fills in the progress of a split message.
@@ -233,7 +240,7 @@ fn unconnected(
 ) {
     event.address = address_of(from);
     event.guid = guid;
-    messages.lend(|buffer| data.chunks().for_each(|chunk| buffer.extend_from_slice(chunk)), event);
+    messages.lend(data.chunks(), event);
 }
 
 /// The connection handles of an endpoint. A handle is unique within the process, so that one of another endpoint is detected.
@@ -258,19 +265,23 @@ impl Connections {
         entry.filter(|(_, known)| *known == number).map(|(id, _)| id)
     }
 
+    #[inline]
     fn number_of(&mut self, id: ConnectionId) -> u64 {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        match self.entry(id.slot()) {
-            Some((known, number)) if *known == id => *number,
-            entry => {
-                let number = NEXT.fetch_add(1, Ordering::Relaxed) << 16 | u64::from(id.slot());
-                *entry = Some((id, number));
-                number
-            }
+        match self.slots.get(usize::from(id.slot())) {
+            Some(Some((known, number))) if *known == id => *number,
+            _ => self.new_number(id),
         }
     }
 
-    /// Assigns a handle to the connection that continues its attempt.
+    #[cold]
+    fn new_number(&mut self, id: ConnectionId) -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed) << 16 | u64::from(id.slot());
+        *self.entry(id.slot()) = Some((id, number));
+        number
+    }
+
+    /// Gives a number to the connection that continues its attempt.
     fn rename(&mut self, number: u64, id: ConnectionId) {
         let before = self.find(number);
         if let Some(before) = before {
@@ -318,10 +329,10 @@ impl Messages {
         self.slots.len() - self.free.len()
     }
 
-    /// Lends a buffer after `write` has filled it.
-    fn lend(&mut self, write: impl FnOnce(&mut Vec<u8>), event: &mut RakwireEvent) {
+    /// Lends a copy of the pieces of a message.
+    fn lend<'m>(&mut self, pieces: impl Iterator<Item = &'m [u8]>, event: &mut RakwireEvent) {
         let (number, slot) = self.take_slot();
-        write(&mut slot.bytes);
+        pieces.for_each(|piece| slot.bytes.extend_from_slice(piece));
         slot.lend(number, event);
     }
 
@@ -340,7 +351,8 @@ impl Messages {
         (number, &mut self.slots[number as usize])
     }
 
-    /// Releases a message, which invalidates its handle.
+    /// Releases a message.
+    #[inline]
     pub(crate) fn release(&mut self, message: u64) -> Outcome<()> {
         let (generation, number) = ((message >> 32) as u32, (message as u32).wrapping_sub(1));
         let slot = self.slots.get_mut(number as usize);
@@ -373,12 +385,12 @@ mod tests {
     fn a_message_is_released_only_once_and_its_memory_is_reused() {
         let mut messages = Messages::default();
         let mut event = RakwireEvent::zeroed();
-        messages.lend(|buffer| buffer.extend_from_slice(b"hello"), &mut event);
+        messages.lend(iter::once(&b"hello"[..]), &mut event);
         let (first, place) = (event.message, event.data);
         assert_eq!((event.length, messages.borrowed()), (5, 1));
         messages.release(first).expect("a borrowed message");
         assert_eq!(messages.release(first).err().map(|failure| failure.code), Some(RAKWIRE_ERROR_HANDLE));
-        messages.lend(|buffer| buffer.extend_from_slice(b"again"), &mut event);
+        messages.lend([&b"ag"[..], b"ain"].into_iter(), &mut event);
         assert_eq!(event.data, place);
         assert_ne!(event.message, first);
         assert_eq!(messages.release(0).err().map(|failure| failure.code), Some(RAKWIRE_ERROR_HANDLE));

@@ -9,11 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-use crate::codes::{Failure, Outcome, RAKWIRE_ERROR_BUG, RAKWIRE_ERROR_HANDLE, RAKWIRE_ERROR_THREAD};
+use crate::codes::{
+    Failure, Outcome, RAKWIRE_ERROR_BUG, RAKWIRE_ERROR_FULL, RAKWIRE_ERROR_HANDLE, RAKWIRE_ERROR_THREAD,
+};
 use crate::endpoint::Endpoint;
 
-/// The upper bits of each handle, so that a small number is never a valid handle by accident.
-const MARK: u64 = 0x5257_4B00_0000_0000;
+/// The upper bits of each handle, so that a small number is never one by accident. A number that is never used again follows,
+/// and the low 16 bits are the place of the endpoint in its thread.
+const MARK: u64 = 0x5200_0000_0000_0000;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 static OWNERS: Mutex<Option<HashMap<u64, ThreadId>>> = Mutex::new(None);
@@ -22,13 +25,14 @@ fn owners() -> MutexGuard<'static, Option<HashMap<u64, ThreadId>>> {
     OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The endpoints of the current thread, in ascending order of their handles.
+/// The endpoints of this thread, each with its handle.
 #[derive(Default)]
-struct Local(Vec<(u64, Endpoint)>);
+struct Local(Vec<Option<(u64, Box<Endpoint>)>>);
 
 impl Local {
-    fn find(&self, handle: u64) -> Option<usize> {
-        self.0.binary_search_by_key(&handle, |(at, _)| *at).ok()
+    fn slot(&mut self, handle: u64) -> Option<&mut Option<(u64, Box<Endpoint>)>> {
+        let slot = self.0.get_mut(usize::from(handle as u16))?;
+        slot.as_ref().is_some_and(|(known, _)| *known == handle).then_some(slot)
     }
 }
 
@@ -36,7 +40,9 @@ impl Local {
 impl Drop for Local {
     fn drop(&mut self) {
         if let Some(owners) = &mut *owners() {
-            owners.retain(|handle, _| self.find(*handle).is_none());
+            for (handle, _) in self.0.iter().flatten() {
+                owners.remove(handle);
+            }
         }
     }
 }
@@ -48,25 +54,37 @@ thread_local! {
 fn with_local<T>(body: impl FnOnce(&mut Local) -> Outcome<T>) -> Outcome<T> {
     let called = LOCAL.try_with(|local| match local.try_borrow_mut() {
         Ok(mut local) => body(&mut local),
-        Err(_) => Err(Failure::with(
-            RAKWIRE_ERROR_BUG,
-            "the library was called while it was running, for example by a handler of a signal",
-        )),
+        Err(_) => Err(running()),
     });
     called.unwrap_or(Err(Failure::new(RAKWIRE_ERROR_THREAD)))
 }
 
-/// Stores an endpoint, which belongs to the current thread from then on.
+/// The failure of a call during another call.
+#[cold]
+fn running() -> Failure {
+    Failure::with(
+        RAKWIRE_ERROR_BUG,
+        "the library was called while it was running, for example by a handler of a signal",
+    )
+}
+
+/// Keeps an endpoint, which belongs to this thread from now on.
 pub(crate) fn insert(endpoint: Endpoint) -> Outcome<u64> {
     with_local(|local| {
-        let handle = MARK | NEXT.fetch_add(1, Ordering::Relaxed);
-        local.0.push((handle, endpoint));
+        let free = local.0.iter().position(Option::is_none).unwrap_or(local.0.len());
+        let place = u16::try_from(free).map_err(|_| Failure::new(RAKWIRE_ERROR_FULL))?;
+        if free == local.0.len() {
+            local.0.push(None);
+        }
+        let handle = MARK | NEXT.fetch_add(1, Ordering::Relaxed) << 16 | u64::from(place);
+        local.0[free] = Some((handle, Box::new(endpoint)));
         owners().get_or_insert_default().insert(handle, thread::current().id());
         Ok(handle)
     })
 }
 
-/// Returns the failure for a handle that the current thread does not have.
+/// The failure for a handle that this thread does not have.
+#[cold]
 fn missing(handle: u64) -> Failure {
     let is_elsewhere = owners().as_ref().is_some_and(|owners| owners.contains_key(&handle));
     Failure::new(if is_elsewhere { RAKWIRE_ERROR_THREAD } else { RAKWIRE_ERROR_HANDLE })
@@ -74,21 +92,19 @@ fn missing(handle: u64) -> Failure {
 
 /// Calls `body` with the endpoint of a handle.
 pub(crate) fn with<T>(handle: u64, body: impl FnOnce(&mut Endpoint) -> Outcome<T>) -> Outcome<T> {
-    with_local(|local| {
-        let Some((_, endpoint)) = local.find(handle).and_then(|at| local.0.get_mut(at)) else {
-            return Err(missing(handle));
-        };
-        body(endpoint)
+    with_local(|local| match local.slot(handle) {
+        Some(Some((_, endpoint))) => body(endpoint),
+        _ => Err(missing(handle)),
     })
 }
 
-/// Removes and returns an endpoint.
-pub(crate) fn remove(handle: u64) -> Outcome<Endpoint> {
+/// Takes an endpoint out.
+pub(crate) fn remove(handle: u64) -> Outcome<Box<Endpoint>> {
     with_local(|local| {
-        let at = local.find(handle).ok_or_else(|| missing(handle))?;
+        let (_, endpoint) = local.slot(handle).and_then(Option::take).ok_or_else(|| missing(handle))?;
         if let Some(owners) = &mut *owners() {
             owners.remove(&handle);
         }
-        Ok(local.0.remove(at).1)
+        Ok(endpoint)
     })
 }

@@ -38,6 +38,7 @@ impl Clock {
 
     /// Returns the current time.
     #[must_use]
+    #[inline]
     pub fn now(&self) -> Instant {
         let micros = self.start.elapsed().as_micros();
         Instant::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
