@@ -6,12 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const FEATURES: [&str; 3] = ["", "sim", "secure,sim"];
+mod library;
 
-fn run(command: &mut Command) {
-    let status = command.status().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
-    assert!(status.success(), "{command:?}");
-}
+use library::{build, run};
+
+const FEATURES: [&str; 3] = ["", "sim", "secure,sim"];
 
 fn size(file: &Path) -> u64 {
     file.metadata().expect("a file that was made").len()
@@ -22,22 +21,7 @@ fn main() {
     let to = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("size");
     println!("| features | program with the static library | shared library |\n|---|---|---|");
     for features in FEATURES {
-        run(Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "--release",
-                "--locked",
-                "--lib",
-                "--no-default-features",
-                "--features",
-                features,
-            ])
-            .arg("--manifest-path")
-            .arg(folder.join("Cargo.toml"))
-            .arg("--target-dir")
-            .arg(&to));
-        let libraries = to.join("release");
+        let libraries = build(&to, features);
         let (program, shared) = (to.join("echo"), to.join("shared.so"));
         run(Command::new("cc")
             .args(["-Os", "-s", "-Wl,--gc-sections", "-o"])

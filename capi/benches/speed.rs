@@ -13,6 +13,8 @@ use std::time::Instant;
 use rakwire_native::rakwire::endpoint::{ConnectionId, Event};
 use rakwire_native::{Delivery, Options, RakNet, polled};
 
+mod library;
+
 const WARM_UP: u64 = 1_000;
 const BATCH: usize = 64;
 const MESSAGE: [u8; 64] = [0x86; 64];
@@ -137,26 +139,15 @@ fn native(mode: &str, count: u64) {
     println!("{} {}", start.elapsed().as_nanos(), ALLOCATIONS.load(Ordering::Relaxed) - before);
 }
 
-/// Returns the static library that cargo has put next to this program.
-fn static_library(this: &Path) -> PathBuf {
-    let files =
-        std::fs::read_dir(this.parent().expect("a folder")).expect("the folder of this program").flatten();
-    let is_library = |name: &str| name.starts_with("librakwire_c") && name.ends_with(".a");
-    let found = files.filter(|file| file.file_name().to_str().is_some_and(is_library));
-    found
-        .max_by_key(|file| file.metadata().and_then(|data| data.modified()).ok())
-        .expect("the static library")
-        .path()
-}
-
 fn compile(this: &Path) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = this.with_file_name("speed-in-c");
     let mut command = Command::new("cc");
     command.args(["-O2", "-o"]).arg(&program).arg("-I").arg(folder.join("include"));
-    command.arg(folder.join("benches/speed.c")).arg(static_library(this));
-    let status = command.args(["-lpthread", "-ldl", "-lm", "-lgcc_s"]).status().expect("a C compiler");
-    assert!(status.success(), "{command:?}");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
+    let library = library::build(target, "secure sim").join("librakwire_c.a");
+    command.arg(folder.join("benches/speed.c")).arg(library);
+    library::run(command.args(["-lpthread", "-ldl", "-lm", "-lgcc_s"]));
     program
 }
 

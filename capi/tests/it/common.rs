@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Returns the folder of this package.
@@ -11,29 +12,30 @@ pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the folder next to this test in which cargo has put the libraries.
-fn libraries() -> PathBuf {
-    let test = std::env::current_exe().expect("the path of the test");
-    test.parent().expect("a folder").to_owned()
-}
-
-/// Returns the newest library file with this prefix and suffix.
-fn newest(start: &str, end: &str) -> PathBuf {
-    let files = fs::read_dir(libraries()).expect("the folder of the test").flatten();
-    let fits = |name: &str| name.starts_with(start) && name.ends_with(end);
-    let found = files.filter(|file| file.file_name().to_str().is_some_and(fits));
-    let found = found.max_by_key(|file| file.metadata().and_then(|data| data.modified()).ok());
-    found.unwrap_or_else(|| panic!("no {start}*{end} beside the test: cargo build")).path()
+/// Builds the libraries with the features of this test, and returns their folder. Cargo does not build them for a test, which cannot
+/// be linked with them.
+fn libraries() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
+        let features = [("secure", cfg!(feature = "secure")), ("sim", cfg!(feature = "sim"))];
+        let features = features.map(|(name, is_on)| if is_on { name } else { "" }).join(" ");
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["build", "--quiet", "--locked", "--lib", "--no-default-features", "--features"]);
+        command.arg(features).arg("--manifest-path").arg(folder().join("Cargo.toml"));
+        run(command.arg("--target-dir").arg(target));
+        target.join("debug")
+    })
 }
 
 /// Returns the shared library.
 pub(crate) fn shared_library() -> PathBuf {
-    newest("librakwire_c", ".so")
+    libraries().join("librakwire_c.so")
 }
 
 /// Returns the static library.
 pub(crate) fn static_library() -> PathBuf {
-    newest("librakwire_c", ".a")
+    libraries().join("librakwire_c.a")
 }
 
 /// The system libraries that a program with the static library needs.

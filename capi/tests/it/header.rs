@@ -46,8 +46,8 @@ fn the_committed_header_matches_the_sources() {
     );
 }
 
-/// Returns the names of the functions that the header declares.
-pub(crate) fn declared() -> BTreeSet<String> {
+/// The functions that the header declares.
+fn declared() -> BTreeSet<String> {
     let header = fs::read_to_string(crate::common::folder().join("include/rakwire.h")).expect("a header");
     let code =
         header.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
@@ -70,6 +70,14 @@ fn the_shared_library_exports_exactly_the_functions_of_the_header() {
         .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
         .collect();
     assert_eq!(exported, declared);
+}
+
+#[test]
+fn random_calls_reach_every_function() {
+    let calls = include_str!("../../src/random_calls.rs");
+    let missing: Vec<_> =
+        declared().into_iter().filter(|name| !calls.contains(&format!("{name}("))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]

@@ -5,4 +5,3 @@ mod compat;
 mod header;
 mod install;
 mod programs;
-mod random_calls;
