@@ -345,6 +345,11 @@ int main(void)
 
     EXPECT(RAKWIRE_OK, rakwire_endpoint_close(other));
     wrong_endpoint(other, RAKWIRE_ERROR_HANDLE);
+    /* Also when another endpoint has taken the place of the closed one. */
+    rakwire_endpoint_t third;
+    EXPECT(RAKWIRE_OK, rakwire_endpoint_open(NULL, &third));
+    wrong_endpoint(other, RAKWIRE_ERROR_HANDLE);
+    EXPECT(RAKWIRE_OK, rakwire_endpoint_close(third));
     EXPECT(RAKWIRE_OK, rakwire_endpoint_close(endpoint));
     EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_endpoint_close(endpoint));
     printf("%d checks\n", checks);
