@@ -52,7 +52,7 @@ struct Pair {
     server: Endpoint,
     client: Endpoint,
     here: ConnectionId,
-    /// Unknown to the compiler, as for the C library, which would otherwise compile the sender for this delivery alone.
+    /// Unknown to the compiler as in the C library: it would compile the sender for this delivery alone.
     delivery: Delivery,
 }
 
