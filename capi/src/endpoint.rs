@@ -70,17 +70,29 @@ impl Endpoint {
 
     /// Takes the next event. Returns false if there is none. All fields of `event` except `size` must be 0.
     pub(crate) fn poll(&mut self, event: &mut RakwireEvent) -> bool {
+        loop {
+            match self.next(event) {
+                Next::Nothing => return false,
+                Next::Event => return true,
+                Next::Continued => *event = RakwireEvent { size: event.size, ..RakwireEvent::zeroed() },
+            }
+        }
+    }
+
+    /// Takes one event. It is a function of its own, so that a message does not pay for the loop.
+    #[inline(never)]
+    fn next(&mut self, event: &mut RakwireEvent) -> Next {
         if let Some(client) = self.incoming.as_ref().and_then(Incoming::pop) {
             event.kind = RAKWIRE_EVENT_INCOMING;
             event.request = client.request;
             event.guid = client.guid;
             event.address = address_of(client.remote);
-            return true;
+            return Next::Event;
         }
         let Self { polled, messages, connections, .. } = self;
         // Events are not moved, since they are large.
         let next = polled.poll_event();
-        let Some(next) = &next else { return false };
+        let Some(next) = &next else { return Next::Nothing };
         // Most events are messages, which end no attempt.
         if let Event::Message { id, delivery, message } = next {
             event.kind = RAKWIRE_EVENT_MESSAGE;
@@ -92,14 +104,10 @@ impl Endpoint {
                 None if message.len() <= COPIED => messages.lend(message.chunks(), event),
                 _ => messages.lend_vec(polled.take_event_data(), event),
             }
-            return true;
+            return Next::Event;
         }
         let attempted = describe(next, event, messages, connections);
-        if self.continues(attempted, event.connection) {
-            *event = RakwireEvent { size: event.size, ..RakwireEvent::zeroed() };
-            return self.poll(event);
-        }
-        true
+        if self.continues(attempted, event.connection) { Next::Continued } else { Next::Event }
     }
 
     /// Returns true if an attempt continues at its next address, so that the program is not notified.
@@ -116,6 +124,15 @@ impl Endpoint {
             }
         }
     }
+}
+
+/// The result of taking one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Nothing,
+    Event,
+    /// An attempt continues at another address, of which the program is not notified.
+    Continued,
 }
 
 /// The meaning of an event for an attempt that may have further addresses.
