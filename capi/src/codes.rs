@@ -88,7 +88,7 @@ const fn describe(code: i32) -> &'static CStr {
     }
 }
 
-/// A failed call. It fits in a register, so that it costs little in the calls that succeed.
+/// The failure of a call. It fits in a register, so that it costs calls that succeed little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) code: i32,
@@ -102,10 +102,10 @@ impl Failure {
         Self { code, is_described: false }
     }
 
-    /// A failure with its own description. Of several, the last one is reported.
+    /// Creates a failure with its own description. Of several, the last one is reported.
     #[cold]
     pub(crate) fn with(code: i32, text: impl Display) -> Self {
-        // A thread that ends has no text any more.
+        // A thread that ends no longer has a description.
         let _ = DESCRIPTION.try_with(|description| {
             if let Ok(mut description) = description.try_borrow_mut() {
                 description.clear();
