@@ -515,7 +515,7 @@ typedef struct {
     uint8_t outgoing;
     // 1: the refused client has proved that it receives datagrams at its address.
     uint8_t validated;
-    // Must be 0.
+    // Reserved.
     uint8_t reserved[5];
 } rakwire_event_t;
 
@@ -537,7 +537,7 @@ typedef struct {
     uint8_t trust;
     // The index of the server in the token to connect to, from 0.
     uint8_t token_server;
-    // Reserved.
+    // Must be 0.
     uint32_t reserved;
     // The password, at most 255 bytes, or null.
     const uint8_t *password;
@@ -583,13 +583,13 @@ typedef struct {
     uint32_t connections;
     // Datagrams that were received.
     uint64_t datagrams_received;
-    // The number of bytes of messages queued for retransmission.
+    // Bytes of the received datagrams.
     uint64_t bytes_received;
     // Datagrams of refused connection requests.
     uint64_t datagrams_refused;
     // Datagrams that were sent.
     uint64_t datagrams_sent;
-    // Bytes of the received datagrams.
+    // Bytes of the sent datagrams.
     uint64_t bytes_sent;
     // Datagrams that the protocol dropped, for any reason.
     uint64_t datagrams_dropped;
@@ -677,7 +677,7 @@ typedef struct {
     uint32_t actual_bytes_received_last_second;
     // The number of lost messages queued for retransmission.
     uint32_t waiting_resend_messages;
-    // Bytes of the sent datagrams.
+    // The number of bytes of messages queued for retransmission.
     uint32_t waiting_resend_bytes;
     // 1: `clock_difference_ms` is known.
     uint32_t has_clock_difference;
@@ -812,7 +812,8 @@ rakwire_result_t rakwire_socket(rakwire_endpoint_t endpoint,
                                 uint64_t *socket);
 
 // Sets the options of a connection attempt to their defaults. Pass sizeof(rakwire_connect_options_t) as `size`.
-rakwire_result_t rakwire_connect_options_init(rakwire_connect_options_t *options, size_t size);
+rakwire_result_t rakwire_connect_options_init(rakwire_connect_options_t *options,
+                                              size_t size);
 
 // Starts connecting to "host:port". An event reports success or failure. Resolving a name blocks the thread; its addresses are
 // tried in order until one answers. `options` null: defaults. `address` null: the address of the server in the connect token.
