@@ -42,7 +42,54 @@
 //! Datagrams wait in the system's buffer until the next `update`. A measured round-trip time therefore includes up to
 //! one frame at each polled endpoint; a game with long frames should call `update` more often. The [endpoint with
 //! tasks](crate::endpoint) has no such delay, and sends several datagrams per system call.
+//!
+//! # Messages that wait
+//!
+//! [`Endpoint::send`] refuses a message while its connection has no room. A [`SendQueue`] keeps reliable messages until
+//! there is room again, up to a limit:
+//!
+//! ```
+//! use rakwire::endpoint::Event;
+//! use rakwire_native::polled::{Endpoint, QueueError, SendQueue};
+//! use rakwire_native::raknet::{Delivery, RakNet};
+//! use rakwire_native::Options;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut server = Endpoint::<RakNet>::bind("127.0.0.1:0", Options::server(8)?)?;
+//! let mut client = Endpoint::<RakNet>::bind("127.0.0.1:0", Options::client()?)?;
+//! client.connect(server.local_addr())?;
+//!
+//! let mut queue = None;
+//! let mut received = 0;
+//! while received < 200 {
+//!     client.update();
+//!     while let Some(event) = client.poll_event() {
+//!         if let Event::Connected { id, .. } = event {
+//!             let queue = queue.insert(SendQueue::new(id, 16 << 20));
+//!             for _ in 0..200 {
+//!                 let message = vec![0x86; 60_000];
+//!                 if queue.send(&mut client, message, Delivery::RELIABLE_ORDERED) == Err(QueueError::Full) {
+//!                     queue.abort(&mut client); // the peer is too slow
+//!                 }
+//!             }
+//!         }
+//!     }
+//!     if let Some(queue) = &mut queue {
+//!         queue.retry(&mut client)?;
+//!     }
+//!     client.flush();
+//!
+//!     server.update();
+//!     while let Some(event) = server.poll_event() {
+//!         received += u32::from(matches!(event, Event::Message { .. }));
+//!     }
+//!     server.flush();
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
+use std::borrow::Cow;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
@@ -50,6 +97,7 @@ use std::time::Duration;
 use rakwire::endpoint::{
     ConnectionId, ConnectionState, Event, Hook, Hooked, Peer, PeerStats, Protocol, Receipt, SendError,
 };
+pub use rakwire::endpoint::{QueueError, QueueTarget, Queued, SendQueue};
 use rakwire::{Instant, Machine};
 use rakwire_udp::{MAX_DATAGRAM, allow_fragmentation, canonical, is_too_large, route, send_datagram};
 
@@ -599,5 +647,27 @@ impl<P: Protocol> Endpoint<P> {
             receive_failures,
             hook_panics,
         }
+    }
+}
+
+impl<P: Protocol> QueueTarget<P> for Endpoint<P> {
+    fn send(
+        &mut self,
+        id: ConnectionId,
+        message: &mut Cow<'_, [u8]>,
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
+        match message {
+            Cow::Borrowed(bytes) => Self::send(self, id, bytes, delivery),
+            Cow::Owned(bytes) => self.send_vec(id, bytes, delivery),
+        }
+    }
+
+    fn disconnect(&mut self, id: ConnectionId) {
+        Self::disconnect(self, id);
+    }
+
+    fn now(&self) -> Instant {
+        Self::now(self)
     }
 }

@@ -26,6 +26,8 @@ mod peer;
 mod plugin;
 mod protocol;
 mod resources;
+#[cfg(feature = "alloc")]
+mod send_queue;
 mod tables;
 mod types;
 
@@ -42,6 +44,8 @@ pub use protocol::{Peer, Protocol, UnconnectedEvents};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
 pub use resources::Resources;
+#[cfg(feature = "alloc")]
+pub use send_queue::{QueueError, QueueTarget, Queued, SendQueue};
 pub use types::{
     Carrier, ConnectError, ConnectionId, ConnectionState, Direction, DropReasons, Outcome, PartitionError,
     PeerStats, Progress, Receipt, RefuseReason, RefusedClient, SendError, Side,

@@ -128,7 +128,10 @@ pub trait Protocol: Internals {
     /// Returns true if an attempt failed because no server responded, so that another address may work.
     fn was_unanswered(failure: &Self::ConnectFailure) -> bool;
 
-    /// Returns true if an unconnected datagram looks like one that requires a response: a handshake packet or a ping.
+    /// Returns true if messages with this delivery are retransmitted until they are acknowledged.
+    fn is_reliable(delivery: Self::Delivery) -> bool;
+
+    /// Returns true if an unconnected datagram requires an answer, judging by its bytes.
     ///
     /// A peer buffers only a few responses, so under load a driver should pass it a few requests at a time.
     fn is_request(datagram: &[u8]) -> bool;

@@ -43,7 +43,11 @@ impl Protocol for GameProtocol {
         matches!(failure, ConnectFailure::NoAnswer | ConnectFailure::Unreachable)
     }
 
-    /// Salts and answers to challenges have the same form, so both count as requests.
+    fn is_reliable(reliability: Reliability) -> bool {
+        reliability.is_reliable()
+    }
+
+    /// Salts and answers to challenges have the same form.
     fn is_request(datagram: &[u8]) -> bool {
         datagram.len() == HEADER
             && !HandshakeWord::read(datagram).is_ok_and(|word| word.looks_like_a_header())

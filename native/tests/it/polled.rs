@@ -8,7 +8,7 @@ use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
 use rakwire_native::BindError;
 use rakwire_native::endpoint::{ConnectError, Options, PluginHost, SharedHook};
-use rakwire_native::polled::Endpoint;
+use rakwire_native::polled::{Endpoint, QueueError, Queued, SendQueue};
 
 use crate::endpoint::hooks::Greeter;
 use crate::endpoint::subject::{Subject, message, silent_socket};
@@ -294,6 +294,64 @@ fn a_simulated_network_loses_no_reliable_message<P: Subject>() {
     }
 }
 
+/// Returns connected endpoints, and a queue of the client in which messages wait because there is no room, with the number
+/// of all messages in it and in the connection.
+fn with_waiting_messages<P: Subject>() -> (Pair<P>, SendQueue<P>, usize) {
+    let mut options = Options::client().expect("entropy");
+    P::set_close_timeout(&mut options.config, DEADLINE);
+    let client = Endpoint::bind(LOCAL, options).expect("a free port");
+    let mut pair = Pair::<P> { client, ..Pair::new() };
+    let id = pair.client.connect(pair.server.local_addr()).expect("a free slot");
+    pair.until("the connection is open", |pair| pair.here.connected == Some(id));
+    let mut queue = SendQueue::new(id, 64 << 20);
+    for number in 0.. {
+        let sent = queue.send(&mut pair.client, message(P::LARGE, number), P::RELIABLE);
+        assert!(matches!(sent, Ok(Queued::Sent(None) | Queued::Waiting)), "message {number}: {sent:?}");
+        if queue.len() == 3 {
+            return (pair, queue, number + 1);
+        }
+    }
+    unreachable!("there is always room")
+}
+
+fn messages_that_wait_arrive_before_the_connection_closes<P: Subject>() {
+    let (mut pair, mut queue, count) = with_waiting_messages::<P>();
+    assert_eq!(queue.send(&mut pair.client, message(P::LARGE, 0), P::UNRELIABLE), Ok(Queued::Dropped));
+    assert_eq!(queue.close(&mut pair.client, DEADLINE), Ok(()));
+    let begin = Instant::now();
+    while pair.here.ended.is_none() || pair.there.ended.is_none() {
+        assert!(begin.elapsed() < DEADLINE, "the connection never closed");
+        frame(&mut pair.client, &mut pair.here);
+        frame(&mut pair.server, &mut pair.there);
+        if !queue.is_empty() {
+            queue.retry(&mut pair.client).expect("sent, or no room");
+        }
+    }
+    assert_eq!((queue.len(), queue.bytes()), (0, 0));
+    // Those of the Game Protocol are not ordered.
+    let mut sent: Vec<_> = (0..count).map(|number| message(P::LARGE, number)).collect();
+    if !P::IS_ORDERED {
+        sent.sort();
+        pair.there.messages.sort();
+    }
+    assert_eq!(pair.there.messages.len(), sent.len());
+    assert!(pair.there.messages == sent);
+}
+
+fn messages_that_wait_are_lost_with_their_connection<P: Subject>() {
+    let (mut pair, mut queue, _) = with_waiting_messages::<P>();
+    let id = queue.id();
+    assert_eq!(queue.close(&mut pair.client, Duration::ZERO), Ok(()));
+    assert_eq!((queue.len(), queue.bytes()), (0, 0));
+    assert_eq!(pair.client.send(id, &message(1, 0), P::RELIABLE), Err(SendError::NotConnected));
+    let sent = queue.send(&mut pair.client, message(1, 0), P::RELIABLE);
+    assert_eq!(sent, Err(QueueError::Refused(SendError::NotConnected)));
+    let (mut pair, mut queue, _) = with_waiting_messages::<P>();
+    pair.client.disconnect(queue.id());
+    assert_eq!(queue.retry(&mut pair.client), Err(SendError::NotConnected));
+    assert_eq!((queue.len(), queue.bytes()), (0, 0));
+}
+
 macro_rules! by_both_protocols {
     ($($test:ident),+ $(,)?) => {
         mod raknet {
@@ -320,6 +378,8 @@ by_both_protocols!(
     a_trusted_proxy_announces_client_addresses,
     a_simulated_network_delays_each_direction,
     a_simulated_network_loses_no_reliable_message,
+    messages_that_wait_arrive_before_the_connection_closes,
+    messages_that_wait_are_lost_with_their_connection,
 );
 
 /// A frame loop runs the same plugins as a server with tasks.

@@ -100,6 +100,10 @@ impl Protocol for RakNet {
         matches!(failure, ConnectFailure::NoAnswer | ConnectFailure::Unreachable)
     }
 
+    fn is_reliable(delivery: Delivery) -> bool {
+        delivery.reliability.is_reliable()
+    }
+
     fn is_request(datagram: &[u8]) -> bool {
         matches!(
             datagram.first(),
