@@ -12,7 +12,6 @@ mod entry;
 mod error;
 mod gate;
 mod options;
-mod outbox;
 mod packet;
 mod peer;
 mod session;

@@ -1,6 +1,7 @@
 //! Encodes Godot's transfer modes and channels as RakNet messages.
 
-use rakwire_native::{Channel, Delivery, Reliability, id};
+use rakwire_native::polled::SendQueue;
+use rakwire_native::{Channel, Delivery, RakNet, Reliability, id};
 
 /// The number of transfer channels. Reliable packets use RakNet's ordering channels 0 to 15 and ordered
 /// unreliable packets 16 to 31, so that neither delays the other.
@@ -117,7 +118,7 @@ impl Packet {
 
     /// Returns the number of bytes that the packet counts for in a queue.
     pub(crate) fn cost(&self) -> usize {
-        cost(&self.message)
+        self.message.len().saturating_add(SendQueue::<RakNet>::OVERHEAD)
     }
 
     /// Returns the bytes that the sender put.
@@ -127,16 +128,7 @@ impl Packet {
     }
 }
 
-/// The number of bytes that a queued message counts for beyond its length: a vector and the entry of the
-/// queue.
-const OVERHEAD: usize = 64;
-
-/// Returns the number of bytes that a message counts for in a queue.
-pub(crate) fn cost(message: &[u8]) -> usize {
-    message.len().saturating_add(OVERHEAD)
-}
-
-/// Builds the message in which a server assigns an id to a client.
+/// Returns the message in which a server assigns an id to a client.
 pub(crate) fn welcome(id: i32) -> [u8; 6] {
     let [a, b, c, d] = id.to_be_bytes();
     [WELCOME, VERSION, a, b, c, d]

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use rakwire_native::polled::{QueueError, Queued};
 use rakwire_native::rakwire::endpoint::SendError;
 use rakwire_native::{AddressPattern, PingScope, SecurePeer};
 
 use super::opening::resolve;
 use super::{Link, LinkState, Session, Status};
 use crate::error::Error;
-use crate::outbox::Sent;
 use crate::packet::Transfer;
 use crate::statistics::{self, Figures};
 
@@ -62,25 +62,25 @@ impl Session {
             self.dropped.not_connected += 1;
             return Ok(());
         }
-        match link.outbox.send(&mut self.endpoint, message, transfer.delivery()) {
-            Ok(Sent::Queued) => Ok(()),
-            Ok(Sent::Dropped) => {
+        match link.outgoing.send(&mut self.endpoint, message, transfer.delivery()) {
+            Ok(Queued::Sent(_) | Queued::Waiting) => Ok(()),
+            Ok(Queued::Dropped) => {
                 self.dropped.unreliable += 1;
                 Ok(())
             }
-            Ok(Sent::Overflow) => {
-                link.outbox.abort(&mut self.endpoint);
+            Err(QueueError::Refused(error)) if error != SendError::NotConnected => Err(error.into()),
+            // The connection has ended, but the event has not been handled yet.
+            Err(QueueError::Refused(_)) => {
+                self.dropped.not_connected += 1;
+                Ok(())
+            }
+            Err(_) => {
+                link.outgoing.abort(&mut self.endpoint);
                 link.state = LinkState::Leaving;
                 let error = Error::Backlog(id);
                 link.fault = Some(error.to_string());
                 Err(error)
             }
-            // The connection has closed, but the event was not handled yet.
-            Err(SendError::NotConnected) => {
-                self.dropped.not_connected += 1;
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
         }
     }
 
@@ -108,14 +108,15 @@ impl Session {
         if !force {
             if link.state == LinkState::Open {
                 link.state = LinkState::Leaving;
-                if let Err(error) = link.outbox.close(&mut self.endpoint) {
+                let timeout = self.endpoint.peer().config().close_timeout;
+                if let Err(error) = link.outgoing.close(&mut self.endpoint, timeout) {
                     link.refuse(id, error, &mut self.notices);
                 }
                 self.forget_attempt();
             }
             return Ok(());
         }
-        link.outbox.abort(&mut self.endpoint);
+        link.outgoing.abort(&mut self.endpoint);
         self.ids.remove(&link.connection);
         self.links.remove(&id);
         let queued_bytes = &mut self.queued_bytes;

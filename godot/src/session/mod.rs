@@ -10,14 +10,14 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use std::vec::IntoIter;
 
+use rakwire_native::polled::{self, SendQueue};
 use rakwire_native::raknet::ConnectionId;
 use rakwire_native::rakwire::endpoint::{Event, Protocol, SendError};
-use rakwire_native::{ConnectFailure, Delivery, RakNet, polled};
+use rakwire_native::{ConnectFailure, Delivery, RakNet};
 
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::options::ClientSettings;
-use crate::outbox::Outbox;
 use crate::packet::{Packet, Welcome, random_id, read_welcome, welcome};
 use crate::statistics::Dropped;
 
@@ -81,7 +81,7 @@ enum LinkState {
 struct Link {
     connection: ConnectionId,
     remote: SocketAddr,
-    outbox: Outbox,
+    outgoing: SendQueue<RakNet>,
     state: LinkState,
     /// The maximum message length in bytes.
     max_len: usize,
@@ -92,8 +92,12 @@ struct Link {
 }
 
 impl Link {
-    /// Starts disconnecting after a refused packet has aborted the outbox.
+    /// Ends the connection after its queue was aborted because of a refused packet.
     fn refuse(&mut self, peer: i32, error: SendError, notices: &mut Vec<Notice>) {
+        // An event reports the end of a connection that is not open any more.
+        if error == SendError::NotConnected {
+            return;
+        }
         if self.state == LinkState::Open {
             self.state = LinkState::Leaving;
         }
@@ -191,7 +195,7 @@ impl Session {
     /// Sends queued packets that the connections now accept.
     fn retry(&mut self) {
         for (peer, link) in &mut self.links {
-            if let Err(error) = link.outbox.retry(&mut self.endpoint) {
+            if let Err(error) = link.outgoing.retry(&mut self.endpoint) {
                 link.refuse(*peer, error, &mut self.notices);
             }
         }
@@ -228,9 +232,9 @@ impl Session {
             }
             Role::Pinger => return,
         };
-        let outbox = Outbox::new(connection, self.backlog);
+        let outgoing = SendQueue::new(connection, self.backlog);
         let state = LinkState::Open;
-        let link = Link { connection, remote, outbox, state, max_len: 0, queued: 0, fault: None };
+        let link = Link { connection, remote, outgoing, state, max_len: 0, queued: 0, fault: None };
         self.ids.insert(connection, peer);
         self.links.insert(peer, link);
         self.measure(connection);
@@ -263,7 +267,7 @@ impl Session {
         self.forget_attempt();
         for link in self.links.values_mut().filter(|link| link.state == LinkState::Open) {
             link.state = LinkState::Leaving;
-            link.outbox.abort(&mut self.endpoint);
+            link.outgoing.abort(&mut self.endpoint);
         }
         self.note_end(reason);
     }
@@ -415,9 +419,10 @@ impl Session {
     fn shut_down(&mut self) {
         let until = Instant::now() + self.close_wait;
         let Self { links, endpoint, .. } = self;
-        // A refused packet aborts its connection; no later poll could return the notice.
+        let timeout = endpoint.peer().config().close_timeout;
+        // Refused packets abort their connection, and there is no later poll for the notice.
         for link in links.values_mut() {
-            let _ = link.outbox.close(endpoint);
+            let _ = link.outgoing.close(endpoint, timeout);
         }
         let linked: Vec<_> = links.values().map(|link| link.connection).collect();
         let others: Vec<_> = endpoint.peer().connections().filter(|id| !linked.contains(id)).collect();
@@ -426,7 +431,7 @@ impl Session {
             endpoint.update();
             while endpoint.poll_event().is_some() {}
             for link in links.values_mut() {
-                let _ = link.outbox.retry(endpoint);
+                let _ = link.outgoing.retry(endpoint);
             }
             endpoint.flush();
             if endpoint.connections() == 0 || Instant::now() >= until {

@@ -1,8 +1,7 @@
 //! Tests of sessions that inspect their queues and links.
 
-use std::borrow::Cow;
-
 use rakwire_native::Options;
+use rakwire_native::polled::Queued;
 
 use super::*;
 use crate::options::{ServerSettings, Value};
@@ -157,7 +156,14 @@ fn a_refused_packet_closes_the_connection_with_a_notice_and_a_reason() {
     let (mut server, [mut client, mut second]) = game();
     let id = client.unique_id();
     let link = server.links.get_mut(&id).expect("a link");
-    link.outbox.wait(Cow::Borrowed(&[0]), Delivery::RELIABLE_ORDERED);
+    // The connection has no room, so a packet that it refuses waits, too.
+    let large = vec![0x86; 100_000];
+    while link.outgoing.is_empty() {
+        let sent = link.outgoing.send(&mut server.endpoint, &large, Delivery::RELIABLE_ORDERED);
+        assert!(matches!(sent, Ok(Queued::Sent(_) | Queued::Waiting)), "{sent:?}");
+    }
+    let sent = link.outgoing.send(&mut server.endpoint, &[0][..], Delivery::RELIABLE_ORDERED);
+    assert_eq!(sent, Ok(Queued::Waiting));
     let mut notices = Vec::new();
     until("the peer leaves", || {
         client.poll();
