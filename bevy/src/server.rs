@@ -18,7 +18,7 @@ use rakwire_native::{BindError, ConnectionStats, Guid, Options, RakNet, polled};
 use crate::channels::{ChannelId, open};
 use crate::closing::{Closing, ClosingPlugin, Owned};
 use crate::counters::{Dropped, statistics};
-use crate::endpoint::{Connection, once_a_frame};
+use crate::endpoint::once_a_frame;
 use crate::outbox::{DEFAULT_BACKLOG, Outbox};
 
 /// The settings of a [`RakwireServer`].
@@ -43,7 +43,7 @@ pub struct ServerSettings {
     pub password: Vec<u8>,
     /// The maximum number of queued reliable bytes per connection. Default: [`DEFAULT_BACKLOG`].
     ///
-    /// A client that exceeds it is disconnected.
+    /// Each message counts for 64 more. A client that exceeds the limit is disconnected.
     pub backlog: usize,
 }
 
@@ -134,8 +134,8 @@ pub struct RakwireServer {
     /// Entities of connections that were closed in a frame with messages. They are despawned after replicon has taken
     /// these.
     ended: Vec<Entity>,
-    /// Connections without an entity that are closed once their queued messages are sent.
-    leaving: Vec<(ConnectionId, Outbox)>,
+    /// Waiting messages of connections without an entity, which are closed once these are sent.
+    leaving: Vec<Outbox>,
     backlog: usize,
     dropped: Dropped,
     session: u64,
@@ -204,8 +204,8 @@ impl RakwireServer {
     /// Starts disconnecting all clients. Their entities are despawned when they have disconnected.
     pub fn disconnect_all(&mut self) {
         let endpoint = self.endpoint.get();
-        for (&id, client) in &mut self.clients {
-            client.outbox.close(&mut Connection { endpoint, id });
+        for client in self.clients.values_mut() {
+            close(&mut client.outbox, endpoint);
         }
     }
 
@@ -223,14 +223,14 @@ impl RakwireServer {
         while let Some(event) = endpoint.poll_event() {
             match event {
                 Event::Connected { id, remote, identity, .. } => {
-                    let mut outbox = Outbox::new(self.backlog);
-                    let max_size = outbox.measure(&mut Connection { endpoint, id });
+                    let mut outbox = Outbox::new(id, self.backlog);
+                    let max_size = outbox.measure(endpoint.peer().connection_stats(id));
                     let entity = spawn(commands, ClientConnection { id, remote }, identity, max_size);
                     self.clients.insert(id, Client { entity, outbox, was_heard: false });
                 }
                 Event::MtuChanged { id, .. } => {
                     if let Some(client) = self.clients.get_mut(&id) {
-                        let max_size = client.outbox.measure(&mut Connection { endpoint, id });
+                        let max_size = client.outbox.measure(endpoint.peer().connection_stats(id));
                         commands.entity(client.entity).try_insert(ConnectedClient { max_size });
                     }
                 }
@@ -263,16 +263,13 @@ impl RakwireServer {
                 _ => {}
             }
         }
-        let outboxes = self.clients.iter_mut().map(|(&id, client)| (id, &mut client.outbox));
-        let leaving = self.leaving.iter_mut().map(|(id, outbox)| (*id, outbox));
-        for (id, outbox) in outboxes.chain(leaving) {
-            let link = &mut Connection { endpoint, id };
-            if let Err(overflow) = outbox.retry(link, &mut self.dropped) {
+        let outboxes = self.clients.values_mut().map(|client| &mut client.outbox);
+        for outbox in outboxes.chain(&mut self.leaving) {
+            if let Err(overflow) = outbox.retry(endpoint, &mut self.dropped) {
                 log::error!("disconnecting a client: {overflow}");
-                outbox.abort(link);
             }
         }
-        self.leaving.retain(|(_, outbox)| outbox.is_waiting());
+        self.leaving.retain(|outbox| !outbox.queue.is_empty());
     }
 
     fn send(&mut self, id: ConnectionId, channel: (Channel, ChannelId), payload: &[u8]) {
@@ -281,10 +278,9 @@ impl RakwireServer {
             self.dropped.not_connected += 1;
             return;
         };
-        let link = &mut Connection { endpoint, id };
-        if let Err(overflow) = client.outbox.send(link, channel, payload, &mut self.dropped) {
+        if let Err(overflow) = client.outbox.send(endpoint, channel, payload, &mut self.dropped) {
             log::error!("disconnecting client `{}`: {overflow}", client.entity);
-            client.outbox.abort(link);
+            client.outbox.queue.abort(endpoint);
         }
     }
 
@@ -295,10 +291,17 @@ impl RakwireServer {
             return;
         }
         if let Some(mut client) = self.clients.remove(&id) {
-            client.outbox.close(&mut Connection { endpoint: self.endpoint.get(), id });
-            self.leaving.push((id, client.outbox));
+            close(&mut client.outbox, self.endpoint.get());
+            self.leaving.push(client.outbox);
         }
     }
+}
+
+/// Closes a connection when its waiting messages have been sent.
+fn close(outbox: &mut Outbox, endpoint: &mut polled::Endpoint<RakNet>) {
+    let timeout = endpoint.peer().config().close_timeout;
+    // A message that is refused aborts the connection, which is being closed anyway.
+    let _ = outbox.queue.close(endpoint, timeout);
 }
 
 fn spawn(

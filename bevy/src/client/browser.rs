@@ -3,6 +3,7 @@
 //! The browser runs `rakwire-wasm` when a datagram arrives or a timeout expires, even between frames. Each
 //! frame handles the events since the last one, so no executor task needs to be woken.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::Future;
@@ -12,8 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use rakwire::endpoint::SendError;
-use rakwire::raknet::{ConnectionStats, Delivery, DisconnectReason, Receipt};
+use bevy::platform::time::Instant as Clock;
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, QueueTarget, SendError};
+use rakwire::raknet::{ConnectionStats, Delivery, DisconnectReason, RakNet, Receipt};
 #[cfg(feature = "secure")]
 use rakwire::secure::ServerTrust;
 use rakwire_wasm::web::{self, Memory, Transport};
@@ -21,10 +24,14 @@ pub(super) use rakwire_wasm::web::{CloseReason as End, ConnectError as Failure};
 use wasm_bindgen_futures::spawn_local;
 
 use super::interface::{Driver, Happened};
-use crate::outbox::{DEFAULT_BACKLOG, Link};
+use crate::outbox::DEFAULT_BACKLOG;
 
 /// The default protocol version of this crate's servers.
 const PROTOCOL_VERSION: u8 = 6;
+/// How long a connection that is being closed waits for room: as long as the core waits for acknowledgements.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The connection is the only one of its target.
+const ONLY: ConnectionId = ConnectionId::without_peer(0);
 
 /// The settings of a [`RakwireClient`](crate::RakwireClient) in a browser.
 #[derive(Clone, Debug)]
@@ -51,7 +58,7 @@ pub struct ClientSettings {
     pub protocol_version: Option<u8>,
     /// The maximum number of queued reliable bytes of the connection. Default: [`DEFAULT_BACKLOG`].
     ///
-    /// The client disconnects if it is exceeded.
+    /// Each message counts for 64 more. The client disconnects if the limit is exceeded.
     pub backlog: usize,
 }
 
@@ -108,7 +115,10 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The number of a connection of this thread.
 #[derive(Debug)]
-pub(super) struct Connection(u64);
+pub(super) struct Connection {
+    number: u64,
+    start: Clock,
+}
 
 impl Connection {
     /// Starts connecting to a server of the relay.
@@ -116,7 +126,7 @@ impl Connection {
         let opening = async move { web::connect(&url, &target, settings.options()).await };
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         CONNECTIONS.with_borrow_mut(|all| all.insert(number, State::Opening(Box::pin(opening))));
-        Self(number)
+        Self { number, start: Clock::now() }
     }
 
     pub(super) fn transport(&self) -> Option<Transport> {
@@ -125,19 +135,27 @@ impl Connection {
 
     /// Calls a function with the connection if it is open.
     fn open<T>(&self, work: impl FnOnce(&web::Connection) -> T) -> Option<T> {
-        CONNECTIONS.with_borrow(|all| match all.get(&self.0) {
+        CONNECTIONS.with_borrow(|all| match all.get(&self.number) {
             Some(State::Open(connection)) => Some(work(connection)),
             Some(State::Opening(_)) | None => None,
         })
     }
 
     fn take(&self) -> Option<State> {
-        CONNECTIONS.with_borrow_mut(|all| all.remove(&self.0))
+        CONNECTIONS.with_borrow_mut(|all| all.remove(&self.number))
+    }
+
+    /// Closes the connection, or cancels the attempt.
+    fn close(&self) {
+        // Dropping the future of an attempt cancels it.
+        if let Some(State::Open(connection)) = self.take() {
+            spawn_local(connection.disconnect());
+        }
     }
 
     /// Continues opening the connection. Returns `None` if it is open or closed.
     fn poll_open(&self) -> Option<Poll<Result<web::Connection, Failure>>> {
-        CONNECTIONS.with_borrow_mut(|all| match all.get_mut(&self.0) {
+        CONNECTIONS.with_borrow_mut(|all| match all.get_mut(&self.number) {
             Some(State::Opening(opening)) => Some(once(opening.as_mut())),
             Some(State::Open(_)) | None => None,
         })
@@ -165,35 +183,54 @@ fn next(connection: &web::Connection) -> Option<Happened<Failure, End>> {
     }
 }
 
-impl Link for Connection {
-    fn send(&mut self, message: &mut Vec<u8>, delivery: Delivery) -> Result<Option<Receipt>, SendError> {
+impl QueueTarget<RakNet> for Connection {
+    fn send(
+        &mut self,
+        _: ConnectionId,
+        message: &mut Cow<'_, [u8]>,
+        delivery: Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
         self.open(|connection| connection.send(message, delivery)).unwrap_or(Err(SendError::NotConnected))
+    }
+
+    fn disconnect(&mut self, _: ConnectionId) {
+        self.close();
+    }
+
+    fn now(&self) -> Instant {
+        Instant::ZERO + self.start.elapsed()
+    }
+}
+
+impl Driver for Connection {
+    type Target = Self;
+    type Failure = Failure;
+    type End = End;
+
+    const ENDED_HERE: End = End::Peer(DisconnectReason::Local);
+
+    fn id(&self) -> ConnectionId {
+        ONLY
+    }
+
+    fn target(&mut self) -> &mut Self {
+        self
     }
 
     fn stats(&mut self) -> Option<ConnectionStats> {
         self.open(web::Connection::stats)
     }
 
-    fn disconnect(&mut self) {
-        // Dropping the future of an attempt cancels the attempt.
-        if let Some(State::Open(connection)) = self.take() {
-            spawn_local(connection.disconnect());
-        }
+    fn close_timeout(&mut self) -> Duration {
+        CLOSE_TIMEOUT
     }
-}
-
-impl Driver for Connection {
-    type Failure = Failure;
-    type End = End;
-
-    const ENDED_HERE: End = End::Peer(DisconnectReason::Local);
 
     fn update(&mut self) {}
 
     fn poll(&mut self) -> Option<Happened<Failure, End>> {
         match self.poll_open() {
             Some(Poll::Ready(Ok(connection))) => {
-                CONNECTIONS.with_borrow_mut(|all| all.insert(self.0, State::Open(connection)));
+                CONNECTIONS.with_borrow_mut(|all| all.insert(self.number, State::Open(connection)));
                 return Some(Happened::Connected);
             }
             Some(Poll::Ready(Err(failure))) => {
@@ -220,6 +257,6 @@ impl Driver for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.disconnect();
+        self.close();
     }
 }

@@ -2,10 +2,10 @@
 //! frame.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
-use rakwire::raknet::Receipt;
-
-use crate::outbox::Link;
+use rakwire::endpoint::{ConnectionId, QueueTarget};
+use rakwire::raknet::{ConnectionStats, RakNet, Receipt};
 
 /// A change of a connection, or a message of the server.
 #[derive(Debug)]
@@ -20,8 +20,10 @@ pub(super) enum Happened<Failure, End> {
 }
 
 /// A connection to a server, as implemented for this target.
-pub(super) trait Driver: Debug + Link {
-    /// The reason why a connection could not be opened.
+pub(super) trait Driver: Debug {
+    /// The sender of messages.
+    type Target: QueueTarget<RakNet>;
+    /// The reason why it could not be opened.
     type Failure;
     /// The reason why a connection closed.
     type End;
@@ -29,7 +31,19 @@ pub(super) trait Driver: Debug + Link {
     /// The reason for a connection that this client has closed.
     const ENDED_HERE: Self::End;
 
-    /// Handles received datagrams and expired timers.
+    /// Returns the id of the connection at its [`target`](Self::target).
+    fn id(&self) -> ConnectionId;
+
+    /// Returns the sender of messages.
+    fn target(&mut self) -> &mut Self::Target;
+
+    /// Returns the counters and measurements, or `None` once the connection has ended.
+    fn stats(&mut self) -> Option<ConnectionStats>;
+
+    /// Returns how long a connection that is being closed waits for room.
+    fn close_timeout(&mut self) -> Duration;
+
+    /// Handles received datagrams and due timers.
     fn update(&mut self);
 
     /// Removes and returns the next event.

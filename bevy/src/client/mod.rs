@@ -31,7 +31,7 @@ use crate::channels::{ChannelId, open};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::closing::{Closing, ClosingPlugin};
 use crate::counters::{Dropped, statistics};
-use crate::outbox::{Link, Outbox, Overflow};
+use crate::outbox::{Outbox, Overflow};
 
 /// The reason why a client is disconnected. `Display` describes it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,11 +98,11 @@ pub struct RakwireClient {
 impl RakwireClient {
     fn new(driver: driver::Connection, backlog: usize) -> Self {
         Self {
-            driver,
-            outbox: Outbox::new(backlog),
+            outbox: Outbox::new(driver.id(), backlog),
             status: Status::Connecting,
             dropped: Dropped::default(),
             session: NEXT_SESSION.fetch_add(1, Ordering::Relaxed),
+            driver,
         }
     }
 
@@ -133,7 +133,9 @@ impl RakwireClient {
     pub fn disconnect(&mut self) {
         if !matches!(self.status, Status::Disconnected(_)) {
             self.status = Status::Disconnected(DisconnectCause::Ended(driver::Connection::ENDED_HERE));
-            self.outbox.close(&mut self.driver);
+            let timeout = self.driver.close_timeout();
+            // A message that is refused aborts the connection, whose end is reported already.
+            let _ = self.outbox.queue.close(self.driver.target(), timeout);
         }
     }
 
@@ -144,8 +146,8 @@ impl RakwireClient {
             match happened {
                 Happened::Connected if self.status == Status::Connecting => {
                     self.status = Status::Connected;
-                    self.outbox.measure(&mut self.driver);
-                    // Replicon takes messages only from the next frame on, when its state has changed.
+                    self.outbox.measure(self.driver.stats());
+                    // Replicon takes messages from the next frame on, after its state has changed.
                     break;
                 }
                 Happened::Failed(failure) if self.status == Status::Connecting => {
@@ -155,7 +157,7 @@ impl RakwireClient {
                     self.status = Status::Disconnected(DisconnectCause::Ended(end));
                 }
                 Happened::MtuChanged => {
-                    self.outbox.measure(&mut self.driver);
+                    self.outbox.measure(self.driver.stats());
                 }
                 Happened::Settled(receipt) => self.outbox.settle(receipt),
                 Happened::Message(message) if self.status == Status::Connected => {
@@ -167,7 +169,7 @@ impl RakwireClient {
                 Happened::Connected | Happened::Failed(_) | Happened::Ended(_) | Happened::Message(_) => {}
             }
         }
-        let sent = self.outbox.retry(&mut self.driver, &mut self.dropped);
+        let sent = self.outbox.retry(self.driver.target(), &mut self.dropped);
         self.end_if_failed(sent);
     }
 
@@ -176,7 +178,7 @@ impl RakwireClient {
             self.dropped.not_connected += 1;
             return;
         }
-        let sent = self.outbox.send(&mut self.driver, channel, payload, &mut self.dropped);
+        let sent = self.outbox.send(self.driver.target(), channel, payload, &mut self.dropped);
         self.end_if_failed(sent);
     }
 
@@ -184,7 +186,7 @@ impl RakwireClient {
         if let Err(overflow) = sent {
             log::error!("disconnecting from the server: {overflow}");
             self.status = Status::Disconnected(overflow.into());
-            self.outbox.abort(&mut self.driver);
+            self.outbox.queue.abort(self.driver.target());
         }
     }
 }

@@ -5,19 +5,16 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use rakwire::endpoint::{Event, SendError};
-use rakwire_native::raknet::ConnectionId;
+use rakwire::endpoint::{ConnectionId, Event};
 #[cfg(feature = "secure")]
 use rakwire_native::secure::ServerTrust;
-use rakwire_native::{
-    BindError, ConnectOptions, ConnectionStats, Delivery, Options, RakNet, Receipt, polled,
-};
+use rakwire_native::{BindError, ConnectOptions, ConnectionStats, Options, RakNet, polled};
 pub(super) use rakwire_native::{ConnectFailure as Failure, DisconnectReason as End};
 
 use super::interface::{Driver, Happened};
 use crate::closing::Owned;
-use crate::endpoint::{self, once_a_frame};
-use crate::outbox::{DEFAULT_BACKLOG, Link};
+use crate::endpoint::once_a_frame;
+use crate::outbox::DEFAULT_BACKLOG;
 
 /// The settings of a [`RakwireClient`](crate::RakwireClient).
 ///
@@ -49,7 +46,7 @@ pub struct ClientSettings {
     pub connect_timeout: Option<Duration>,
     /// The limit of waiting reliable messages in the connection, in bytes. Default: [`DEFAULT_BACKLOG`].
     ///
-    /// The client disconnects if it is exceeded.
+    /// Each message counts for 64 more. The client disconnects if the limit is exceeded.
     pub backlog: usize,
 }
 
@@ -118,31 +115,30 @@ impl Connection {
     pub(super) const fn endpoint(&mut self) -> &mut Owned {
         &mut self.endpoint
     }
-
-    fn link(&mut self) -> endpoint::Connection<'_> {
-        endpoint::Connection { endpoint: self.endpoint.get(), id: self.id }
-    }
-}
-
-impl Link for Connection {
-    fn send(&mut self, message: &mut Vec<u8>, delivery: Delivery) -> Result<Option<Receipt>, SendError> {
-        self.link().send(message, delivery)
-    }
-
-    fn stats(&mut self) -> Option<ConnectionStats> {
-        self.link().stats()
-    }
-
-    fn disconnect(&mut self) {
-        self.link().disconnect();
-    }
 }
 
 impl Driver for Connection {
+    type Target = polled::Endpoint<RakNet>;
     type Failure = Failure;
     type End = End;
 
     const ENDED_HERE: End = End::Local;
+
+    fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    fn target(&mut self) -> &mut Self::Target {
+        self.endpoint.get()
+    }
+
+    fn stats(&mut self) -> Option<ConnectionStats> {
+        self.endpoint.get().peer().connection_stats(self.id)
+    }
+
+    fn close_timeout(&mut self) -> Duration {
+        self.endpoint.get().peer().config().close_timeout
+    }
 
     fn update(&mut self) {
         self.endpoint.get().update();
