@@ -2,6 +2,10 @@
 // `cargo xtask check --only bevy` builds all of them.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { openPage } from "./browser.mjs";
@@ -16,16 +20,28 @@ function run(t, pattern, ...args) {
   return start(t, "snowballs", program("SNOWBALLS_BIN", HOW_TO), args, pattern);
 }
 
-/** Starts a server, a relay with the page, a client that watches, and the page in Chromium. */
-async function play(t, ...options) {
-  const server = await run(t, /listening on (\S+)\n/, "server", "127.0.0.1:0", SECONDS);
-  const watcher = await run(t, /(connected)\n/, "watch", server.address, SECONDS);
+/** Creates a key in a file that is removed at the end of the test; returns its path and the public key. */
+function createKey(t) {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "server.key");
+  const [key] = execFileSync(program("RAKWIRE_BIN", HOW_TO), ["keygen", file], { encoding: "utf8" }).split("\n");
+  return { file, key };
+}
+
+/**
+ * Starts a server, a relay with the page, a client that watches, and the page in Chromium. With a `key` all connections are
+ * secure, and the page trusts the public key `pinned`.
+ */
+async function play(t, options = [], key = undefined, pinned = key?.key) {
+  const server = await run(t, /listening on (\S+)\n/, "server", "127.0.0.1:0", SECONDS, ...(key ? [key.file] : []));
+  const watcher = await run(t, /(connected)\n/, "watch", server.address, SECONDS, ...(key ? [key.key] : []));
   const targets = { game: `${server.address},kind=raknet` };
   const page = await openPage(t);
   const relay = await startRelay(t, targets, "--serve", program("SNOWBALLS_PAGE", HOW_TO), "--drain-timeout", "0s", ...options);
   const errors = [];
   page.on("pageerror", (error) => errors.push(error));
-  await page.goto(`http://${relay.address}/`);
+  await page.goto(`http://${relay.address}/${pinned ? `?key=${pinned}` : ""}`);
   return { page, relay, watcher, errors, status: () => page.textContent("#status") };
 }
 
@@ -67,7 +83,7 @@ test("a page plays by WebTransport, another client sees it, and it reports that 
 });
 
 test("a page plays by a WebSocket when the relay has no WebTransport", LIMIT, async (t) => {
-  const game = await play(t, "--webtransport", "off");
+  const game = await play(t, ["--webtransport", "off"]);
   const { player, transport } = await joined(game);
   assert.equal(transport, "WebSocket");
   await walk(game, player);
@@ -81,3 +97,25 @@ test("a page reports why it cannot connect", LIMIT, async (t) => {
   await until(async () => (await status()).startsWith("disconnected"), "the page reports it");
   assert.match(await status(), /^disconnected: relay closed: unknown target 'missing'.* \(code 4404\)$/);
 });
+
+for (const [transport, options] of [["WebTransport", []], ["WebSocket", ["--webtransport", "off"]]]) {
+  test(`a page plays by ${transport} on a secure server whose key it pins`, LIMIT, async (t) => {
+    const game = await play(t, options, createKey(t));
+    const { player, transport: used } = await joined(game);
+    assert.equal(used, transport);
+    await walk(game, player);
+    assert.equal(await end(game), ENDED);
+    assert.deepEqual(game.errors, []);
+  });
+
+  test(`a page is refused by ${transport} with a reason if it pins another key, or none`, LIMIT, async (t) => {
+    const game = await play(t, options, createKey(t), createKey(t).key);
+    const refused = async () => (await game.status()).startsWith("disconnected");
+    await until(refused, "the page reports the wrong key");
+    assert.equal(await game.status(), "disconnected: the server has another public key");
+    await game.page.goto(`http://${game.relay.address}/`);
+    await until(refused, "the page reports that the server requires security");
+    assert.equal(await game.status(), "disconnected: the server requires a secure connection");
+    assert.deepEqual(game.errors, []);
+  });
+}

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bevy::prelude::*;
 use bevy_replicon::prelude::*;
+use rakwire_bevy::rakwire_native::secure::ServerTrust;
 use rakwire_bevy::{ClientSettings, RakwireClient, Status};
 use snowfight::bot;
 use snowfight::client::Input;
@@ -25,10 +26,12 @@ struct Bot {
     most_seen: usize,
 }
 
-fn client(address: SocketAddr, time: Duration) -> Result<App, Box<dyn Error>> {
+fn client(address: SocketAddr, time: Duration, key: Option<&str>) -> Result<App, Box<dyn Error>> {
+    let mut settings = ClientSettings::new()?;
+    settings.trust = key.map(str::parse).transpose()?.map(ServerTrust::Key);
     let mut app = game::app();
     end_after(&mut app, time);
-    app.insert_resource(RakwireClient::connect(address, ClientSettings::new()?)?)
+    app.insert_resource(RakwireClient::connect(address, settings)?)
         .add_systems(OnEnter(ClientState::Disconnected), report);
     Ok(app)
 }
@@ -60,9 +63,9 @@ fn report(client: Option<Res<RakwireClient>>, mut exit: MessageWriter<AppExit>) 
     }
 }
 
-/// Plays until the end. Returns true if the bot took part in a game.
-pub(crate) fn run(address: SocketAddr, time: Duration) -> Result<bool, Box<dyn Error>> {
-    let mut app = client(address, time)?;
+/// Plays until the end. Returns whether the bot took part in a game.
+pub(crate) fn run(address: SocketAddr, time: Duration, key: Option<&str>) -> Result<bool, Box<dyn Error>> {
+    let mut app = client(address, time, key)?;
     app.init_resource::<Bot>()
         .add_observer(|welcome: On<Welcome>, mut bot: ResMut<Bot>| bot.player = Some(welcome.0))
         .add_systems(FixedUpdate, play.run_if(in_state(ClientState::Connected)));
@@ -85,8 +88,8 @@ pub(crate) fn run(address: SocketAddr, time: Duration) -> Result<bool, Box<dyn E
 }
 
 /// Prints the directions in which players walk, until the end.
-pub(crate) fn watch(address: SocketAddr, time: Duration) -> Result<(), Box<dyn Error>> {
-    let mut app = client(address, time)?;
+pub(crate) fn watch(address: SocketAddr, time: Duration, key: Option<&str>) -> Result<(), Box<dyn Error>> {
+    let mut app = client(address, time, key)?;
     app.add_systems(Update, print_walks)
         .add_systems(OnEnter(ClientState::Connected), || println!("connected"));
     app.run();

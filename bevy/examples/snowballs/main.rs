@@ -7,6 +7,9 @@
 //! cargo run --release --example snowballs -- watch 127.0.0.1:19133 60   # prints which way the players walk
 //! ```
 //!
+//! With a key file of `rakwire keygen` behind its seconds, the server admits only secure connections. Its clients need the
+//! public key in the same place, and the page in its address: `?key=rakwire-public-key-1:...`.
+//!
 //! For `wasm32-unknown-unknown` the same program builds as a page, `index.html`, by the commands of the README.
 
 mod game;

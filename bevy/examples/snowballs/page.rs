@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use bevy::prelude::*;
 use bevy_replicon::prelude::*;
+use rakwire_bevy::rakwire::secure::ServerTrust;
 use rakwire_bevy::{ClientSettings, RakwireClient, Status};
 use snowfight::message::{
     ActionKind, Break, Direction, EntityId, EntityKind, Move, ObjectKind, Player, PlayerId, Point, Throw,
@@ -51,10 +52,12 @@ pub fn point(east: f32, north: f32) {
     push(Input::Point(east, north));
 }
 
-/// Plays on the server that is the relay's `target`.
+/// Plays on the server that is the relay's `target`. With its public key the connection is secure.
 #[wasm_bindgen]
-pub fn play(relay: String, target: String) -> Result<(), JsError> {
-    let client = RakwireClient::connect_by_relay(relay, target, ClientSettings::new()?);
+pub fn play(relay: String, target: String, key: Option<String>) -> Result<(), JsError> {
+    let mut settings = ClientSettings::new()?;
+    settings.trust = key.map(|key| key.parse()).transpose()?.map(ServerTrust::Key);
+    let client = RakwireClient::connect_by_relay(relay, target, settings);
     game::app()
         .insert_resource(client)
         .init_resource::<Me>()

@@ -8,7 +8,7 @@ use bevy::prelude::*;
 
 use crate::{bot, server};
 
-const USAGE: &str = "usage: snowballs [demo SECONDS | server|client|watch ADDRESS SECONDS]";
+const USAGE: &str = "usage: snowballs [demo SECONDS | server ADDRESS SECONDS [KEY_FILE] | client|watch ADDRESS SECONDS [KEY]]";
 
 /// The time until the program stops.
 #[derive(Resource)]
@@ -30,14 +30,14 @@ fn demo(time: Duration) -> Result<(), Box<dyn Error>> {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let (bound, address) = std::sync::mpsc::channel();
     let serve = std::thread::spawn(move || {
-        let (mut app, listening) = server::app(any).map_err(|error| error.to_string())?;
+        let (mut app, listening) = server::app(any, None).map_err(|error| error.to_string())?;
         end_after(&mut app, time + Duration::from_secs(2));
         bound.send(listening).map_err(|error| error.to_string())?;
         app.run();
         Ok::<(), String>(())
     });
     let address = address.recv()?;
-    let play = || bot::run(address, time).map_err(|error| error.to_string());
+    let play = || bot::run(address, time, None).map_err(|error| error.to_string());
     let played = std::thread::scope(|scope| {
         let bots = [(); 2].map(|()| scope.spawn(play));
         bots.map(|bot| bot.join().unwrap_or_else(|_| Err("a bot failed".to_owned())))
@@ -57,15 +57,19 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => demo(Duration::from_secs(20)),
         ["demo", time] => demo(seconds(time)?),
-        ["server", address, time] => {
-            let (mut app, bound) = server::app(address.parse()?)?;
+        ["server", address, time, ref key_file @ ..] if key_file.len() < 2 => {
+            let (mut app, bound) = server::app(address.parse()?, key_file.first().copied())?;
             end_after(&mut app, seconds(time)?);
             println!("listening on {bound}");
             app.run();
             Ok(())
         }
-        ["client", address, time] => bot::run(address.parse()?, seconds(time)?).map(|_| ()),
-        ["watch", address, time] => bot::watch(address.parse()?, seconds(time)?),
+        ["client", address, time, ref key @ ..] if key.len() < 2 => {
+            bot::run(address.parse()?, seconds(time)?, key.first().copied()).map(|_| ())
+        }
+        ["watch", address, time, ref key @ ..] if key.len() < 2 => {
+            bot::watch(address.parse()?, seconds(time)?, key.first().copied())
+        }
         _ => Err(USAGE.into()),
     }
 }

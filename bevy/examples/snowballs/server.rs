@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use bevy::prelude::*;
 use bevy_replicon::prelude::*;
+use rakwire_bevy::rakwire_native::read_key_file;
 use rakwire_bevy::{RakwireServer, ServerSettings};
 use snowfight::message::{EntityId, EntityKind, PlayerId};
 use snowfight::world::World as Rules;
@@ -23,9 +24,14 @@ struct Game {
 #[derive(Clone, Component, Copy)]
 struct Seat(PlayerId);
 
-/// Starts a server at an address, and returns that address with its actual port.
-pub(crate) fn app(address: SocketAddr) -> Result<(App, SocketAddr), Box<dyn Error>> {
-    let listening = RakwireServer::bind(address, ServerSettings::new(64)?)?;
+/// Starts a server at an address, and returns that address with its actual port. With a key file all connections are
+/// secure.
+pub(crate) fn app(address: SocketAddr, key_file: Option<&str>) -> Result<(App, SocketAddr), Box<dyn Error>> {
+    let mut settings = ServerSettings::new(64)?;
+    if let Some(file) = key_file {
+        settings.require_security(read_key_file(file)?)?;
+    }
+    let listening = RakwireServer::bind(address, settings)?;
     let bound = listening.local_addr();
     let mut app = game::app();
     app.insert_resource(listening)
