@@ -31,7 +31,7 @@ pub(super) fn check(shell: &Shell) -> Result<()> {
     let examples = ["--example", "browser", "--example", EXAMPLE];
     let for_browsers = [&["--locked", "--lib"], &examples[..], &["--target", WASM]].concat();
     // The examples enable secure connections, so the library is also checked alone.
-    for built in [&["--locked", "--lib", "--target", WASM][..], &for_browsers] {
+    for built in [&["--locked", "--lib", "--target", WASM][..], for_browsers.as_slice()] {
         cargo(shell, FOLDER, &[&["clippy"], built, &["--", "-D", "warnings"]].concat()).run()?;
     }
     cargo(shell, FOLDER, &[&["build"], &for_browsers[..]].concat()).run()?;
