@@ -304,6 +304,10 @@ mod absent {
     #[derive(Debug)]
     pub(crate) enum NetworkEmulator {}
 
+    #[expect(
+        clippy::needless_pass_by_ref_mut,
+        reason = "the methods have the signatures of the simulated network"
+    )]
     impl NetworkEmulator {
         pub(crate) const fn new(simulation: Simulation, _: Direction) -> Self {
             match simulation {}
