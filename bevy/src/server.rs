@@ -134,7 +134,7 @@ pub struct RakwireServer {
     /// Entities of connections that were closed in a frame with messages. They are despawned after replicon has taken
     /// these.
     ended: Vec<Entity>,
-    /// Waiting messages of connections without an entity, which are closed once these are sent.
+    /// Connections without an entity that are closed once their queued messages are sent.
     leaving: Vec<Outbox>,
     backlog: usize,
     dropped: Dropped,

@@ -99,7 +99,7 @@ test("a page reports why it cannot connect", LIMIT, async (t) => {
 });
 
 for (const [transport, options] of [["WebTransport", []], ["WebSocket", ["--webtransport", "off"]]]) {
-  test(`a page plays by ${transport} on a secure server whose key it pins`, LIMIT, async (t) => {
+  test(`a page plays by ${transport} on a secure server with a pinned key`, LIMIT, async (t) => {
     const game = await play(t, options, createKey(t));
     const { player, transport: used } = await joined(game);
     assert.equal(used, transport);

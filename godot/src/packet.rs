@@ -128,7 +128,7 @@ impl Packet {
     }
 }
 
-/// Returns the message in which a server assigns an id to a client.
+/// Builds the message in which a server assigns an id to a client.
 pub(crate) fn welcome(id: i32) -> [u8; 6] {
     let [a, b, c, d] = id.to_be_bytes();
     [WELCOME, VERSION, a, b, c, d]

@@ -63,7 +63,7 @@ fn report(client: Option<Res<RakwireClient>>, mut exit: MessageWriter<AppExit>) 
     }
 }
 
-/// Plays until the end. Returns whether the bot took part in a game.
+/// Plays until the end. Returns true if the bot took part in a game.
 pub(crate) fn run(address: SocketAddr, time: Duration, key: Option<&str>) -> Result<bool, Box<dyn Error>> {
     let mut app = client(address, time, key)?;
     app.init_resource::<Bot>()

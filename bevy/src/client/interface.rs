@@ -23,7 +23,7 @@ pub(super) enum Happened<Failure, End> {
 pub(super) trait Driver: Debug {
     /// The sender of messages.
     type Target: QueueTarget<RakNet>;
-    /// The reason why it could not be opened.
+    /// The reason why a connection could not be opened.
     type Failure;
     /// The reason why a connection closed.
     type End;
@@ -43,7 +43,7 @@ pub(super) trait Driver: Debug {
     /// Returns how long a connection that is being closed waits for room.
     fn close_timeout(&mut self) -> Duration;
 
-    /// Handles received datagrams and due timers.
+    /// Handles received datagrams and expired timers.
     fn update(&mut self);
 
     /// Removes and returns the next event.

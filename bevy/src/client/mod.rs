@@ -134,7 +134,7 @@ impl RakwireClient {
         if !matches!(self.status, Status::Disconnected(_)) {
             self.status = Status::Disconnected(DisconnectCause::Ended(driver::Connection::ENDED_HERE));
             let timeout = self.driver.close_timeout();
-            // A message that is refused aborts the connection, whose end is reported already.
+            // A refused message aborts the connection. Its end is already reported.
             let _ = self.outbox.queue.close(self.driver.target(), timeout);
         }
     }
@@ -147,7 +147,7 @@ impl RakwireClient {
                 Happened::Connected if self.status == Status::Connecting => {
                     self.status = Status::Connected;
                     self.outbox.measure(self.driver.stats());
-                    // Replicon takes messages from the next frame on, after its state has changed.
+                    // Replicon takes messages only from the next frame on, when its state has changed.
                     break;
                 }
                 Happened::Failed(failure) if self.status == Status::Connecting => {

@@ -131,7 +131,7 @@ pub trait Protocol: Internals {
     /// Returns true if messages with this delivery are retransmitted until they are acknowledged.
     fn is_reliable(delivery: Self::Delivery) -> bool;
 
-    /// Returns true if an unconnected datagram requires an answer, judging by its bytes.
+    /// Returns true if an unconnected datagram looks like one that requires a response: a handshake packet or a ping.
     ///
     /// A peer buffers only a few responses, so under load a driver should pass it a few requests at a time.
     fn is_request(datagram: &[u8]) -> bool;

@@ -47,7 +47,7 @@ impl Protocol for GameProtocol {
         reliability.is_reliable()
     }
 
-    /// Salts and answers to challenges have the same form.
+    /// Salts and answers to challenges have the same form, so both count as requests.
     fn is_request(datagram: &[u8]) -> bool {
         datagram.len() == HEADER
             && !HandshakeWord::read(datagram).is_ok_and(|word| word.looks_like_a_header())

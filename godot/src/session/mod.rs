@@ -92,7 +92,7 @@ struct Link {
 }
 
 impl Link {
-    /// Ends the connection after its queue was aborted because of a refused packet.
+    /// Starts disconnecting after a refused packet has aborted the queue.
     fn refuse(&mut self, peer: i32, error: SendError, notices: &mut Vec<Notice>) {
         // An event reports the end of a connection that is not open any more.
         if error == SendError::NotConnected {
@@ -420,7 +420,7 @@ impl Session {
         let until = Instant::now() + self.close_wait;
         let Self { links, endpoint, .. } = self;
         let timeout = endpoint.peer().config().close_timeout;
-        // Refused packets abort their connection, and there is no later poll for the notice.
+        // A refused packet aborts its connection; no later poll could return the notice.
         for link in links.values_mut() {
             let _ = link.outgoing.close(endpoint, timeout);
         }
