@@ -25,9 +25,9 @@ use crate::unreachable::{Reported, read_errors, receive_past_reports, send_past_
 
 /// Size of a receive buffer in bytes: the maximum of a UDP payload, and of a batch.
 const BUFFER: usize = 65_535;
-/// Requested size of the system's buffer in each direction, in bytes.
+/// Requested size of each of the socket's send and receive buffers (`SO_SNDBUF`, `SO_RCVBUF`), in bytes.
 const SYSTEM_BUFFER: usize = 4 << 20;
-/// Pause if the system's buffer is full although the runtime considers the socket writable.
+/// Pause if the socket's send buffer (`SO_SNDBUF`) is full although the runtime considers the socket writable.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 
 /// True if a receive call returns as many datagrams as its buffers hold, so that a partial result means that the socket

@@ -252,7 +252,7 @@ pub(crate) enum Kicked {
     Network(IpNet),
 }
 
-/// Bans an address or network until the relay stops, and ends its flows.
+/// Bans an address or network and ends its flows. Without `--for`, the ban lasts until the relay stops.
 #[derive(Debug, Args)]
 pub(crate) struct BanArgs {
     /// The address or network.

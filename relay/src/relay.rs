@@ -502,8 +502,8 @@ async fn run_front(front: UdpFront<FrontAdmission>, app: Arc<App>) {
 async fn watch(beside: &mut JoinSet<()>, app: &App) {
     while let Some(ended) = beside.join_next().await {
         if let Err(error) = ended {
-            error!(%error, "a part of the relay has ended");
-            app.fail("a part of the relay has ended");
+            error!(%error, "a background task failed");
+            app.fail("a background task failed");
         }
     }
     std::future::pending().await

@@ -276,7 +276,7 @@ test("a signal cancels a pause with its reason", async (t) => {
   assert.equal(attempts, 1);
 });
 
-test("a signal cancels an attempt, and a connection that still opens is closed", async () => {
+test("aborting cancels an attempt and closes a connection that opens afterwards", async () => {
   const { signal, abort } = watchedSignal();
   const fake = await openFake("raknet");
   const reason = new Error("enough");

@@ -280,7 +280,7 @@ test("an owned entity keeps its owner's values until it has another owner", asyn
   const { replicas, say, events, takeSent } = await owner(1);
   const [own] = replicas;
   own.set("e", 9);
-  // One field that has changed, in the long form.
+  // One changed field, not in the short form.
   const delta = `010${bits(77, 7)}`;
   events.length = 0;
   say(update(0, 2, delta), given(0, 3));

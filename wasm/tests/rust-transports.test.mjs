@@ -56,7 +56,7 @@ async function startKinds(t, kinds, ...more) {
  */
 const start = (t, ...more) => startKinds(t, { raknet: "raknet", game: "game-protocol" }, ...more);
 
-test("a Rust program sends short and long messages by WebTransport, and its servers are notified when it leaves", LIMIT, async (t) => {
+test("a Rust program sends short and long messages by WebTransport, and its servers are notified when it closes", LIMIT, async (t) => {
   const { page, servers } = await start(t);
   for (const transport of ["webtransport", "auto"]) {
     assert.equal(await open(page, transport), "WebTransport WebTransport");

@@ -150,7 +150,7 @@ test("lost frames are concealed, and invalid Opus frames are ignored", async (t)
     return { concealed, malformed: voice.stats().malformed };
   });
   assert.ok(result.concealed >= 10, `${result.concealed}`);
-  assert.equal(result.malformed, 0, "the frames are not those of another protocol");
+  assert.equal(result.malformed, 0, "a bad Opus frame is not a malformed voice message");
   await page.evaluate(async () => {
     const { decoded } = call.loudspeaker.stats();
     await call.until(() => call.loudspeaker.stats().decoded >= decoded + 10, "the next frames are decoded");
@@ -196,12 +196,12 @@ test("pages talk to each other and to a native server, which decodes Chromium's 
   await Promise.all([page, other].map((one) => one.evaluate(() => call.tone)));
   await until(() => server.printed().includes("dB"), "the server says how loud it was");
   const counted = () => ({ malformed: call.loudspeaker.stats().malformed + call.voice.stats().malformed, ...call.voice.speakerStats(call.connection) });
-  // Before the levels are counted, because the server prints each before it plays a tone.
+  // Read first: the server prints a level before it plays the tone.
   const [speaker, listener] = [await page.evaluate(counted), await other.evaluate(counted)];
   const levels = [...server.printed().matchAll(/^\d+ frames at (-?\d+) dB$/gm)].map(([, level]) => Number(level));
   assert.ok(levels.some((level) => level > -60 && level < -10), server.printed());
   assert.deepEqual([speaker.malformed, listener.malformed], [0, 0]);
-  // The speaker only gets the tone, 25 frames each time that the server took a pause for the end.
+  // The speaker does not hear itself, only the tone: 25 frames per pause the server took for the end of speech.
   assert.ok(speaker.received < listener.received - 20 && speaker.received <= 25 * levels.length, JSON.stringify([speaker, listener]));
 });
 

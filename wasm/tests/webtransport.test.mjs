@@ -160,7 +160,7 @@ test("closing a session is delayed for sent datagrams, but only for a limited ti
   }
 });
 
-test("sessions of a page that is left are closed last, after a delay in which the browser sends", async (t) => {
+test("leaving a page closes sessions last, after a delay for queued datagrams", async (t) => {
   const page = playPage(t);
   const { carrier, played } = await openCarrier(t, usual(1_200));
   const stay = onPageLeft(() => {

@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn small_messages_leave_half_of_a_large_share_to_split_messages() {
+    fn half_of_a_large_share_is_reserved_for_split_messages() {
         for (blocks, connections) in [(32_768, 1), (65_536, 64)] {
             let mut shares = Shares::new(blocks, connections, None);
             let mut share = Share::default();

@@ -1,4 +1,5 @@
-//! A model of two RakNet peers and the path between them, and the properties that hold for any operations.
+//! A model of two RakNet peers and the path between them, and the invariants that hold after any
+//! sequence of operations.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -14,8 +15,9 @@ use super::operation::{End, Forgery, Operation, Send, Sequence, Setup};
 use super::route::Route;
 use super::{Broken, Kept, forge};
 
-/// The timeout of a peer, and the maximum time after a fault for which it may have consequences.
+/// The timeout of a peer.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum time after a fault for which it may have consequences.
 const AFTERMATH: Duration = Duration::from_secs(20);
 /// The time that a peer waits for delivery before it closes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -194,7 +194,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 #[test]
-fn messages_have_the_bytes_of_the_vectors() {
+fn message_encoding_matches_the_vectors() {
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../vectors/calls.json")).expect("it is JSON");
     assert_eq!(vectors.len(), 7);

@@ -33,7 +33,7 @@ fn join<const N: usize>(ready: &mut ReadyEvents<2, N>, id: ConnectionId) {
 }
 
 #[test]
-fn messages_have_the_bytes_of_the_vectors() {
+fn message_encoding_matches_the_vectors() {
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../vectors/ready.json")).expect("it is JSON");
     assert_eq!(vectors.len(), 5);

@@ -92,7 +92,7 @@ fn answer(from: ConnectionId, outcome: Result<&[u8], CallFailure>) -> Answer<128
 }
 
 #[test]
-fn messages_have_the_bytes_of_the_vectors() {
+fn message_encoding_matches_the_vectors() {
     let vectors: Vec<Value> = serde_json::from_str(include_str!("../vectors/rpc4.json")).expect("it is JSON");
     assert_eq!(vectors.len(), 6);
     for vector in vectors {

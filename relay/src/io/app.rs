@@ -119,7 +119,7 @@ impl App {
     /// Logs an untrusted peer that sent forwarding headers, with the same limit as refusals.
     pub(crate) fn log_untrusted(&self, peer: SocketAddr) {
         const REASON: &str =
-            "all clients of this proxy count as one: put it into admission.trusted_proxies if it is yours";
+            "all clients of this proxy count as one: add it to admission.trusted_proxies if it is yours";
         if self.refusals.note(Instant::now(), "untrusted proxy", peer.ip()) {
             info!(proxy = %self.addresses.show(peer), reason = REASON, "the header of a proxy is ignored");
         }

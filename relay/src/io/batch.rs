@@ -247,7 +247,7 @@ pub(super) fn send_datagram(
 /// The delay of a timer from which it counts as late, because the process did not run. A busy relay is late by only a
 /// few milliseconds.
 const LATE: Duration = Duration::from_millis(250);
-/// The time that the receiving tasks get to catch up: many times longer than it takes to empty the system's buffers.
+/// The time that the receiving tasks get to catch up: many times longer than it takes to empty the sockets' receive buffers.
 const TIME: Duration = Duration::from_millis(100);
 
 /// Postpones a late timer once, until queued input has been read.

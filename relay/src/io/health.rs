@@ -404,7 +404,7 @@ mod tests {
         }
 
         #[tokio::test]
-        async fn reports_that_nothing_listens_are_counted() {
+        async fn icmp_port_unreachable_is_counted() {
             let closed = UdpSocket::bind("127.0.0.87:0").await.unwrap().local_addr().unwrap();
             let mut prober = prober_of(closed, &Arc::default());
             let counters = Arc::clone(&prober.counters);

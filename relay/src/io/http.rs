@@ -53,8 +53,9 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
     plain.layer(from_fn_with_state(app, limit)).merge(router)
 }
 
-/// Refuses requests of clients that exceed their rate, or that are banned: after their connection began, or behind a
-/// proxy.
+/// Rejects requests from clients that exceed their rate or are banned.
+///
+/// Bans are rechecked per request: one may be added after the client connected, or apply to a client behind a proxy.
 async fn limit(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
@@ -113,7 +114,7 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
 }
 
 /// Logged for requests that lack the WebSocket upgrade.
-const NO_WEBSOCKET: &str = "the request asks for no WebSocket; a proxy before the relay has to pass the headers Upgrade and Connection on";
+const NO_WEBSOCKET: &str = "not a WebSocket request; a proxy in front of the relay must forward Upgrade and Connection";
 
 /// Handles a client's WebSocket request.
 ///

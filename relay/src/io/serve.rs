@@ -188,7 +188,7 @@ const NO_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY proto
 const LATE_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY protocol within limits.header_timeout; have it send one, or turn admission.proxy_protocol off";
 const LATE_TLS: &str = "the client did not end its handshake by TLS within limits.header_timeout";
 const LARGE_HEADER: &str = "the header of a request is longer than the relay reads";
-const NO_HTTP: &str = "no request by HTTP came; TLS needs a certificate here, and the header of a proxy counts if admission.trusted_proxies has it";
+const NO_HTTP: &str = "no HTTP request received; for TLS configure a certificate, for the PROXY protocol list the proxy in admission.trusted_proxies";
 
 /// Returns the reason why a TLS handshake failed, as one of a few fixed texts.
 fn handshake_reason(error: &io::Error) -> &'static str {

@@ -417,7 +417,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn a_client_uses_its_pool_address() {
+    async fn sockets_of_one_client_share_its_loopback_pool_address() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let (one, two) =
             (connect(&server, Source::LoopbackPool).await, connect(&server, Source::LoopbackPool).await);

@@ -114,7 +114,7 @@ impl RakNetFlow {
         verdict
     }
 
-    /// Passes a handshake message, if the budget allows it or no longer applies.
+    /// Returns the verdict for a handshake message. The budget no longer applies once the connection is open.
     fn pass(&mut self, now: Instant, length: usize, change: Change) -> Verdict {
         let length = if let Change::Cut(length) = change { length } else { length };
         if self.is_open || self.budget.take(now, length) {

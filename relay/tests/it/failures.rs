@@ -217,7 +217,7 @@ async fn refused_clients_are_logged_with_the_reason() {
     get(relay.address(), "/ws?target=game").await;
     relay
         .reports(
-            "has to pass the headers Upgrade and Connection on",
+            "must forward Upgrade and Connection",
             "rakwire_relay_refusals_total{reason=\"handshake\"}",
         )
         .await;
@@ -235,11 +235,11 @@ async fn refused_clients_are_logged_with_the_reason() {
     // The reply is a WebSocket, which may stay open.
     tokio::select! {
         _ = forwarded => {}
-        _ = relay.reports("put it into admission.trusted_proxies", "") => {}
+        _ = relay.reports("add it to admission.trusted_proxies", "") => {}
     }
     let mut nonsense = TcpStream::connect(relay.address()).await.unwrap();
     nonsense.write_all(b"\x0d\x0a\x0d\x0a\x00\x0d\x0a\x51\x55\x49\x54\x0a\x21\x11").await.unwrap();
-    relay.reports("no request by HTTP came", "").await;
+    relay.reports("no HTTP request received", "").await;
 
     let bans = directory("failures").join("bans");
     fs::write(&bans, "127.0.0.1\n").unwrap();

@@ -125,7 +125,7 @@ async fn a_ban_covers_every_route_until_lifted() {
 }
 
 #[tokio::test]
-async fn a_ban_ends_the_flows_of_every_transport() {
+async fn a_ban_ends_flows_over_udp_websocket_and_webtransport() {
     let (mut config, socket) = operated("transports").await;
     let target = config.targets.keys().next().unwrap().clone();
     config = config.with_target(format!("raknet={}", front::echo().await).parse().unwrap());

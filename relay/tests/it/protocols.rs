@@ -108,7 +108,8 @@ async fn raknet_datagrams_pass_once_the_server_accepts() {
     assert_eq!(flow.drops(), 2);
 }
 
-/// Some RakNet implementations do not count headers, and send datagrams as long as the MTU.
+/// Some RakNet implementations do not subtract the IP and UDP headers from the MTU, and send UDP payloads of that
+/// length.
 #[tokio::test]
 async fn client_datagrams_may_be_as_long_as_the_mtu() {
     let server = Server::bind().await;

@@ -71,7 +71,7 @@ const LONGEST_ATTEMPT_MS = 12_000;
 /** A notice of the relay: the datagrams that it has dropped, or the time until it shuts down. */
 export type RelayNotice = { drops: RelayDrops; leftMs?: never } | { drops?: never; leftMs: number };
 
-/** A flow of the relay. Another carrier can continue it with its secret. */
+/** A flow on the relay. Its secret lets a new transport resume it. */
 export interface Flow {
   secret: string;
   /** The time in milliseconds for which the relay keeps the flow after the loss of its carrier. */

@@ -1,4 +1,4 @@
-//! Every shape that can be derived, compared with the bits of the specified encoding.
+//! Derives every supported kind of type and compares its encoding with the specification.
 
 use rakwire::codec::rabbit::{ErrorKind, Fingerprint, List, Pack, Reader, Text, Unpack, to_vec, unpack};
 

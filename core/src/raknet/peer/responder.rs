@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn most_sources_cannot_use_the_budget_of_another() {
+    fn few_sources_share_an_amplification_budget() {
         let (secret, mut budget) = ([3; 16], AmplificationBudget::default());
         budget.add(&secret, &SocketAddr::from(([10, 0, 0, 1], 9)), 1_464, 28);
         let others = (0..320).map(|port| SocketAddr::from(([10, 0, 0, 2], port)));

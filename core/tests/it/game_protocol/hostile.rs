@@ -188,7 +188,7 @@ fn one_network_cannot_take_all_challenges() {
 /// Headers, lengths and bodies of all kinds are sent to an open connection. There is no panic, and all memory is
 /// freed.
 #[test]
-fn a_live_connection_survives_malformed_datagrams() {
+fn malformed_datagrams_leak_no_memory() {
     let mut resources = Resources::<4, 64, 128>::new();
     let mut random = Random::new(9);
     let mut server = Peer::new(&mut resources, server_config());

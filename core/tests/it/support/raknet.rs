@@ -1,4 +1,4 @@
-//! Two peers connected by the simulator, with their events in lists.
+//! Two simulated peers that record their events.
 
 use core::time::Duration;
 
@@ -40,8 +40,9 @@ pub(crate) fn peer(config: Config) -> Peer<'static> {
 
 pub(crate) struct Net {
     pub(crate) pair: Pair<Peer<'static>, Peer<'static>>,
-    /// The events of the client, `a`, and of the server, `b`.
+    /// The events of the client, `a`.
     pub(crate) client: Vec<OwnedEvent>,
+    /// The events of the server, `b`.
     pub(crate) server: Vec<OwnedEvent>,
     /// The reasons for which the server refused clients.
     pub(crate) refused: Vec<RefuseReason>,

@@ -325,7 +325,7 @@ impl Shared {
         self.send_queue.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// Records the reason for the close. If this side has closed the connection before, that reason stays.
+    /// Records why the connection closed.
     pub(super) fn end(&self, reason: DisconnectReason) {
         self.stop_sending();
         self.send_room.free.close();

@@ -195,8 +195,8 @@ impl Endpoint {
     /// Returns the next connection, if one is waiting.
     ///
     /// # Errors
-    /// [`TryAcceptError::Empty`] if no connection is waiting, or another handle waits for it; [`TryAcceptError::Closed`] once
-    /// the endpoint is closed.
+    /// [`TryAcceptError::Empty`] if no connection is waiting, or while another handle is waiting in
+    /// [`accept`](Self::accept); [`TryAcceptError::Closed`] once the endpoint is closed.
     pub fn try_accept(&self) -> Result<Connection, TryAcceptError> {
         if self.handles.state.is_closed() {
             return Err(TryAcceptError::Closed);

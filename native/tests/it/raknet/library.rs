@@ -24,7 +24,7 @@ async fn client(change: impl FnOnce(&mut Options)) -> Endpoint {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_reliability_keeps_its_guarantees() {
+async fn every_reliability_is_delivered_in_both_directions() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     let channel = Channel::new(5).expect("a channel below 32");

@@ -199,7 +199,7 @@ fn exceeds(store: &mut DirectoryStore) -> Option<DirectoryLimit> {
     }
 }
 
-/// A peer that names other files each time cannot fill the disk, within one run of the program or across many.
+/// A peer that offers different files in each attempt cannot fill the disk, within one run of the program or across many.
 #[test]
 fn many_attempts_stay_within_the_byte_limit() {
     let mut store = store("attempts", 0);
@@ -207,7 +207,7 @@ fn many_attempts_stay_within_the_byte_limit() {
     for is_new_run in [false, true] {
         for number in 0..20 {
             if is_new_run || number == 0 {
-                store = DirectoryStore::new(&store.root, limits).expect("parts make room");
+                store = DirectoryStore::new(&store.root, limits).expect("partial files are evicted");
             }
             let (one, other) = (format!("a{number}"), format!("b{number}"));
             assert_eq!(attempt(&mut store, &[(&one, 9_000), (&other, 9_000)], 4_000), Ok(()));

@@ -21,7 +21,7 @@ fn calls_with_different_types_are_refused_and_reported() {
     let (mut client, mut server) = (Client::new(()), server());
     server.connect::<Moved, First>(0).expect("room");
     let refused = Err(CallFailure::Refused(Refusal::SchemaMismatch));
-    // Another argument, another answer, and the unchanged function of the newer version.
+    // An added argument.
     client.call::<NewerAdd>(id, &(2, 3, true), TIMEOUT, ORDERED).expect("room");
     exchange(&mut client, &mut server, id);
     let finished = client.poll_finished().expect("it has ended");
@@ -30,15 +30,18 @@ fn calls_with_different_types_are_refused_and_reported() {
     assert_eq!((server.poll_mismatch(), server.poll_mismatch()), (Some(reported), None));
     let reported = Mismatch { peer: id, name: None };
     assert_eq!((client.poll_mismatch(), client.poll_mismatch()), (Some(reported), None));
+    // A changed result type.
     client.call::<NewerSum>(id, &List::new(&[1, 2]), TIMEOUT, ORDERED).expect("room");
     exchange(&mut client, &mut server, id);
     let finished = client.poll_finished().expect("it has ended");
     assert_eq!(finished.answer::<NewerSum>().map(drop), refused);
+    // A changed argument type, in a signal.
     client.signal::<NewerMoved>(id, &7, ORDERED).expect("room");
     exchange(&mut client, &mut server, id);
     assert_eq!(server.poll_mismatch(), Some(Mismatch { peer: id, name: Some("moved") }));
     assert_eq!((server.stats().mismatched, client.stats().mismatched), (3, 2));
     assert_eq!((server.context.log.len(), server.stats().calls), (0, 0));
+    // Unchanged.
     client.call::<NewerShout>(id, &Text::new("a"), TIMEOUT, ORDERED).expect("room");
     exchange(&mut client, &mut server, id);
     let finished = client.poll_finished().expect("it has ended");

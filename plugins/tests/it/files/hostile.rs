@@ -215,7 +215,7 @@ fn files_are_served_only_to_selected_peers() {
     assert_eq!((from.stats().refused, from.stats().malformed), (150, 4));
 }
 
-/// A receiver that exceeds its open requests gets no replies, and others do.
+/// A receiver over the limit on open requests gets no replies; other receivers do.
 #[test]
 fn request_flood_is_limited_and_delays_no_other_receiver() {
     let ids = connections::<RakNet>(2);

@@ -24,7 +24,7 @@ fn page(buffer: &mut [u8]) -> usize {
 }
 
 #[test]
-fn messages_have_the_bytes_of_the_vectors() {
+fn message_encoding_matches_the_vectors() {
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../../vectors/files.json")).expect("it is JSON");
     assert_eq!(vectors.len(), 9);

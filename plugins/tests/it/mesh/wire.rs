@@ -22,7 +22,7 @@ fn announcement(vector: &Value) -> Announcement<MAX_PEERS> {
 }
 
 #[test]
-fn announcements_have_the_bytes_of_the_vectors() {
+fn announcement_encoding_matches_the_vectors() {
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../../vectors/mesh.json")).expect("it is JSON");
     assert_eq!(vectors.len(), 3);

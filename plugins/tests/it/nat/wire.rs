@@ -145,7 +145,7 @@ fn punch_of(vector: &Value) -> Punch {
 }
 
 #[test]
-fn messages_have_the_bytes_of_the_vectors() {
+fn message_encoding_matches_the_vectors() {
     let vectors: std::vec::Vec<Value> =
         serde_json::from_str(include_str!("../../vectors/nat.json")).expect("it is JSON");
     assert_eq!(vectors.len(), 17);

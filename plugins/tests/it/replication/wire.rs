@@ -49,7 +49,7 @@ impl Exchange {
 /// They are spawned; one moves; the other is given to the client, which changes it; one leaves the scope, and the other
 /// is despawned.
 #[test]
-fn messages_have_the_bytes_of_the_vectors() {
+fn message_encoding_matches_the_vectors() {
     let mut at = Exchange::new();
     let own = at.server.spawn(1, 0, &[5]).expect("room");
     let entity = at.server.spawn(0, 1, &[1_000, u32::MAX, 1, 513]).expect("room");

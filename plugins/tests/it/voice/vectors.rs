@@ -25,7 +25,7 @@ fn bytes(value: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn messages_have_the_bytes_of_the_vectors() {
+fn message_encoding_matches_the_vectors() {
     let vectors = vectors();
     for vector in array(&vectors["messages"]) {
         let message = bytes(&vector["hex"]);

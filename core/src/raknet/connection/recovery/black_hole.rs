@@ -14,17 +14,17 @@ const LOST_ROUNDS: u32 = 4;
 /// together, fewer than one in 5,000 large datagrams starts a series that is mistaken for a black hole.
 const ROUNDS_BY_CHANCE: u32 = 24;
 
-/// The number of consecutive timeouts after which the path is probed; a single one may be a lost acknowledgement.
+/// Consecutive timeouts that are tolerated before the path is probed, because an acknowledgement may have been lost.
 const FIRST_PROBE: u8 = 1;
-/// The number of timeouts after which a path that carries large datagrams is probed again.
+/// [`FIRST_PROBE`] after a probe has arrived, because then the path carries large datagrams.
 ///
 /// It is high, to avoid disturbing a receiver that drops large messages because its memory is full.
 const NEXT_PROBE: u8 = 32;
 
-/// The number of consecutive losses of middle datagrams after which a larger one is probed.
+/// Consecutive losses of middle datagrams that are tolerated; the next one triggers a probe of a larger size.
 ///
-/// Middle datagrams fit the next smaller MTU, but not the one below it. Forged negative acknowledgements cause fewer
-/// losses per round trip, and the acknowledgements after them end the series.
+/// Middle datagrams fit the next smaller MTU, but not the one below it. Forged NAKs cannot cause this many losses in
+/// one round trip, and later ACKs reset the count.
 const FIRST_MIDDLE_PROBE: u8 = 16;
 /// [`FIRST_MIDDLE_PROBE`] after a probe has arrived, because then the receiver may lack memory.
 const NEXT_MIDDLE_PROBE: u8 = u8::MAX;
@@ -57,26 +57,29 @@ pub(in super::super) enum PathProbe {
 /// Detects black holes, as the module describes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BlackHoleDetector {
-    /// The size above which a datagram is large, and the maximum size at the MTU, in bytes.
+    /// The size above which a datagram is large, in bytes.
     ///
-    /// A probe may have `longest` bytes. The two are equal if there is no smaller MTU. Longer datagrams contain parts
-    /// that were split before the MTU was reduced.
+    /// It equals `longest` if there is no smaller MTU.
     above: u16,
+    /// The maximum datagram size at the MTU, in bytes.
+    ///
+    /// Longer datagrams contain parts that were split before the MTU was reduced.
     longest: u16,
-    /// The size above which a datagram would be large at the next smaller MTU.
+    /// The size above which a datagram would be large at the next smaller MTU, in bytes.
     ///
     /// At the minimum MTU it equals `above`.
     middle: u16,
-    /// The number of losses of middle datagrams until the path is probed, and whether it was probed in this series.
+    /// The number of further losses of middle datagrams that are tolerated before the path is probed.
     until_middle_probe: u8,
+    /// Set if the path was probed since a middle or large datagram was last acknowledged.
     is_middle_probed: bool,
-    /// Counts since a large datagram was last acknowledged.
-    ///
-    /// They are the rounds in which large and oversized datagrams were lost, and the numbers of small datagrams that
-    /// were acknowledged and lost.
+    /// The rounds in which a large datagram was lost, since one was last acknowledged.
     rounds: u8,
+    /// The rounds in which an oversized datagram was lost, since one was last acknowledged.
     oversized_rounds: u8,
+    /// The small datagrams acknowledged since the first of these rounds.
     arrived: u8,
+    /// The small datagrams lost since the first of these rounds.
     lost: u8,
     /// Datagrams sent before this time belong to rounds already counted.
     since: Instant,
@@ -88,7 +91,7 @@ pub(super) struct BlackHoleDetector {
     has_oversized: bool,
     /// The size of the longest datagram acknowledged so far, in bytes.
     longest_arrived: u16,
-    /// The number of timeouts until the next probe.
+    /// The number of further timeouts of large datagrams that are tolerated before the path is probed.
     until_probe: u8,
     probe: PathProbe,
     /// The size of the shortest large probe lost since one of that size was acknowledged, in bytes; 0 for none.

@@ -21,7 +21,6 @@ async fn a_header_with_an_excessive_length_ends_the_connection() {
     assert_eq!(soon(socket.read_to_end(&mut bytes)).await.expect("closed"), 0);
 }
 
-/// An announced length allocates no memory: only received bytes are stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_ends_within_a_message_is_reported_as_a_loss() {
     for written in 1..7 {

@@ -38,7 +38,7 @@ async fn messages_arrive_complete_and_in_order_both_ways() {
     soon(pass).await;
     let bytes = (0..COUNT).map(|number| message(number).len() as u64).sum();
     for end in [&here, &there] {
-        until("all is counted", || end.stats().messages_sent == COUNT as u64).await;
+        until("all messages are counted", || end.stats().messages_sent == COUNT as u64).await;
         let stats = end.stats();
         assert_eq!((stats.messages_received, stats.bytes_received), (COUNT as u64, bytes));
         assert_eq!(stats.bytes_sent, bytes);

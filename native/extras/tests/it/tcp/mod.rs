@@ -45,7 +45,7 @@ async fn with_socket(options: Options) -> (Endpoint, Connection, TcpStream) {
     (server, connection.expect("accepted"), socket.expect("open"))
 }
 
-/// Waits for a future that completes soon on a working machine.
+/// Awaits a future; panics after `DEADLINE`.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future).await.expect("a result in time")
 }

@@ -54,7 +54,7 @@ impl Collector {
 }
 
 #[tokio::test]
-async fn spans_follow_the_life_of_a_connection_and_refusals() {
+async fn connections_and_refusals_are_traced_and_refusals_are_rate_limited() {
     const CLIENTS: usize = 20;
     let (collector, _guard) = Collector::start();
     let server = Endpoint::bind("127.0.0.1:0", Options::server(1)).await.expect("a free port");
