@@ -6,486 +6,488 @@ mod secure;
 pub use game::GameFault;
 pub use secure::SecureFault;
 
-/// A deliberate fault of the built-in model. The listed cases must detect it.
+/// A deliberate fault of the built-in model, and the cases that must detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No fault.
     None,
-    /// Detected by the cases 101, 201 and 301.
+    /// Does not send offline messages with this id. Cases 101, 201 and 301.
     Mute(u8),
-    /// Detected by the cases 102, 105, 109, 214 and 303.
+    /// Inverts bits of the byte at this offset in offline messages with this id. Cases 102, 105, 109, 214 and
+    /// 303.
     Flip(u8, usize),
-    /// Detected by case 103.
+    /// Clears the highest bit of the time in a pong. Case 103.
     PongTimeSigned,
-    /// Detected by case 104.
+    /// Answers a ping whose time is zero with its own time. Case 104.
     PongOwnTimeForZero,
-    /// Detected by case 106.
+    /// Sends pongs with more than 399 bytes of data. Case 106.
     LongPong,
-    /// Detected by case 107.
+    /// Has the GUID of all ones, which means unassigned. Case 107.
     GuidUnassigned,
-    /// Detected by case 108.
+    /// Uses a different GUID in each pong or request 2. Case 108.
     GuidChanges,
-    /// Detected by the cases 110 and 221.
+    /// Sends offline messages with this id twice. Cases 110 and 221.
     Twice(u8),
-    /// Detected by case 111.
+    /// Does not answer ping 02, which requires a free slot. Case 111.
     IgnoresPingOpen,
-    /// Detected by case 112.
+    /// Answers ping 02 with the time 0. Case 112.
     PingOpenTimeLost,
-    /// Detected by case 113.
+    /// Answers pings without a GUID. Case 113.
     AnswersShortPing,
-    /// Detected by the cases 114, 219 and 315.
+    /// Accepts offline messages with a wrong magic. Cases 114, 219 and 315.
     IgnoresMagic,
-    /// Detected by case 115.
+    /// Accepts pings whose magic is one byte too early. Case 115.
     SearchesMagic,
-    /// Detected by the cases 116, 220 and 316.
+    /// Pads truncated offline messages instead of ignoring them. Cases 116, 220 and 316.
     PadsShortDatagrams,
-    /// Detected by case 117.
+    /// Answers datagrams of two bytes or fewer. Case 117.
     AnswersTiny,
-    /// Detected by case 118.
+    /// Does not answer pings from an address with a connection. Case 118.
     NoPongForConnected,
-    /// Detected by case 119.
+    /// Precedes the data of a pong with a wrong length. Case 119.
     PongPrefixWrong,
-    /// Detected by case 120.
+    /// Sends an advertisement without the required fields. Case 120.
     AdvertisementShort,
-    /// Detected by case 121.
+    /// Answers datagrams with unknown message ids. Case 121.
     AnswersUnknownIds,
-    /// Detected by case 122.
+    /// Answers messages that only servers send (06, 08, 19, 1C). Case 122.
     AnswersReplies,
-    /// Detected by case 123.
+    /// Answers refusals (11, 12, 14, 17, 1A). Case 123.
     AnswersRefusals,
-    /// Detected by case 124.
+    /// Stops after an out-of-band message (0D). Case 124.
     DiesOfOutOfBand,
-    /// Detected by case 202.
+    /// Appends a byte that is not zero to reply 1. Case 202.
     ReplyOneTail,
-    /// Detected by case 203.
+    /// Offers at most this MTU in reply 1. Case 203.
     MtuCap(u16),
-    /// Detected by the cases 204 and 205.
+    /// Uses the same MTU for every size of request 1. Cases 204 and 205.
     MtuConstant,
-    /// Detected by case 206.
+    /// Rounds the MTU of reply 1 down to a multiple of four. Case 206.
     MtuRounded,
-    /// Detected by the cases 207 and 306.
+    /// Accepts MTUs above 1492. Cases 207 and 306.
     MtuUnlimited,
-    /// Detected by the cases 208 and 307.
+    /// Accepts MTUs below 576. Cases 208 and 307.
     MtuWithoutFloor,
-    /// Detected by case 209.
+    /// Does not answer a repeated request 1. Case 209.
     AnswersRequestOneOnce,
-    /// Detected by case 210.
+    /// Answers a request 1 of another size with the MTU of the first one. Case 210.
     RemembersMtu,
-    /// Detected by case 211.
+    /// Sends an invalid security byte in reply 1. Case 211.
     SecurityByteOdd,
-    /// Detected by case 212.
+    /// Accepts unknown protocol versions. Case 212.
     AcceptsAnyVersion,
-    /// Detected by the cases 213 and 1011.
+    /// Sends incompatible protocol version (19) with excess bytes. Cases 213 and 1011.
     LongIncompatible,
-    /// Detected by case 215.
+    /// Accepts protocol version 0. Case 215.
     AcceptsVersionZero,
-    /// Detected by case 216.
+    /// Names the refused version in incompatible protocol version (19). Case 216.
     NamesRefusedVersion,
-    /// Detected by case 217.
+    /// Names a version that it does not accept in incompatible protocol version (19). Case 217.
     NamesWrongVersion,
-    /// Detected by case 218.
+    /// Sends reply 1 in addition to incompatible protocol version (19). Case 218.
     RefusesAndReplies,
-    /// Detected by case 302.
+    /// Sends reply 2 with excess bytes. Case 302.
     LongReplyTwo,
-    /// Detected by the cases 304 and 404.
+    /// Sends the peer's address with a wrong port. Cases 304 and 404.
     WrongClientAddress,
-    /// Detected by case 305.
+    /// Ignores the MTU of request 2 in reply 2. Case 305.
     ReplyTwoMtuConstant,
-    /// Detected by case 308.
+    /// Sets the encryption byte of reply 2 without the secure mode. Case 308.
     EncryptionByte,
-    /// Detected by case 309.
+    /// Refuses a repeated request 2. Case 309.
     RefusesSecondRequestTwo,
-    /// Detected by case 310.
+    /// Accepts request 2 from a connected address with another GUID. Case 310.
     IgnoresKnownAddress,
-    /// Detected by case 311.
+    /// Sends already connected (12) with excess bytes. Case 311.
     LongAlreadyConnected,
-    /// Detected by case 312.
+    /// Sends the client's GUID in refusals. Case 312.
     RefusalWithClientGuid,
-    /// Detected by case 313.
+    /// Accepts request 2 from another address with a connected GUID. Case 313.
     IgnoresKnownGuid,
-    /// Detected by case 314.
+    /// Answers request 2 from an open connection with reply 2. Case 314.
     ReplyTwoWhenConnected,
-    /// Detected by case 317.
+    /// Rejects request 2 if it contains another server address than its own. Case 317.
     ChecksServerAddress,
-    /// Detected by case 318.
+    /// Rejects request 2 from an address that sent no request 1. Case 318.
     NeedsRequestOne,
-    /// Detected by case 319.
+    /// Refuses further clients while any has a connection. Case 319.
     OneClientOnly,
-    /// Detected by case 331.
+    /// Accepts clients beyond its capacity. Case 331.
     NeverFull,
-    /// Detected by case 332.
+    /// Sends no free incoming connections (14) with excess bytes. Case 332.
     LongNoFree,
-    /// Detected by case 333.
+    /// Does not answer ping 01 while full. Case 333.
     FullIgnoresPing,
-    /// Detected by case 334.
+    /// Answers ping 02 while full. Case 334.
     FullAnswersPingOpen,
-    /// Detected by case 335.
+    /// Does not free the slot of a closed connection. Case 335.
     PlaceNeverFree,
-    /// Detected by case 351.
+    /// Accepts request 2 without a cookie; as a client, sends none. Case 351.
     CookieOptional,
-    /// Detected by case 352.
+    /// Accepts request 2 with any cookie. Case 352.
     CookieUnchecked,
-    /// Detected by the cases 353 and 355.
+    /// Uses a constant cookie. Cases 353 and 355.
     CookieForAll,
-    /// Detected by case 354.
+    /// Rejects its own cookie. Case 354.
     CookieRefused,
-    /// Detected by case 356.
+    /// Rejects a cookie once it has sent another reply 1. Case 356.
     CookieOfLastRequest,
-    /// Detected by case 357.
+    /// Rejects the right cookie after a wrong one from the same address. Case 357.
     CookieSpoiled,
-    /// Detected by case 401.
+    /// Does not acknowledge datagram 0. Case 401.
     NoAckOfFirst,
-    /// Detected by the cases 402, 411, 417 and 801.
+    /// Does not send control messages with this id. Cases 402, 411, 417 and 801.
     MuteControl(u8),
-    /// Detected by case 403.
+    /// Sends connection request accepted (10) with a wrong request time. Case 403.
     AcceptedTimeWrong,
-    /// Detected by case 405.
+    /// Appends a byte to connection request accepted (10). Case 405.
     AcceptedTail,
-    /// Detected by case 406.
+    /// Lists this number of addresses. Case 406.
     AddressCount(usize),
-    /// Detected by case 407.
+    /// Sends its handshake message (10 or 13) unreliably. Case 407.
     AcceptedUnreliable,
-    /// Detected by case 408.
+    /// Does not resend unacknowledged messages. Case 408.
     NeverResends,
-    /// Detected by case 409.
+    /// Begins datagram numbers with this number. Case 409.
     FirstDatagram(u32),
-    /// Detected by case 410.
+    /// Begins ordering indices with this index. Case 410.
     FirstOrder(u32),
-    /// Detected by case 412.
+    /// Does not acknowledge new incoming connection (13). Case 412.
     NoAckOfNewIncoming,
-    /// Detected by the cases 413 and 414.
+    /// Rejects address lists that do not have ten addresses. Cases 413 and 414.
     NewIncomingCount,
-    /// Detected by case 415.
+    /// Rejects address lists with ten addresses. Case 415.
     NewIncomingTen,
-    /// Detected by case 416.
+    /// Rejects handshake messages in which its own address differs from that of its socket. Case 416.
     ChecksNewIncoming,
-    /// Detected by case 418.
+    /// Accepts every password. Case 418.
     IgnoresPassword,
-    /// Detected by case 419.
+    /// Sends connection request accepted (10) after invalid password (18). Case 419.
     RefusesAndAccepts,
-    /// Detected by case 420.
+    /// Sends invalid password (18) unreliably. Case 420.
     RefusesUnreliably,
-    /// Detected by case 421.
+    /// Opens the connection after a wrong password. Case 421.
     OpensAfterRefusal,
-    /// Detected by case 422.
+    /// Refuses the right password. Case 422.
     RefusesEveryPassword,
-    /// Detected by case 423.
+    /// Accepts a prefix of the password. Case 423.
     PasswordPrefix,
-    /// Detected by case 424.
+    /// Accepts the password with excess bytes. Case 424.
     PasswordLonger,
-    /// Detected by case 425.
+    /// Accepts requests without a password. Case 425.
     PasswordOptional,
-    /// Detected by case 426.
+    /// Acknowledges datagrams from addresses without a connection. Case 426.
     AcksStrangers,
-    /// Detected by case 427.
+    /// Answers connected pings before the connection request (09). Case 427.
     AnswersBeforeRequest,
-    /// Detected by case 428.
+    /// Sends times that decrease. Case 428.
     ClockBackwards,
-    /// Detected by case 429.
+    /// Refuses a second open connection. Case 429.
     OneConnectionOnly,
-    /// Detected by the cases 430, 1115 and 1116.
+    /// Sends datagrams longer than the MTU. Cases 430, 1115 and 1116.
     IgnoresMtu,
-    /// Detected by case 501.
+    /// Does not acknowledge datagrams without reliable messages. Case 501.
     AcksOnlyReliable,
-    /// Detected by case 502.
+    /// Delays acknowledgements by more than 100 ms. Case 502.
     LateAcks,
-    /// Detected by case 503.
+    /// Appends a byte to acknowledgements. Case 503.
     AckTail,
-    /// Detected by case 504.
+    /// Acknowledges acknowledgements. Case 504.
     AcksAcks,
-    /// Detected by case 505.
+    /// Acknowledges NAKs. Case 505.
     AcksNaks,
-    /// Detected by case 506.
+    /// Does not report missing datagrams. Case 506.
     NoNaks,
-    /// Detected by case 507.
+    /// Reports datagrams as missing that are not. Case 507.
     NaksTooMany,
-    /// Detected by the cases 508 and 517.
+    /// Reports a gap repeatedly. Cases 508 and 517.
     NaksTwice,
-    /// Detected by case 509.
+    /// Reports every number of a long gap. Case 509.
     NaksAll,
-    /// Detected by case 510.
+    /// Accepts datagram numbers more than 50,000 ahead. Case 510.
     TakesAnyJump,
-    /// Detected by case 511.
+    /// Ignores all datagrams after a jump that it has ignored. Case 511.
     JumpConfuses,
-    /// Detected by case 512.
+    /// Ignores jumps of more than 100 datagram numbers. Case 512.
     RefusesJumps,
-    /// Detected by case 513.
+    /// Does not acknowledge repeated datagrams. Case 513.
     NoAckOfDuplicates,
-    /// Detected by the cases 514, 515, 618, 709, 1112 and 1127.
+    /// Delivers repeated reliable messages again. Cases 514, 515, 618, 709, 1112 and 1127.
     DeliversDuplicates,
-    /// Detected by the cases 516 and 1126.
+    /// Drops late datagrams. Cases 516 and 1126.
     DropsLate,
-    /// Detected by case 518.
+    /// Does not resend after a NAK. Case 518.
     IgnoresNaks,
-    /// Detected by case 519.
+    /// Resends with the old datagram number. Case 519.
     ResendsSameDatagram,
-    /// Detected by the cases 520 and 1114.
+    /// Resends with a new reliable message number. Cases 520 and 1114.
     ResendsRenumbered,
-    /// Detected by case 521.
+    /// Resends acknowledged messages. Case 521.
     ResendsForever,
-    /// Detected by case 522.
+    /// Reads a range in an acknowledgement as its first number only. Case 522.
     ReadsRunsAsSingles,
-    /// Detected by case 523.
+    /// Reads record flags other than 0 and 1 as a range. Case 523.
     FlagOneOnly,
-    /// Detected by case 524.
+    /// Ignores acknowledgements with the arrival speed (E0). Case 524.
     IgnoresSpeedForm,
-    /// Detected by case 525.
+    /// Ignores acknowledgements with unused bits set in their first byte. Case 525.
     AckByteExact,
-    /// Detected by case 526.
+    /// Stops after an acknowledgement of numbers that it never sent. Case 526.
     DiesOfUnknownAck,
-    /// Detected by case 527.
+    /// Stops after a NAK of numbers that it never sent. Case 527.
     DiesOfUnknownNak,
-    /// Detected by case 528.
+    /// Stops after a range whose last number is below its first. Case 528.
     DiesOfBackwardsRecord,
-    /// Detected by case 529.
+    /// Stops after a truncated acknowledgement. Case 529.
     DiesOfTruncatedAck,
-    /// Detected by case 530.
+    /// Acknowledges only the last datagram of a burst. Case 530.
     AcksLastOfBurst,
-    /// Detected by case 531.
+    /// Sends an acknowledgement for each datagram of a burst. Case 531.
     AcksSingly,
-    /// Detected by case 532.
+    /// Acknowledges a datagram that was not sent. Case 532.
     AcksOneMore,
-    /// Detected by case 533.
+    /// Ignores datagrams with unknown hint bits in their first byte. Case 533.
     DataByteExact,
-    /// Detected by case 534.
+    /// Does not wrap datagram numbers at 2^24. Case 534.
     NoWrap,
-    /// Detected by case 535.
+    /// Reports a gap across the wrap as one range. Case 535.
     NaksWrapped,
-    /// Detected by case 536.
+    /// Drops the reliable messages of a datagram with a repeated number. Case 536.
     DropsRepeatedNumbers,
-    /// Detected by case 537.
+    /// Delivers the unreliable messages of a repeated datagram again. Case 537.
     UnreliableTwice,
-    /// Detected by the cases 600, 601, 602, 603, 604, 605, 606, 607, 1101, 1102, 1103, 1104 and 1105.
+    /// Drops application messages with this reliability. Cases 600, 601, 602, 603, 604, 605, 606, 607, 1101,
+    /// 1102, 1103, 1104 and 1105.
     DropsReliability(u8),
-    /// Detected by case 608.
+    /// Rejects capsules with unused flag bits set. Case 608.
     CapsuleFlagsExact,
-    /// Detected by case 609.
+    /// Reads only the first capsule of a datagram. Case 609.
     FirstCapsuleOnly,
-    /// Detected by case 610.
+    /// Reads only this number of capsules of a datagram. Case 610.
     FirstCapsulesOnly(usize),
-    /// Detected by case 611.
+    /// Rounds a length in bits down to bytes. Case 611.
     BitsRoundedDown,
-    /// Detected by case 612.
+    /// Drops a datagram with zeros after its last capsule. Case 612.
     ZerosDropDatagram,
-    /// Detected by case 613.
+    /// Continues after a capsule of length 0. Case 613.
     SkipsEmptyCapsules,
-    /// Detected by the cases 614 and 716.
+    /// Delivers truncated capsules. Cases 614 and 716.
     DeliversCutOff,
-    /// Detected by the cases 615 and 616.
+    /// Accepts only this number of channels. Cases 615 and 616.
     ChannelLimit(u8),
-    /// Detected by case 617.
+    /// Delivers reliable unordered messages in order. Case 617.
     ReliableInOrder,
-    /// Detected by the cases 619 and 1111.
+    /// Delivers ordered messages that arrive too early. Cases 619 and 1111.
     OrderedAtOnce,
-    /// Detected by case 620.
+    /// Drops ordered messages that arrive too early. Case 620.
     ForgetsWaiting,
-    /// Detected by case 621.
+    /// Delivers queued ordered messages in reverse order. Case 621.
     ReleasesReversed,
-    /// Detected by the cases 622, 623 and 1124.
+    /// Orders messages across all channels. Cases 622, 623 and 1124.
     OneChannelForAll,
-    /// Detected by case 624.
+    /// Delivers an ordering index again. Case 624.
     OrderedOldDelivered,
-    /// Detected by the cases 625, 626 and 1123.
+    /// Delivers outdated sequenced messages. Cases 625, 626 and 1123.
     SequencedOldDelivered,
-    /// Detected by case 627.
+    /// Delivers a sequenced message only if none before it is missing. Case 627.
     SequencedWaits,
-    /// Detected by case 628.
+    /// Does not wrap sequencing indices at 2^24. Case 628.
     SequenceNoWrap,
-    /// Detected by case 629.
+    /// Does not restart sequencing after an ordered message. Case 629.
     SequencingGoesOn,
-    /// Detected by case 630.
+    /// Delivers sequenced messages before the ordered messages that precede them. Case 630.
     SequencedIgnoresOrder,
-    /// Detected by case 631.
+    /// Answers connected pings of 8 bytes. Case 631.
     ShortConnectedPing,
-    /// Detected by case 632.
+    /// Answers connected pings of 10 bytes. Case 632.
     LongConnectedPing,
-    /// Detected by case 633.
+    /// Sends connected pongs with excess bytes. Case 633.
     LongConnectedPong,
-    /// Detected by case 634.
+    /// Sends connected pongs reliably. Case 634.
     PongReliable,
-    /// Detected by case 635.
+    /// Sends the time 0 as its own in connected pongs. Case 635.
     PongClockStands,
-    /// Detected by case 636.
+    /// Answers a connected ping twice. Case 636.
     ConnectedPongTwice,
-    /// Detected by the cases 637, 638, 639, 1015, 1016 and 1018.
+    /// Stops after a message with this id in an open connection. Cases 637, 638, 639, 1015, 1016 and 1018.
     DiesOfId(u8),
-    /// Detected by case 640.
+    /// Skips datagram numbers. Case 640.
     SkipsDatagramNumbers,
-    /// Detected by case 701.
+    /// Drops split messages. Case 701.
     NoSplits,
-    /// Detected by the cases 702 and 1113.
+    /// Assembles parts in order of arrival. Cases 702 and 1113.
     PartsInArrivalOrder,
-    /// Detected by case 703.
+    /// Drops messages of more than this number of parts. Case 703.
     PartLimit(u32),
-    /// Detected by case 704.
+    /// Delivers messages with a missing part. Case 704.
     DeliversIncomplete,
-    /// Detected by case 705.
+    /// Assembles only one split message at a time. Case 705.
     OneSplitAtATime,
-    /// Detected by case 706.
+    /// Reads only the first part in a datagram. Case 706.
     OnePartADatagram,
-    /// Detected by case 707.
+    /// Counts repeated parts. Case 707.
     CountsPartsTwice,
-    /// Detected by case 708.
+    /// Delivers ordered split messages out of order. Case 708.
     PartsIgnoreOrder,
-    /// Detected by case 710.
+    /// Drops messages with a reused split id. Case 710.
     SplitIdOnce,
-    /// Detected by case 711.
+    /// Drops split messages of one part. Case 711.
     RefusesOnePart,
-    /// Detected by the cases 712 and 713.
+    /// Accepts split indices that are not below the count. Cases 712 and 713.
     SplitIndexUnchecked,
-    /// Detected by case 714.
+    /// Stops after a split count above a million. Case 714.
     DiesOfSplitCount,
-    /// Detected by case 715.
+    /// Accepts a part with a contradicting count. Case 715.
     TakesLastCount,
-    /// Detected by case 717.
+    /// Stops when this number of split messages is incomplete. Case 717.
     DiesOfUnfinished(usize),
-    /// Detected by case 718.
+    /// Does not acknowledge datagrams with parts. Case 718.
     AcksWholeOnly,
-    /// Detected by case 802.
+    /// Sends only one connected ping. Case 802.
     PingsOnce,
-    /// Detected by case 803.
+    /// Sends connected pings with excess bytes. Case 803.
     LongPingOfServer,
-    /// Detected by case 804.
+    /// Drops a responsive connection after half of the timeout. Case 804.
     DropsIdle,
-    /// Detected by the cases 805 and 806.
+    /// Keeps the connections of unresponsive clients. Cases 805 and 806.
     NeverGivesUp,
-    /// Detected by case 807.
+    /// Keeps sending to a client after its timeout. Case 807.
     SendsForever,
-    /// Detected by case 808.
+    /// Keeps half-open connections of unresponsive clients. Case 808.
     KeepsHalfOpen,
-    /// Detected by the cases 809, 810 and 1010.
+    /// Resends without a delay. Cases 809, 810 and 1010.
     ResendsWildly,
-    /// Detected by the cases 901 and 1125.
+    /// Does not acknowledge the disconnection notification (15). Cases 901 and 1125.
     NoAckOfDisconnection,
-    /// Detected by case 902.
+    /// Answers connected pings after a disconnection notification (15). Case 902.
     GoesOnAfterDisconnection,
-    /// Detected by case 903.
+    /// Ignores the disconnection notification (15). Case 903.
     IgnoresDisconnection,
-    /// Detected by the cases 904 and 905.
+    /// Keeps the address of a closed connection in use. Cases 904 and 905.
     KeepsClosed,
-    /// Detected by case 906.
+    /// Ignores a disconnection notification (15) with additional bytes. Case 906.
     DisconnectionExact,
-    /// Detected by case 907.
+    /// Does not acknowledge a repeated disconnection notification (15). Case 907.
     ForgetsClosedAtOnce,
-    /// Detected by case 908.
+    /// Closes all connections after one disconnection notification (15). Case 908.
     DisconnectsAll,
-    /// Detected by case 909.
+    /// Keeps the address of a half-open connection that disconnected. Case 909.
     KeepsClosedHalfOpen,
-    /// Detected by case 910.
+    /// Continues the counters of the address's previous connection. Case 910.
     ReusesState,
-    /// Detected by case 1001.
+    /// Answers invalid datagrams from unknown addresses. Case 1001.
     EchoesGarbage,
-    /// Detected by case 1002.
+    /// Stops after an invalid datagram. Case 1002.
     DiesOfGarbage,
-    /// Detected by case 1003.
+    /// Stops after a truncated data datagram. Case 1003.
     DiesOfTruncatedData,
-    /// Detected by case 1004.
+    /// Stops after an empty datagram. Case 1004.
     DiesOfEmptyDatagram,
-    /// Detected by the cases 1005 and 1006.
+    /// Stops after a datagram of more than 1,600 bytes. Cases 1005 and 1006.
     DiesOfLongDatagram,
-    /// Detected by case 1007.
+    /// Drops received datagrams that exceed the MTU less the IP and UDP headers. Case 1007.
     DropsLongerThanMtu,
-    /// Detected by case 1008.
+    /// Pads reply 1 to 1,480 bytes. Case 1008.
     PadsReplyOne,
-    /// Detected by case 1009.
+    /// Sends reply 2 eight times. Case 1009.
     RepeatsReplyTwo,
-    /// Detected by the cases 1012 and 1013.
+    /// Accepts data from another port of a connected host. Cases 1012 and 1013.
     SharesConnectionsOfHost,
-    /// Detected by case 1014.
+    /// Closes an open connection after a refusal. Case 1014.
     BelievesRefusals,
-    /// Detected by case 1017.
+    /// Stops after a second new incoming connection (13). Case 1017.
     DiesOfSecondNewIncoming,
-    /// Detected by the cases 1019 and 1020.
+    /// Hangs on an acknowledgement of all numbers. Cases 1019 and 1020.
     HangsOnWideAck,
-    /// Detected by case 1021.
+    /// Stops after more than this number of requests 1. Case 1021.
     DiesOfRequests(usize),
-    /// Detected by case 1022.
+    /// Stops after a truncated control message. Case 1022.
     DiesOfShortControl,
-    /// Detected by case 1023.
+    /// Accepts truncated handshake messages in a connection. Case 1023.
     AcceptsShortRequest,
-    /// Detected by case 1024.
+    /// Refuses clients while this number of connections is half-open. Case 1024.
     HalfOpenLimit(usize),
-    /// Detected by case 1106.
+    /// Drops messages of one byte. Case 1106.
     DropsOneByte,
-    /// Detected by the cases 1107, 1108 and 1109.
+    /// Truncates echoed messages to this length in bytes. Cases 1107, 1108 and 1109.
     EchoLimit(usize),
-    /// Detected by case 1110.
+    /// Echoes messages in swapped pairs. Case 1110.
     EchoesPairsSwapped,
-    /// Detected by case 1117.
+    /// Gives the parts of a message different ordering indices. Case 1117.
     PartsDiffer,
-    /// Detected by case 1118.
+    /// Gives the parts of a message the same reliable message number. Case 1118.
     PartsShareNumber,
-    /// Detected by case 1119.
+    /// Sends parts unreliably. Case 1119.
     PartsUnreliable,
-    /// Detected by case 1120.
+    /// Skips reliable message numbers. Case 1120.
     SkipsReliableNumbers,
-    /// Detected by case 1121.
+    /// Skips ordering indices. Case 1121.
     SkipsOrder,
-    /// Detected by case 1122.
+    /// Echoes a message with a reserved id. Case 1122.
     EchoesReserved,
-    /// Detected by case 1128.
+    /// Changes the last byte of echoed messages. Case 1128.
     EchoFlipsLast,
-    /// Detected by case 2202.
+    /// Sends a request 1 that exceeds the MTU 1492. Case 2202.
     LongRequestOne,
-    /// Detected by case 2203.
+    /// Increases the size of request 1. Case 2203.
     LadderRises,
-    /// Detected by case 2204.
+    /// Does not repeat request 1. Case 2204.
     AsksOnce,
-    /// Detected by case 2205.
+    /// Repeats request 1 without a delay. Case 2205.
     AsksWildly,
-    /// Detected by case 2206.
+    /// Does not reduce the size of request 1. Case 2206.
     LadderStands,
-    /// Detected by case 2207.
+    /// Reduces request 1 below the MTU 576. Case 2207.
     LadderWithoutFloor,
-    /// Detected by case 2208.
+    /// Repeats request 1 without end. Case 2208.
     AsksForever,
-    /// Detected by case 2209.
+    /// Changes the protocol version during an attempt. Case 2209.
     VersionChanges,
-    /// Detected by the cases 2210, 2321, 2322, 2323, 2324, 2325 and 2423.
+    /// Ignores refusals with this id. Cases 2210, 2321, 2322, 2323, 2324, 2325 and 2423.
     IgnoresRefusal(u8),
-    /// Detected by the cases 2213 and 2327.
+    /// Accepts replies from another address than the server's. Cases 2213 and 2327.
     BelievesStrangers,
-    /// Detected by case 2302.
+    /// Sends request 2 with excess bytes. Case 2302.
     LongRequestTwo,
-    /// Detected by case 2308.
+    /// Returns the cookie in the wrong byte order. Case 2308.
     CookieSwapped,
-    /// Detected by case 2309.
+    /// Does not return a cookie of zero. Case 2309.
     CookieNotZero,
-    /// Detected by case 2310.
+    /// Sets the challenge flag in request 2 although reply 1 has no key. Case 2310.
     ChallengeFlag,
-    /// Detected by case 2311.
+    /// Does not answer a second reply 1. Case 2311.
     AnswersFirstReplyOnly,
-    /// Detected by the cases 2312 and 2313.
+    /// Ignores a padded reply 1. Cases 2312 and 2313.
     ReplyLengthExact,
-    /// Detected by case 2314.
+    /// Ignores the cookie of a reply 1 whose security byte is not 1. Case 2314.
     SecurityByteExact,
-    /// Detected by the cases 2315 and 3031.
+    /// Sends request 2 eight times. Cases 2315 and 3031.
     RepeatsRequestTwo,
-    /// Detected by case 2319.
+    /// Sends request 2 before reply 1. Case 2319.
     RequestTwoUnasked,
-    /// Detected by case 2331.
+    /// Sends another connection request (09) after a repeated reply 2. Case 2331.
     OpensTwice,
-    /// Detected by case 2332.
+    /// Repeats request 1 after reply 2. Case 2332.
     AsksWhenAnswered,
-    /// Detected by case 2333.
+    /// Ignores a reply 2 whose encryption byte is set. Case 2333.
     EncryptionExact,
-    /// Detected by case 2403.
+    /// Sends a truncated connection request (09). Case 2403.
     RequestTruncated,
-    /// Detected by case 2404.
+    /// Sends another GUID in the connection request (09) than in request 2. Case 2404.
     RequestGuidDiffers,
-    /// Detected by case 2405.
+    /// Sends the connection request (09) unreliably. Case 2405.
     RequestUnreliable,
-    /// Detected by case 2407.
+    /// Sets the security byte of the connection request (09) although reply 1 has no key. Case 2407.
     RequestWantsSecurity,
-    /// Detected by case 2420.
+    /// Rejects address lists with IPv6 addresses. Case 2420.
     Ipv4Only,
-    /// Detected by case 2422.
+    /// Ignores connection request accepted (10) if it is not reliable ordered. Case 2422.
     AcceptedOrderedOnly,
-    /// Detected by case 2424.
+    /// Ignores invalid password (18) unless it has nine bytes. Case 2424.
     PasswordRefusalExact,
-    /// Detected by case 2426.
+    /// Answers each repeated connection request accepted (10). Case 2426.
     AnswersEveryAccepted,
-    /// Detected by case 3032.
+    /// Answers a reply 1 that arrives after reply 2. Case 3032.
     AnswersLateReplies,
     /// A fault of the model of the Game Protocol.
     Game(GameFault),

@@ -83,7 +83,10 @@ export interface CarrierEvents {
   onClose(close: CarrierClose): void;
 }
 
-/** A carrier that is open or opening. */
+/**
+ * A carrier that is open or opening: the WebTransport session, data channel or WebSocket that carries a flow's datagrams
+ * between the page and the relay.
+ */
 export interface Carrier {
   /** The callbacks. The owner may replace them while the carrier is open. `undefined` after it has closed. */
   events: CarrierEvents | undefined;

@@ -1,138 +1,138 @@
 //! The faults of the model of the Game Protocol.
 
-/// A fault of the model of the Game Protocol. The listed cases must detect it.
+/// A fault of the model of the Game Protocol, and the cases that must detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GameFault {
     /// No fault.
     None,
-    /// Detected by case 4101.
+    /// Does not answer salts. Case 4101.
     Mute,
-    /// Detected by case 4102.
+    /// Sends peppers of more than four bytes. Case 4102.
     LongPepper,
-    /// Detected by the cases 4103 and 4106.
+    /// Sends the same pepper to all ports. Cases 4103 and 4106.
     OneKey,
-    /// Detected by case 4104.
+    /// Rejects the right seasoning. Case 4104.
     NeverOpens,
-    /// Detected by case 4105.
+    /// Accepts a wrong seasoning. Case 4105.
     AnySeasoning,
-    /// Detected by case 4107.
+    /// Acknowledges packets from unknown addresses. Case 4107.
     AcksStrangers,
-    /// Detected by case 4108.
+    /// Answers datagrams of fewer than four bytes. Case 4108.
     AnswersShort,
-    /// Detected by case 4109.
+    /// Sends each pepper twice. Case 4109.
     PepperTwice,
-    /// Detected by case 4110.
+    /// Refuses a second connection. Case 4110.
     OneClient,
-    /// Detected by case 4111.
+    /// Closes the connection after a repeated seasoning. Case 4111.
     SeasoningCloses,
-    /// Detected by case 4112.
+    /// Does not answer a repeated salt. Case 4112.
     SaltOnce,
-    /// Detected by case 4113.
+    /// Accepts salts of more than four bytes. Case 4113.
     LongSalts,
-    /// Detected by case 4201.
+    /// Does not acknowledge packets. Case 4201.
     MuteAcks,
-    /// Detected by case 4202.
+    /// Sends acknowledgements with a body. Case 4202.
     AckLong,
-    /// Detected by case 4203.
+    /// Sends acknowledgements without FIN. Case 4203.
     AckWithoutFin,
-    /// Detected by case 4204.
+    /// Acknowledges with the sequence in the wrong byte order. Case 4204.
     AckSwapped,
-    /// Detected by case 4205.
+    /// Acknowledges chunk 0 instead of the received chunk. Case 4205.
     AckChunkZero,
-    /// Detected by case 4206.
+    /// Acknowledges packets without REL. Case 4206.
     AcksUnreliable,
-    /// Detected by case 4207.
+    /// Does not acknowledge a repeated packet. Case 4207.
     AckOnce,
-    /// Detected by case 4208.
+    /// Acknowledges only the last chunk of a payload. Case 4208.
     AcksLastOnly,
-    /// Detected by case 4209.
+    /// Acknowledges acknowledgements. Case 4209.
     AcksAcks,
-    /// Detected by case 4210.
+    /// Drops packets with bits set in the high half of the flags. Case 4210.
     FlagsExact,
-    /// Detected by case 4211.
+    /// Drops packets with a sequence more than 1,000 behind the newest. Case 4211.
     DropsOld,
-    /// Detected by case 4212.
+    /// Does not wrap sequences at 2^16. Case 4212.
     NoWrap,
-    /// Detected by case 4213.
+    /// Drops the first packet of a client if its sequence exceeds 1,000. Case 4213.
     FromZeroOnly,
-    /// Detected by case 4214.
+    /// Delays acknowledgements by more than 100 ms. Case 4214.
     LateAcks,
-    /// Detected by case 4215.
+    /// Drops bodies of more than 500 bytes. Case 4215.
     ShortBodies,
-    /// Detected by case 4216.
+    /// Stops after a chunk longer than 504 bytes. Case 4216.
     DiesOfLongBody,
-    /// Detected by case 4217.
+    /// Stops after a chunk shorter than 504 bytes without FIN. Case 4217.
     DiesOfShortChunk,
-    /// Detected by case 4218.
+    /// Stops after chunk 255 without FIN. Case 4218.
     DiesOfEndless,
-    /// Detected by case 4301.
+    /// Does not resend unacknowledged chunks. Case 4301.
     NeverResends,
-    /// Detected by case 4302.
+    /// Resends without a delay. Case 4302.
     ResendsWildly,
-    /// Detected by case 4303.
+    /// Resends acknowledged chunks. Case 4303.
     ResendsForever,
-    /// Detected by case 4304.
+    /// Resends with a new sequence. Case 4304.
     ResendsRenumbered,
-    /// Detected by case 4305.
+    /// Ignores acknowledgements without FIN. Case 4305.
     AckExact,
-    /// Detected by case 4306.
+    /// Begins sequences with 1. Case 4306.
     FirstSequence,
-    /// Detected by case 4307.
+    /// Skips sequences. Case 4307.
     SkipsSequences,
-    /// Detected by case 4308.
+    /// Sets a bit in the high half of the flags. Case 4308.
     HighHalf,
-    /// Detected by case 4401.
+    /// Drops reliable payloads. Case 4401.
     DropsReliable,
-    /// Detected by case 4402.
+    /// Drops unreliable payloads. Case 4402.
     DropsUnreliable,
-    /// Detected by case 4403.
+    /// Drops payloads of one byte. Case 4403.
     DropsOneByte,
-    /// Detected by the cases 4404, 4405, 4406 and 4407.
+    /// Truncates echoed payloads to this length in bytes. Cases 4404, 4405, 4406 and 4407.
     Truncates(usize),
-    /// Detected by case 4408.
+    /// Drops payloads whose chunks arrive out of order. Case 4408.
     ChunksInOrder,
-    /// Detected by case 4409.
+    /// Delivers repeated payloads again. Case 4409.
     DeliversTwice,
-    /// Detected by case 4410.
+    /// Assembles only one payload at a time. Case 4410.
     OneAtATime,
-    /// Detected by case 4411.
+    /// Delivers payloads only in order. Case 4411.
     InOrderOnly,
-    /// Detected by case 4412.
+    /// Drops payloads that end in an empty chunk. Case 4412.
     NoEmptyChunk,
-    /// Detected by case 4413.
+    /// Delivers payloads with a missing chunk. Case 4413.
     DeliversIncomplete,
-    /// Detected by case 4414.
+    /// Sends every chunk with FIN. Case 4414.
     FinOnAll,
-    /// Detected by case 4501.
+    /// Ignores END. Case 4501.
     IgnoresEnd,
-    /// Detected by case 4502.
+    /// Answers END. Case 4502.
     AnswersEnd,
-    /// Detected by the cases 4503 and 4504.
+    /// Ignores END unless its flags are END and FIN. Cases 4503 and 4504.
     EndExact,
-    /// Detected by case 4505.
+    /// Closes a connection after an END from another address. Case 4505.
     EndFromAnyone,
-    /// Detected by case 4506.
+    /// Closes all connections after one END. Case 4506.
     EndEndsAll,
-    /// Detected by case 4507.
+    /// Refuses addresses whose connection has closed. Case 4507.
     KeepsEnded,
-    /// Detected by case 4508.
+    /// Keeps the connections of unresponsive clients. Case 4508.
     NeverGivesUp,
-    /// Detected by case 4509.
+    /// Drops a responsive connection after half of the timeout. Case 4509.
     DropsIdle,
-    /// Detected by case 4601.
+    /// Answers invalid datagrams from unknown addresses. Case 4601.
     EchoesGarbage,
-    /// Detected by case 4602.
+    /// Stops after a packet with bits set in the high half of the flags. Case 4602.
     DiesOfGarbage,
-    /// Detected by case 4603.
+    /// Stops after an acknowledgement of chunks that it never sent. Case 4603.
     DiesOfUnknownAck,
-    /// Detected by case 4604.
+    /// Stops when more than 40 payloads of a connection are incomplete. Case 4604.
     DiesOfUnfinished,
-    /// Detected by the cases 4605 and 4606.
+    /// Stops after a datagram of more than 1,600 bytes. Cases 4605 and 4606.
     DiesOfLong,
-    /// Detected by case 4607.
+    /// Stops after an empty datagram. Case 4607.
     DiesOfEmpty,
-    /// Detected by case 4608.
+    /// Accepts packets from another port of a connected host. Case 4608.
     SharesConnections,
-    /// Detected by case 4609.
+    /// Stops after more than 200 salts. Case 4609.
     DiesOfSalts,
 }

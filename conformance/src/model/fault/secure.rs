@@ -1,66 +1,66 @@
 //! The faults of the model's secure connections.
 
-/// A fault of the model's secure connections. The listed cases must detect it.
+/// A fault of the model's secure connections, and the cases that must detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecureFault {
     /// No fault.
     None,
-    /// Detected by the cases 5101 and 5118.
+    /// Appends a byte to reply 1. Cases 5101 and 5118.
     KeyTail,
-    /// Detected by case 5102.
+    /// Names an unknown suite in its key. Case 5102.
     SuiteOdd,
-    /// Detected by case 5103.
+    /// Does not put the MTU of each reply 1 into its key. Case 5103.
     MtuOnce,
-    /// Detected by case 5104.
+    /// Sets an unused flag in its key. Case 5104.
     FlagsOdd,
-    /// Detected by case 5105.
+    /// Answers a request 1 of fewer than 96 bytes. Case 5105.
     AnswersShortRequest,
-    /// Detected by case 5106.
+    /// Accepts request 2 without a challenge. Case 5106.
     AcceptsPlain,
-    /// Detected by case 5107.
+    /// Sends an answer that cannot be opened. Case 5107.
     AnswerBroken,
-    /// Detected by case 5108.
+    /// Seals another MTU in the answer than it sends in the clear. Case 5108.
     AnswerOfAnother,
-    /// Detected by case 5109.
+    /// Accepts challenges that fail authentication. Case 5109.
     TagUnchecked,
-    /// Detected by case 5110.
+    /// Does not authenticate the MTU of request 2. Case 5110.
     MtuUncovered,
-    /// Detected by case 5111.
+    /// Does not authenticate the GUID of request 2. Case 5111.
     GuidUncovered,
-    /// Detected by case 5112.
+    /// Accepts a challenge with a wrong cookie. Case 5112.
     CookieUnchecked,
-    /// Detected by case 5113.
+    /// Accepts unknown patterns in challenges. Case 5113.
     AnyPattern,
-    /// Detected by case 5115.
+    /// Answers a repeated request 2 with a different reply 2. Case 5115.
     NewAnswer,
-    /// Detected by case 5116.
+    /// Answers a second challenge whose number is not higher. Case 5116.
     AnyNumber,
-    /// Detected by case 5117.
+    /// Ignores a second challenge with a higher number. Case 5117.
     KeepsFirst,
-    /// Detected by case 5119.
+    /// Sends reply 2 eight times. Case 5119.
     RepeatsAnswer,
-    /// Detected by case 5201.
+    /// Rejects the right proof. Case 5201.
     NeverAccepts,
-    /// Detected by the cases 5202, 5203 and 5204.
+    /// Accepts plain datagrams in a secure connection. Cases 5202, 5203 and 5204.
     OpensPlain,
-    /// Detected by case 5205.
+    /// Accepts a wrong proof. Case 5205.
     ProofUnchecked,
-    /// Detected by case 5206.
+    /// Accepts connection requests without a proof. Case 5206.
     ProofOptional,
-    /// Detected by case 5207.
+    /// Accepts replayed datagrams. Case 5207.
     TakesReplays,
-    /// Detected by case 5208.
+    /// Acknowledges sealed datagrams that fail authentication. Case 5208.
     IgnoresTag,
-    /// Detected by case 5209.
+    /// Closes the connection after a datagram that fails authentication. Case 5209.
     BadSealEnds,
-    /// Detected by case 5210.
+    /// Stops after a truncated sealed datagram. Case 5210.
     DiesOfShortSeal,
-    /// Detected by case 5211.
+    /// Seals every datagram with the counter 0. Case 5211.
     CounterStands,
-    /// Detected by case 5212.
+    /// Drops sealed datagrams that arrive late. Case 5212.
     InOrderOnly,
-    /// Detected by case 5213.
+    /// Accepts sealed datagrams older than the window. Case 5213.
     WindowEndless,
-    /// Detected by case 5214.
+    /// Accepts datagrams with another key epoch. Case 5214.
     AnyEpoch,
 }
