@@ -374,7 +374,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn random_losses_cost_a_tenth_compared_to_cubic() {
+    fn delay_based_control_is_ten_times_as_fast_as_cubic_under_random_loss() {
         let ours = single(Kind::DelayBased, 0.05);
         let cubic = single(Kind::Cubic, 0.05);
         assert!(ours > 10.0 * cubic, "{ours:.2} beside {cubic:.2} Mbit/s");

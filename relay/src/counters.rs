@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_targets_stay_in_the_sums() {
+    fn totals_include_removed_targets() {
         let counters = Counters::default();
         let (one, two) = (flow(&counters, "one"), flow(&counters, "two"));
         drop((flow(&counters, "three"), two));

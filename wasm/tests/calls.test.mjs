@@ -68,7 +68,7 @@ async function hostile(limits) {
 
 const callOf = (number, name, payload) => encodeCall({ kind: "call", number, name, payload: Uint8Array.from(payload) });
 
-test("messages have the bytes of the vectors", () => {
+test("message encoding matches the vectors", () => {
   assert.equal(VECTORS.length, 7);
   for (const { hex: expected, message: kind, number, name, payload, refusal, code = 0 } of VECTORS) {
     const message = {

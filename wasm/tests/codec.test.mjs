@@ -307,7 +307,7 @@ test("cursors write and read every type, and ids precede messages", () => {
   assert.equal(cut.position, 0);
 });
 
-test("aggregates equal those of the core", () => {
+test("aggregates match the example and the length encoding of the core", () => {
   // The example of the core's documentation.
   const messages = [withId(0xa0, ascii("one")), withId(0xa1, ascii("three"))];
   const bytes = aggregate.pack(0x9c, messages);

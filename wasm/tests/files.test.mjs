@@ -44,7 +44,7 @@ async function readAll(transfer) {
   return tree;
 }
 
-test("messages have the bytes of the vectors", () => {
+test("message encoding matches the vectors", () => {
   assert.equal(VECTORS.length, 9);
   const digest = (byte) => new Uint8Array(32).fill(byte);
   const page = {

@@ -20,7 +20,7 @@ for (const [what, figures, expected] of [
   test(what, () => assert.deepEqual(goals(figures).map(({ met }) => met), expected));
 }
 
-test("each goal has its value and its limit", () => {
+test("a goal contains the measured value, the limit and whether it is met", () => {
   const [message, share] = goals(measured(1.5, 80, 20));
   assert.deepEqual(message, { name: "raknet: a message, median", unit: "µs", value: 1.5, at_most: 2, met: true });
   assert.deepEqual([share.name, share.value, share.at_most], ["raknet: round trip of the connection, p99, worker of page", 0.25, 1 / 3]);

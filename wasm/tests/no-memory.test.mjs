@@ -28,7 +28,7 @@ function memoryOf() {
 
 const floats = (...numbers) => new Uint8Array(Float64Array.from(numbers).buffer);
 
-test("texts without memory are requested again, and missing statistics are undefined", () => {
+test("until Rust has memory for its output, errors are no-memory and statistics are empty", () => {
   const { memory, write } = memoryOf();
   let hasMemory = false;
   const output = (bytes) => (hasMemory ? write(bytes) : 0);

@@ -44,7 +44,7 @@ function pong(time, data) {
   return bytes;
 }
 
-test("a ping has the bytes of RakNet, and pongs are recognised and read", () => {
+test("pings are encoded and pongs decoded as in RakNet, and invalid pongs are ignored", () => {
   const hex = "010000000000000007" + "00ffff00fefefefefdfdfdfd12345678" + "0123456789abcdef";
   assert.equal(Buffer.from(writePing("any", 7n, GUID)).toString("hex"), hex);
   assert.equal(Buffer.from(writePing("open-connections", 7n, GUID)).toString("hex"), `02${hex.slice(2)}`);
@@ -218,7 +218,7 @@ class Connecting extends EventTarget {
   }
 }
 
-test("a ping that is over sends the relay no requests", async (t) => {
+test("a cancelled ping sends the relay no requests", async (t) => {
   const fetched = t.mock.method(globalThis, "fetch", () => Promise.reject(new Error("it asks")));
   const failed = new Promise((resolve) => {
     Connecting.onFailed = resolve;

@@ -56,7 +56,7 @@ async function talker() {
   return { ...fake, events, sent, say };
 }
 
-test("messages have the bytes of the vectors", () => {
+test("message encoding matches the vectors", () => {
   assert.equal(VECTORS.length, 5);
   for (const { hex: bytes, message, event } of VECTORS) {
     assert.equal(Buffer.from(encodeReady(message, event)).toString("hex"), bytes);

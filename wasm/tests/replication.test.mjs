@@ -72,7 +72,7 @@ function randomNumbers(seed) {
   };
 }
 
-test("messages have the bytes of the vectors", async () => {
+test("message encoding matches the vectors", async () => {
   const { replicas, say, sent, takeSent } = await hostile();
   const messages = VECTORS.map(({ hex: bytes }) => bytes);
   const [created, , moved, , given, , ownStates, removed] = messages;
@@ -294,7 +294,7 @@ test("an owned entity keeps its owner's values until it has another owner", asyn
   assert.deepEqual([own.get("e"), own.isOwner, events], [77, false, ["0.1 owner false", "0.1 changed", "0.1 changed"]]);
 });
 
-test("there may be as many entities as indices", async () => {
+test("the highest entity index is 65,535", async () => {
   const { replicas, say } = await hostile({ ...NARROW, maxEntities: 65_536 });
   say(given(65_535, 1), update(65_536, 2, "11"));
   assert.deepEqual([...replicas].map(nameOf), ["65535.1"]);

@@ -44,7 +44,7 @@ async function listener() {
   return { ...fake, voice, clock, say };
 }
 
-test("messages have the bytes of the vectors", () => {
+test("message encoding matches the vectors", () => {
   assert.equal(VECTORS.messages.length, 4);
   for (const { hex: bytes, number, first: isFirst, last: isLast, frame } of VECTORS.messages) {
     const message = { number, isFirst, isLast, bytes: hex(frame) };

@@ -218,7 +218,7 @@ test("the URL of the script is revoked once it is loaded", (t) => {
   assert.deepEqual(revoked, [url]);
 });
 
-test("a worker that stops with its page has disconnected its connections before", async (t) => {
+test("a worker disconnects its connections before it stops with its page", async (t) => {
   const page = new EventTarget();
   const [addEventListener, removeEventListener] = [page.addEventListener.bind(page), page.removeEventListener.bind(page)];
   const globals = { document: {}, addEventListener, removeEventListener };

@@ -579,7 +579,7 @@ fn a_call_flood_does_not_drop_refusals_of_other_callers() {
 
 /// No time passes: each call gets an answer or an immediate refusal.
 #[test]
-fn none_of_sixteen_concurrent_calls_times_out() {
+fn concurrent_calls_beyond_the_limit_are_refused_at_once() {
     type Many<C> = RemoteCalls<RakNet, C, 6, 16, 128>;
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Many::new(()), Many::new(Game::default()));

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn only_keys_with_a_usable_name_count() {
+    fn only_server_keys_with_a_valid_name_are_read() {
         assert_eq!(name_of(b"rakwire:server:a").map(|name| name.to_string()), Some("a".to_owned()));
         for key in ["rakwire:server:", "rakwire:server:a=b", "rakwire:servers:a", "a"] {
             assert_eq!(name_of(key.as_bytes()), None, "{key}");

@@ -377,7 +377,7 @@ mod interruptions {
 
     /// The machine is paused. Datagrams that the page sent meanwhile are read first.
     #[test]
-    fn a_page_survives_a_long_pause_of_its_relay() {
+    fn a_page_stays_connected_while_its_relay_is_paused() {
         const IDLE: Duration = Duration::from_secs(2);
         const THREADS: usize = 2;
         let (started, relay) = std::sync::mpsc::channel();

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn targets_share_the_judgement_of_an_address() {
+    async fn targets_share_the_health_of_an_address() {
         let probes = Probes::new();
         let (mut targets, [first, second]) = two_addresses(ProtocolKind::Raw);
         let mut other = ResolvedTarget::clone(targets.find("game").unwrap());

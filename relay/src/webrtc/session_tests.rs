@@ -390,7 +390,7 @@ fn damaged_and_repeated_datagrams_change_nothing() {
 }
 
 #[test]
-fn noise_before_the_handshake_never_panics() {
+fn a_client_hello_with_a_changed_bit_establishes_no_session() {
     let settings = SessionSettings::new(&Certificate::make().unwrap()).unwrap();
     let now = Instant::now();
     let mut hello = client(Version::Either, now);

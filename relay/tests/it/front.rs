@@ -176,7 +176,7 @@ async fn first_of(config: Config, server: &Server, source: Ipv4Addr) -> (Vec<u8>
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn each_front_client_has_its_pool_address() {
+async fn each_front_client_has_a_stable_pool_address() {
     let mut from = Vec::new();
     for source in [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3), Ipv4Addr::new(127, 0, 0, 2)] {
         let server = Server::bind().await;

@@ -650,7 +650,7 @@ async fn thousands_of_unfinished_connections_lock_out_no_client() {
 }
 
 #[tokio::test]
-async fn an_endless_header_is_refused() {
+async fn an_oversized_request_header_is_refused() {
     let relay = Running::start(config(Server::echo().await)).await;
     let many = "a: b\r\n".repeat(200);
     let long = format!("a: {}\r\n", "b".repeat(100_000));

@@ -171,7 +171,7 @@ async fn signals_close_clients_and_end_the_relay_cleanly() {
 /// A closing terminal, or a reload by an administrator, disconnects no player.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_hangup_is_survived_and_logged() {
+async fn sighup_reloads_the_configuration_and_keeps_clients() {
     let mut program = Program::start_with(Server::echo().await, &[], Stdio::piped());
     let mut client = Client::connect(program.address, "/ws?target=game").await;
     let mut log = BufReader::new(program.child.stderr.take().unwrap()).lines();

@@ -41,7 +41,7 @@ async fn start(ping_interval: &str) -> (Program, SocketAddr) {
 /// The WebTransport page uses a separate relay. Both sides of QUIC time out after the same silence, and a relay's late
 /// reading of input helps only its own side.
 #[tokio::test]
-async fn players_survive_a_long_pause_of_the_relay() {
+async fn clients_stay_connected_while_the_relay_is_paused() {
     let (relay, udp) = start("1s").await;
     let (patient, _) = start("2s").await;
     let endpoint = front::client().await;

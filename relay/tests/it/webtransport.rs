@@ -601,7 +601,7 @@ async fn on_one_port(mut config: Config, ip: IpAddr, has_front: bool) -> (Relay,
 /// Uses wildcard sockets, which each transport reaches at an address of either family. Tests with and without data
 /// channels and a front at the port of QUIC.
 #[tokio::test]
-async fn every_transport_works_on_ipv6_sockets() {
+async fn websocket_webtransport_and_udp_work_on_dual_stack_sockets() {
     let server = front::echo().await;
     for is_shared in [false, true] {
         let mut config =

@@ -65,7 +65,7 @@ fn request(host: &str, token: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn clients_of_every_draft_can_play() {
+async fn webtransport_clients_of_every_draft_exchange_datagrams() {
     let relay = Running::start(config(Server::echo().await)).await;
     for Dialect { name, settings: pairs, token } in DIALECTS {
         let session = Session::open_with(relay.address, &settings(pairs), |host| request(host, token)).await;

@@ -13,7 +13,7 @@ use crate::support::game_protocol::*;
 const SEQUENCES: u64 = 1_500;
 
 #[test]
-fn all_guarantees_hold_under_random_operations() {
+fn invariants_hold_under_random_operations() {
     let (mut delivered, mut closed) = (0, 0);
     for seed in 0..SEQUENCES {
         let bytes = Random::new(seed).bytes(400);

@@ -386,7 +386,7 @@ fn a06_a_cookie_is_bound_to_its_address_and_time() {
 /// Forged malformed data from the address of a player has no penalty: its connection continues, and a new one may be
 /// opened.
 #[test]
-fn a08_forged_malformed_data_causes_no_penalty() {
+fn a08_forged_data_neither_disconnects_a_player_nor_prevents_a_reconnect() {
     let (mut net, client, _) = open(Conditions::default());
     for byte in 0..=u8::MAX {
         forge(&mut net, &[byte; 40]);

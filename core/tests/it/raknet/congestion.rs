@@ -345,7 +345,7 @@ fn paths() -> [(&'static str, Conditions, f64); 11] {
 }
 
 #[test]
-fn paths_of_various_rates_and_latencies_are_utilised() {
+fn delay_based_flows_fill_and_share_paths_of_various_rates() {
     for (name, conditions, least) in paths() {
         let rate = conditions.bottleneck.map_or(0.0, |bottleneck| bottleneck.bits_per_second as f64);
         for control in [DelayBased, NewReno] {

@@ -272,7 +272,7 @@ const OTHERS: [(DropReason, &str); 1] = [(DropReason::Expired, "an outgoing mess
 
 /// Fails for a new reason until bytes above trigger it, or `OTHERS` explains it.
 #[test]
-fn received_drops_are_counted_for_every_reason() {
+fn every_drop_reason_is_counted_or_listed_as_an_exception() {
     let sent = [sent_from_outside().into(), sent_by_client().into(), sent_by_newcomers().into()];
     let sent: Vec<Sent> = sent.into_iter().flat_map(|sent: Vec<Sent>| sent).collect();
     for (reason, server) in &sent {

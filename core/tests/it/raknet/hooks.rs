@@ -202,7 +202,7 @@ fn a_hook_never_sees_time_go_backwards() {
 }
 
 #[test]
-fn captures_are_valid_and_lines_are_readable() {
+fn captures_and_text_logs_record_every_datagram() {
     let file = Rc::new(RefCell::new(Vec::new()));
     let sink = {
         let file = Rc::clone(&file);

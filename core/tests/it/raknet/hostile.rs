@@ -83,7 +83,7 @@ proptest! {
 
     /// Every genuine offline message of a handshake, truncated and modified.
     #[test]
-    fn modified_offline_messages_are_harmless(which in 0_usize..6, at in 0_usize..64, xor in 1_u8.., cut in 0_usize..64) {
+    fn modified_offline_messages_leave_no_state_and_are_not_amplified(which in 0_usize..6, at in 0_usize..64, xor in 1_u8.., cut in 0_usize..64) {
         let address: SocketAddr = UNKNOWN_SOURCE.into();
         let guid = Guid(5);
         let messages = [
@@ -264,7 +264,7 @@ fn withholding_one_message_closes_the_connection() {
 
 /// Two interleaved messages of 60 % of the memory limit each are both delivered.
 #[test]
-fn two_messages_beyond_the_memory_arrive_in_turn() {
+fn two_messages_that_together_exceed_the_memory_are_delivered() {
     let capacity = Capacity { connections: 1, blocks: 400, block_size: 256 };
     let small = Peer::with_capacity(capacity, server_config());
     let conditions = Conditions { latency: Duration::from_millis(5), loss: 0.02, ..Conditions::default() };

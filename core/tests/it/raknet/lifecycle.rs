@@ -370,7 +370,7 @@ fn an_mtu_that_no_peer_accepts_is_refused() {
 
 /// As in C++ RakNet, a flag in data datagrams signals that the sender is in slow start.
 #[test]
-fn data_datagrams_signal_slow_start() {
+fn data_datagrams_signal_whether_the_sender_is_in_slow_start() {
     const SLOW_START: u8 = 0x04;
     let mut config = client_config();
     config.congestion_control = CongestionControl::NewReno;

@@ -8,7 +8,7 @@ use crate::model::{wire, world};
 const SEQUENCES: u64 = 3_000;
 
 #[test]
-fn all_guarantees_hold_under_random_operations() {
+fn invariants_hold_under_random_operations() {
     let mut delivered = 0;
     for seed in 0..SEQUENCES {
         let sequence = Sequence::decode(&Sequence::random(seed)).expect("enough bytes for the setup");
@@ -21,7 +21,7 @@ fn all_guarantees_hold_under_random_operations() {
 }
 
 #[test]
-fn packets_are_written_as_they_were_read() {
+fn packets_are_written_back_as_they_were_read() {
     let mut random = Random::new(7);
     for number in 0..200_000_u32 {
         let bytes = sparse(&mut random);

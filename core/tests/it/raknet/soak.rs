@@ -5,7 +5,7 @@ use crate::model::soak;
 const RUNS: u64 = 500;
 
 #[test]
-fn all_guarantees_hold_over_bad_networks() {
+fn invariants_hold_over_bad_networks() {
     let mut arrived = 0;
     for seed in 0..RUNS {
         match soak::run(seed) {

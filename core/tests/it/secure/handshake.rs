@@ -96,7 +96,7 @@ fn an_answer_may_match_the_first_or_the_newest_challenge() {
 }
 
 #[test]
-fn a_forged_answer_before_the_genuine_one_is_harmless() {
+fn the_genuine_answer_is_accepted_after_a_forged_one() {
     let mut stage = Stage::with_identity();
     let challenge = stage.challenge().expect("a trusted key");
     let (handshake, mut at_server) = stage.respond(&challenge).expect("a good challenge");

@@ -4,7 +4,7 @@ use crate::model::random::Random;
 use crate::model::{secure, secure_crossing, secure_peers};
 
 #[test]
-fn all_guarantees_hold_for_arbitrary_bytes() {
+fn invariants_hold_for_arbitrary_bytes() {
     let mut random = Random::new(17);
     for run in 0..10_000 {
         let input = secure::input(&mut random);
@@ -15,7 +15,7 @@ fn all_guarantees_hold_for_arbitrary_bytes() {
 }
 
 #[test]
-fn a_server_survives_rerouted_repeated_and_changed_datagrams() {
+fn secure_messages_are_delivered_once_despite_rerouted_and_changed_datagrams() {
     let mut random = Random::new(23);
     for run in 0..100 {
         let length = random.below(400) as usize;

@@ -60,13 +60,13 @@ impl Collector {
 }
 
 #[tokio::test]
-async fn raknet_records_the_life_of_a_connection_in_its_span() {
+async fn raknet_traces_each_connection_in_its_span() {
     let guid = |endpoint: &rakwire_native::Endpoint| format!(" guid={}", endpoint.guid());
     the_life_of_a_connection_is_recorded::<RakNet>(guid).await;
 }
 
 #[tokio::test]
-async fn the_game_protocol_records_the_life_of_a_connection_in_its_span() {
+async fn the_game_protocol_traces_each_connection_in_its_span() {
     the_life_of_a_connection_is_recorded::<GameProtocol>(|_| String::new()).await;
 }
 

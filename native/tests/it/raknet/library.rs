@@ -215,7 +215,7 @@ async fn a_ping_returns_the_version() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn malformed_datagrams_are_counted_and_harmless() {
+async fn malformed_datagrams_are_counted_and_close_no_connection() {
     let server = echo_all(server(|_| {}).await);
     let client = client(|_| {}).await;
     let connection = client.connect(server.local_addr()).await.expect("a connection");

@@ -116,7 +116,7 @@ async fn a_full_receive_queue_refuses_sealed_data() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lossy_network_only_delays_messages() {
+async fn secure_messages_arrive_in_order_over_a_lossy_network() {
     let simulate =
         "loss=5%,latency=5ms,jitter=5ms,duplicate=3%,reorder=3%,seed=7".parse().expect("a network");
     let (server, client) = (server(|options| options.simulate = Some(simulate)).await, client(None).await);
@@ -166,7 +166,7 @@ async fn invalid_security_options_are_refused() {
 }
 
 #[test]
-fn the_ring_cipher_is_selected_if_available() {
+fn the_ring_feature_selects_the_ring_cipher() {
     let mut options = Options::client().expect("entropy");
     let chosen = format!("{:?}", options.secure().expect("entropy").cipher);
     assert_eq!(chosen, if cfg!(feature = "ring") { "RingCipher" } else { "RustCrypto" });

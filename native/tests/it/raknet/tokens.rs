@@ -189,9 +189,9 @@ async fn a_token_is_used_once_across_all_shards() {
     assert_eq!(opened.len(), 1);
 }
 
-/// A polled endpoint also checks the expiry of tokens.
+/// A polled endpoint sets the time of its peer, without which every token is refused.
 #[test]
-fn a_polled_server_requires_tokens() {
+fn a_polled_server_accepts_a_token() {
     let mut options = Options::server(8).expect("entropy");
     require_tokens(&mut options, 16);
     let mut server = polled::Endpoint::<RakNet>::bind("127.0.0.1:0", options).expect("a free port");
@@ -220,7 +220,7 @@ fn a_polled_server_requires_tokens() {
 }
 
 #[test]
-fn key_files_of_different_kinds_are_distinguished() {
+fn a_key_file_of_the_wrong_kind_is_refused_and_none_is_overwritten() {
     use rakwire_native::{create_key_file, create_token_key_file, read_key_file, read_token_key_file};
 
     let directory = std::env::temp_dir().join(format!("rakwire-tokens-{}", std::process::id()));

@@ -155,7 +155,7 @@ fn malformed_patch_replies_end_the_transfer() {
 
 /// A sender that offers one patch for all files gains nothing, and the receiver sends no further requests.
 #[test]
-fn a_patch_of_another_file_is_detected() {
+fn a_patch_of_another_file_is_replaced_by_the_whole_file() {
     let [old, new] = versions();
     let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
     let one = from.source.patches[0].2.clone();

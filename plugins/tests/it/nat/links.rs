@@ -28,7 +28,7 @@ fn sent_to(facilitator: &str, message: &FromFacilitator) -> std::vec::Vec<String
 }
 
 #[test]
-fn facilitator_ports_use_its_interface() {
+fn facilitator_ports_inherit_its_address_and_interface() {
     let (session, peer, port) = (1, Guid(2), 61_128);
     for message in [
         FromFacilitator::Forwarded { session, peer, connects: true, port },

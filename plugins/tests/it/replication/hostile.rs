@@ -44,7 +44,7 @@ fn states_are_applied_once_and_only_from_the_owner() {
 
 /// A valid record followed by a malformed one.
 #[test]
-fn states_are_applied_as_a_whole() {
+fn a_state_with_a_malformed_record_is_not_applied() {
     let mut world = World::new();
     world.join(0);
     let id = world.authority.spawn(1, 1, &[5]).expect("room");
@@ -126,7 +126,7 @@ fn updates_from_other_peers_are_refused() {
 
 /// An update that names an entity beyond the capacity, or has trailing data, is not applied at all.
 #[test]
-fn updates_are_applied_as_a_whole() {
+fn an_update_with_an_invalid_part_is_not_applied() {
     let id = connections::<RakNet>(1)[0];
     let (mut server, mut here) = (authority(), client());
     connect(&mut server, id, Side::Server);

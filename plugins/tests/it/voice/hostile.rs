@@ -37,7 +37,7 @@ fn frame(number: u16, bytes: &[u8]) -> Vec<u8> {
 proptest! {
     /// For any frames at any time, each call plays at most one frame, and none exceeds the maximum length.
     #[test]
-    fn arbitrary_frames_are_handled(
+    fn arbitrary_frames_respect_the_limits_of_length_and_delay(
         frames in prop::collection::vec((any::<u16>(), prop::collection::vec(any::<u8>(), 0..12), 0..2_000_000u64, 0..4u8), 0..200),
     ) {
         let (mut voice, ids) = listener(1);

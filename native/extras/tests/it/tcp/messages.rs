@@ -66,7 +66,7 @@ round_trip!(round_trip_over_udp, raknet::Connection);
 round_trip!(round_trip_over_tcp, tcp::Connection);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn udp_and_tcp_have_the_same_methods() {
+async fn the_same_code_runs_over_udp_and_tcp() {
     let Pair { here, there, .. } = Pair::open(&Options::server(1)).await;
     soon(round_trip_over_tcp(&here, &there)).await.expect("sent");
     let server = raknet::Endpoint::bind("127.0.0.1:0", raknet::Options::server(1).expect("entropy")).await;
@@ -126,7 +126,7 @@ async fn an_endpoint_closes_its_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unframed_stream_is_readable_by_a_web_service() {
+async fn an_unframed_stream_carries_plain_bytes_in_both_directions() {
     let mut options = Options::server(1);
     options.framing = Framing::Stream;
     let (_server, connection, mut socket) = with_socket(options).await;
