@@ -45,7 +45,7 @@ for (const { name, create, reliabilities } of CLASSES) {
     assert.equal(nextEvent(peer), undefined);
   });
 
-  test(`${name}: errors have codes`, () => {
+  test(`${name}: invalid sends and connects have error codes`, () => {
     const peer = create();
     const message = Uint8Array.of(0xfe);
     for (let reliability = 0; reliability < 8; reliability++) {

@@ -29,7 +29,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal(connection.bufferedAmount, 0);
   });
 
-  test(`${protocol.name}: duplicated and late datagrams lose no message`, async (t) => {
+  test(`${protocol.name}: duplicated and late datagrams do not stay counted as lost`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const way = await startUdpWay(t, Number(echo.address.split(":")[1]));
     const connection = await connect(`udp://127.0.0.1:${way.port}`, { ...protocol.options, silenceTimeoutMs: LIMIT_MS });

@@ -191,7 +191,7 @@ test("a protocol without sequenced messages is reported and not used", async () 
   assert.equal(codeOf(() => voice.talk(Uint8Array.of(1))), "bad-option");
 });
 
-test("blocks of any length become frames", () => {
+test("audio blocks of any length become frames of 960 samples", () => {
   const below = numbers(2);
   const framer = new Framer(960);
   const said = Float32Array.from({ length: 48_000 }, (_, at) => at);
@@ -212,7 +212,7 @@ function vowel(count, frequency = 210) {
   return Array.from({ length: count }, (_, number) => Float32Array.from({ length: FRAME_SAMPLES }, (_, at) => sound(number * FRAME_SAMPLES + at)));
 }
 
-test("a missing frame continues the voice and fades", () => {
+test("concealment of missing frames continues the voice and fades out", () => {
   for (const frequency of [80, 150, 210, 390]) {
     const concealer = new Concealer();
     const said = vowel(12, frequency);

@@ -172,7 +172,7 @@ test("receipts, the GUID, the addresses and the statistics of a server come from
   assert.deepEqual(result.after, ["undefined", []]);
 });
 
-test("connections of several entries share a worker, each with its own WebAssembly", async (t) => {
+test("different entries connect with the same worker option", async (t) => {
   const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
   const { page, url } = await openWith(t, { raknet: raknet.address, game: game.address });
   const answers = await page.evaluate(async (address) => {
@@ -213,7 +213,7 @@ test("the error describes that WebAssembly is forbidden", async (t) => {
   assert.equal(await open("slim"), "RakwireError wasm-unavailable");
 });
 
-test("a page's own module worker uses the package like a page", async (t) => {
+test("the package works in a page's own module worker", async (t) => {
   const echo = await startEcho(t);
   const { page, url } = await openWith(t, { game: echo.address });
   const answer = await page.evaluate(async (address) => {

@@ -780,7 +780,7 @@ fn calls_over_the_game_protocol_complete_on_a_lossy_path() {
 proptest! {
     /// Arbitrary bytes do not panic, and each message causes at most one answer.
     #[test]
-    fn arbitrary_bytes_are_handled(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..30)) {
+    fn arbitrary_bytes_get_at_most_one_answer_each(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..30)) {
         let id = connections::<RakNet>(1)[0];
         let mut server = server();
         server.connect::<Moved, First>(0).expect("room");

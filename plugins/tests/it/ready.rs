@@ -306,7 +306,7 @@ proptest! {
 
     /// Arbitrary bytes do not panic, regardless of their sender.
     #[test]
-    fn arbitrary_bytes_are_handled(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..50)) {
+    fn arbitrary_bytes_do_not_panic(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..50)) {
         let ids = connections::<RakNet>(1);
         let mut ready = Ready::new();
         ready.wait_for(EVENT, ids[0]).expect("room");

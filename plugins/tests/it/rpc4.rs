@@ -290,7 +290,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_handled(id in 73..=74_u8, kind in 0..4_u8, bytes in proptest::collection::vec(any::<u8>(), 0..150)) {
+    fn arbitrary_bytes_get_at_most_one_answer(id in 73..=74_u8, kind in 0..4_u8, bytes in proptest::collection::vec(any::<u8>(), 0..150)) {
         let from = connections::<RakNet>(1)[0];
         let mut rpc4 = server();
         let message: Vec<u8> = [id, kind].into_iter().chain(bytes).collect();

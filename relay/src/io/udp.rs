@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_broken_socket_ends_a_flow() {
+    fn refused_and_unreachable_errors_are_temporary() {
         let is_temporary = |kind: io::ErrorKind| is_temporary(&kind.into());
         assert!(is_temporary(io::ErrorKind::ConnectionRefused));
         assert!(is_temporary(io::ErrorKind::HostUnreachable));

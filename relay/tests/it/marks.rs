@@ -121,7 +121,7 @@ async fn check(relay: &Running, server: &Server, transport: &str, mark: &Mark) {
 }
 
 #[tokio::test]
-async fn marks_of_unauthorized_senders_do_not_pass() {
+async fn forged_headers_and_reserved_control_bytes_do_not_pass() {
     for reads_headers in [true, false] {
         let server = Server::bind().await;
         let mut config = config(server.address());

@@ -135,7 +135,7 @@ async fn the_chosen_admin_port_is_printed() {
 }
 
 #[test]
-fn help_explains_the_options() {
+fn help_lists_the_options() {
     let output = relay().arg("--help").output().unwrap();
     assert!(output.status.success());
     let help = String::from_utf8(output.stdout).unwrap();
@@ -155,7 +155,7 @@ fn help_explains_the_options() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn signals_close_clients_and_end_the_relay_cleanly() {
+async fn sigint_and_sigterm_close_clients_and_exit_with_success() {
     for signal in ["-INT", "-TERM"] {
         let mut program = Program::start(Server::echo().await);
         let mut client = Client::connect(program.address, "/ws?target=game").await;

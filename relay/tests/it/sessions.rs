@@ -111,7 +111,7 @@ async fn an_empty_message_is_ignored_and_counted() {
 }
 
 #[tokio::test]
-async fn a_broken_frame_is_refused() {
+async fn a_frame_with_a_reserved_opcode_is_refused() {
     use tokio::io::AsyncWriteExt;
 
     let relay = Running::start(config(Server::echo().await)).await;

@@ -19,7 +19,7 @@ const LOSS_HISTORY: usize = 1_024 / 4 + 16 * 6;
 
 #[cfg(target_pointer_width = "64")]
 #[test]
-fn the_memory_per_connection_has_not_grown() {
+fn the_memory_per_connection_is_within_its_limit() {
     let place = size_of::<Resources<65, 64, 512>>() - size_of::<Resources<64, 64, 512>>();
     assert!(place <= PLACE + LOSS_HISTORY, "{place}");
 }

@@ -301,7 +301,7 @@ const NEWCOMERS: [Row; 21] = [
 ];
 
 #[test]
-fn new_clients_have_the_outcome_of_the_servers_limits() {
+fn new_clients_are_accepted_or_refused_by_the_servers_limits() {
     for (number, &(change, before, host, proof, expected)) in NEWCOMERS.iter().enumerate() {
         let mut server = server(change);
         if let Before::Came(known) = before {

@@ -233,7 +233,7 @@ fn keys_and_challenges_of_cpp_raknet_are_recognised() {
 }
 
 #[test]
-fn a_replayed_handshake_has_keys_unknown_to_the_attacker() {
+fn a_replayed_handshake_gets_different_keys() {
     let mut stage = Stage::new(None);
     let challenge = stage.challenge().expect("a trusted key");
     let (first, mut first_keys) = stage.respond(&challenge).expect("a good challenge");

@@ -261,7 +261,7 @@ fn receivers_share_the_send_capacity() {
 proptest! {
     /// Arbitrary bytes do not panic, on either side and at any time of a transfer.
     #[test]
-    fn arbitrary_bytes_are_handled(
+    fn arbitrary_bytes_corrupt_no_received_file(
         messages in prop::collection::vec((0_u8..6, prop::collection::vec(any::<u8>(), 0..60)), 0..30),
         begun in 0_usize..12,
     ) {

@@ -127,7 +127,7 @@ fn peer_that_invents_connections_fills_only_its_own_slots() {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_are_handled(messages in prop::collection::vec((0x1F..=0x21_u8, prop::collection::vec(any::<u8>(), 0..60)), 0..50)) {
+    fn arbitrary_bytes_create_a_bounded_number_of_remotes(messages in prop::collection::vec((0x1F..=0x21_u8, prop::collection::vec(any::<u8>(), 0..60)), 0..50)) {
         let ids = connections::<RakNet>(1);
         let mut graph = Graph::new();
         join(&mut graph, ids[0], 1_000);

@@ -218,7 +218,7 @@ fn a_host_with_a_false_join_time_is_replaced_when_it_disconnects() {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_are_handled(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..90), 0..50)) {
+    fn arbitrary_bytes_leave_the_mesh_with_a_host(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..90), 0..50)) {
         let (mut mesh, id) = connected();
         for (number, message) in messages.iter().enumerate() {
             let now = Instant::ZERO + Duration::from_secs(number as u64);

@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_handled(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn decoding_arbitrary_bytes_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let with_id = [&[133], &bytes[..]].concat();
         for bytes in [&bytes, &with_id] {
             let _ = (FromClient::decode(bytes), FromFacilitator::decode(bytes), Punch::decode(bytes));

@@ -350,7 +350,7 @@ fn the_client_address_is_announced_again_after_silence() {
 }
 
 #[test]
-fn marks_of_unauthorized_senders_do_not_pass() {
+fn forged_headers_and_reserved_control_bytes_do_not_pass() {
     for mark in marks() {
         let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
         bench.front.admission.proxy_protocol = mark.reads_headers;
