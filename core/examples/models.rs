@@ -26,8 +26,9 @@ use model::{Broken, Kept, game, secure, wire, world};
 const SEEDS: u64 = 12_000;
 /// The number of seeds for whole secure peers, which take longer.
 const SEEDS_OF_PEERS: u64 = 40;
-/// The input length for each seed of the Game Protocol and of whole secure peers.
+/// The input length for each seed of the Game Protocol in bytes.
 const GAME_INPUT: usize = 400;
+/// The input length for each seed of whole secure peers in bytes.
 const PEERS_INPUT: usize = 200;
 /// The time limit of a case; a case usually takes milliseconds.
 const CASE_LIMIT: Duration = Duration::from_secs(60);

@@ -12,8 +12,9 @@ use crate::failure::Failure;
 
 /// The message size for the round-trip and loss measurements.
 const SMALL: usize = 64;
-/// The upper bound of the histogram in microseconds, and its significant digits.
+/// The upper bound of the histogram in microseconds.
 const LONGEST: u64 = 60_000_000;
+/// The significant digits of the histogram.
 const DIGITS: u8 = 3;
 /// The send interval of the loss measurement.
 const LOSS_INTERVAL: Duration = Duration::from_millis(2);

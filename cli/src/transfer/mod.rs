@@ -11,8 +11,9 @@ use crate::failure::Failure;
 pub(crate) use self::link::{Link, PEERS, POLL};
 pub(crate) use self::progress::ProgressLine;
 
-/// The maximum number of requests in flight, and the size of a message in bytes.
+/// The maximum number of requests in flight.
 pub(crate) const WINDOW: usize = 64;
+/// The size of a message in bytes.
 pub(crate) const MESSAGE: usize = 32_768;
 
 /// Describes why a transfer failed, and the fix; `error` is the message of the disk.

@@ -37,8 +37,9 @@ pub struct Admission {
     /// The time of the last connection from each address, separately for validated and unvalidated addresses.
     recent: BTreeMap<(IpAddr, bool), Instant>,
     answers: RateLimit<32, ADDRESS_GROUPS>,
-    /// The ration of clients without a validated address, and the number of their connections.
+    /// The rate limit of clients without a validated address.
     unvalidated: Ration,
+    /// The number of connections of clients without a validated address.
     unvalidated_now: u16,
 }
 

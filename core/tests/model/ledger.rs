@@ -31,8 +31,9 @@ struct Order {
     sent: usize,
     /// Positions before this one were delivered or never will be.
     passed: usize,
-    /// The positions of ordered messages, oldest first, and the number of them delivered.
+    /// The positions of ordered messages, oldest first.
     ordered: Vec<usize>,
+    /// The number of ordered messages delivered.
     arrived: usize,
 }
 

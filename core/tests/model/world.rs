@@ -29,8 +29,9 @@ const HANDSHAKE: u8 = 8;
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// The maximum number of events at one point in time.
 const STANDSTILL: u32 = 64;
-/// The number of blocks from which a peer sends without copies, and the minimum length of these messages.
+/// The number of blocks from which a peer sends without copies.
 const HANDING_OVER: usize = 128;
+/// The minimum length of messages that are sent without copies, in bytes.
 const ZERO_COPY_THRESHOLD: usize = 300;
 const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
 /// A pong is not longer than its ping, except for the two bytes of an empty pong.
@@ -81,8 +82,9 @@ struct Station {
     absent_since: Option<Instant>,
     /// When this peer closes without complete delivery.
     gives_up_at: Option<Instant>,
-    /// The messages that this peer has sent, and their path.
+    /// The messages that this peer has sent.
     ledger: Ledger,
+    /// The path of the messages.
     route: Route,
 }
 

@@ -9,8 +9,9 @@ use qbsdiff::Bsdiff;
 /// The maximum size in bytes of a file to patch. Both versions are in memory while the patch is created.
 pub(super) const LONGEST: u64 = 128 * 1_024 * 1_024;
 
-/// The magic number of a patch, and the length of its header, which contains the lengths of its sections.
+/// The magic number of a patch.
 const MAGIC: &[u8] = b"BSDIFF40";
+/// The length of the header of a patch in bytes. It contains the lengths of the sections.
 const HEADER: usize = 32;
 
 /// The size of the buffers, in bytes.
@@ -44,8 +45,9 @@ pub(super) struct Patcher<R: Read, O> {
     extra: BzDecoder<Take<R>>,
     /// Not buffered: for short entries that are far apart, a buffer would read far more than is used.
     old: O,
-    /// The position in the older version, and the position that the current entry requires.
+    /// The position in the older version.
     old_at: i64,
+    /// The position in the older version that the current entry requires.
     wanted_at: i64,
     /// The remaining work of the current entry.
     entry: Entry,

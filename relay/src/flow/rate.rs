@@ -145,8 +145,9 @@ struct Used {
     /// The bucket of the whole rate. Datagrams within a share may overdraw it.
     bucket: Bucket,
     window: Option<Instant>,
-    /// Number of clients with datagrams in the current window, and in the previous one.
+    /// Number of clients with datagrams in the current window.
     active: u32,
+    /// Number of clients with datagrams in the previous window.
     active_before: u32,
 }
 

@@ -563,8 +563,9 @@ impl<A: Admit> Front<A> {
 struct Run<'b> {
     bytes: &'b [u8],
     stride: usize,
-    /// The start and the end of the run.
+    /// The start of the run.
     start: usize,
+    /// The end of the run, exclusive.
     end: usize,
 }
 

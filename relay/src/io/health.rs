@@ -27,8 +27,9 @@ use crate::protocol::{PONG_LIFETIME, Pong, PongCache};
 /// The interval between rounds of pings. A pong may answer any of the last three rounds.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The length of a ping, and the maximum length of a pong, in bytes.
+/// The length of a ping in bytes.
 const PING: usize = 33;
+/// The maximum length of a pong in bytes.
 const LONGEST: usize = 1_500;
 
 /// The pings of one round. The time that a pong echoes identifies the ping that it answers.

@@ -23,8 +23,9 @@ use crate::reload::FrontTarget;
 /// The poll interval for added and removed targets.
 pub(crate) const PROBES_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The first and the longest pause after a prober has failed, for example because the system is out of sockets.
+/// The first pause after a prober has failed, for example because the system is out of sockets.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
+/// The maximum pause after a prober has failed repeatedly.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// The probing state of all targets.

@@ -21,9 +21,11 @@ const CHECKS: Rates = Rates { all: 20_000, network: 2_000 };
 /// The maximum number of new sessions per second. Each session costs memory, and the time of a signature.
 const SESSIONS: Rates = Rates { all: 500, network: 64 };
 
-/// The maximum number of half-open sessions: in total, and by site (an IPv4 /24 or an IPv6 /48). A site also gets at
-/// most a quarter of the free slots.
+/// The maximum number of half-open sessions in total.
 const HALF_OPEN: usize = 1_024;
+/// The maximum number of half-open sessions by site, an IPv4 /24 or an IPv6 /48.
+///
+/// A site also gets at most a quarter of the free slots.
 const HALF_OPEN_OF_SITE: usize = 128;
 
 /// The outcome of a datagram.

@@ -46,9 +46,11 @@ const UNACKNOWLEDGED_MAX: usize = 256 * 1024;
 /// acknowledged.
 const CONTROL_MAX: usize = 4 * 1024;
 
-/// The lengths of SCTP headers: of a packet, of any chunk, and of a data chunk.
+/// The length of the header of an SCTP packet in bytes.
 const SCTP_HEADER: usize = 12;
+/// The length of the header of an SCTP chunk in bytes.
 const CHUNK_HEADER: usize = 4;
+/// The length of the header of an SCTP data chunk in bytes.
 const DATA_HEADER: usize = 16;
 
 /// The type of a data chunk.

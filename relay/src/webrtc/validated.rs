@@ -22,9 +22,11 @@ const TICK: Duration = Duration::from_millis(40);
 /// The time for which a source counts as validated: the time limit of a handshake.
 const LIFETIME: Duration = Duration::from_secs(10);
 
-/// The maximum number of validated sources: in total, and by site (an IPv4 /24 or an IPv6 /48). A site also gets at
-/// most a quarter of the free slots, so that each greedy site leaves some to others.
+/// The maximum number of validated sources in total.
 const SOURCES: usize = 8_192;
+/// The maximum number of validated sources by site, an IPv4 /24 or an IPv6 /48.
+///
+/// A site also gets at most a quarter of the free slots, so that each greedy site leaves some to others.
 const SOURCES_OF_SITE: usize = 512;
 
 /// The number of bytes of a transaction that prove its origin, before the time and the session.

@@ -12,8 +12,9 @@ fn at(millis: u64) -> Instant {
     START + core::time::Duration::from_millis(millis)
 }
 
-/// The addresses of the client that leaves and of the one that waits for its slot.
+/// The address of the client that leaves.
 const FIRST: ([u8; 4], u16) = ([192, 0, 2, 1], 100);
+/// The address of the client that waits for its slot.
 const NEWCOMER: ([u8; 4], u16) = ([192, 0, 2, 2], 100);
 
 /// Returns a server with a single slot, which the first client occupies.

@@ -265,8 +265,9 @@ const fn pure_client(config: &mut Config) {
     config.max_incoming = 0;
 }
 
-/// The host of the connected client, and another host.
+/// The host of the connected client.
 const SAME_HOST: Owner = Of(Connected);
+/// A host without a connection.
 const OTHER_HOST: Owner = Unknown;
 
 /// The configuration, the previous event, the new client's host, its cookie, and the outcome.

@@ -11,24 +11,27 @@ use rakwire::{Instant, Machine, Transmit};
 
 /// The length of a datagram in bytes, without IP and UDP headers.
 pub(crate) const DATAGRAM: usize = 1_464;
-/// RFC 9438, section 5: the growth constant of the window, and the multiplicative decrease factor.
+/// The growth constant of the window (RFC 9438 section 5).
 const C: f64 = 0.4;
+/// The multiplicative decrease factor (RFC 9438 section 4.6).
 const BETA: f64 = 0.7;
 /// RFC 9438, section 4.3: the growth in the Reno-friendly region.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 const INITIAL_WINDOW: f64 = 10.0;
 /// The number of later acknowledgements after which a datagram is declared lost (RFC 5681, section 3.2).
 const REORDERING: u64 = 3;
-/// The minimum retransmission timeout, and the maximum acknowledgement delay, as in Linux.
+/// The minimum retransmission timeout, as in Linux.
 const MIN_TIMEOUT: Duration = Duration::from_millis(200);
+/// The maximum acknowledgement delay, as in Linux.
 const ACK_DELAY: Duration = Duration::from_millis(40);
 
 /// The congestion window in datagrams.
 struct Window {
     datagrams: f64,
     slow_start_until: f64,
-    /// The window before the last reduction, and the estimated window of Reno.
+    /// The window before the last reduction.
     max: f64,
+    /// The estimated window of Reno.
     reno: f64,
     /// The start of the current growth, and the window at that time.
     epoch: Option<(Instant, f64)>,

@@ -156,8 +156,9 @@ pub(crate) fn dropped(peer: &Peer<'_>, reason: DropReason) -> u64 {
 
 pub(crate) struct Net {
     pub(crate) pair: Pair<Peer<'static>, Peer<'static>>,
-    /// The events of the client, `a`, and of the server, `b`.
+    /// The events of the client, `a`.
     pub(crate) client: Vec<OwnedEvent>,
+    /// The events of the server, `b`.
     pub(crate) server: Vec<OwnedEvent>,
 }
 

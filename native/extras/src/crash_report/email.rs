@@ -13,8 +13,9 @@ use super::{CrashReports, MAX_EMAIL, cut};
 
 /// Time limit for each step of the SMTP dialogue.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The pause before the first retry, and the longest pause. The pause doubles after each failure.
+/// The pause before the first retry. It doubles after each failure.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
+/// The maximum pause between two attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 /// The reason why reports cannot be sent.

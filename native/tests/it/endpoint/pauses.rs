@@ -17,8 +17,9 @@ use crate::support::DEADLINE;
 
 by_both_protocols!(players_that_keep_sending_outlast_a_pause, players_that_fall_silent_in_a_pause_are_lost);
 
-/// The timeout of silent peers, and the length of a pause.
+/// The timeout of unresponsive peers.
 const TIMEOUT: Duration = Duration::from_millis(500);
+/// The length of a pause.
 const PAUSE: Duration = Duration::from_millis(1_500);
 /// More players than datagrams that one call reads.
 const PLAYERS: usize = 40;

@@ -49,11 +49,13 @@ pub(super) struct Transfer<const WINDOW: usize, const AHEAD: usize> {
     pub(super) id: ConnectionId,
     pub(super) progress: Progress,
     limits: Limits,
-    /// The maximum number of bytes per request, and the maximum number of open requests.
+    /// The maximum number of bytes per request.
     chunk: u32,
+    /// The maximum number of open requests.
     window: usize,
-    /// The totals of the pages received so far, and the last path in them.
+    /// The totals of the manifest pages received so far.
     listed: Totals,
+    /// The last path in the manifest pages received so far.
     last_path: Vec<u8, MAX_PATH>,
     is_begun: bool,
     listing: Option<u32>,
