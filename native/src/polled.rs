@@ -39,8 +39,8 @@
 //! # }
 //! ```
 //!
-//! Datagrams wait in the system's buffer until the next `update`. A measured round-trip time therefore includes up to
-//! one frame at each polled endpoint; a game with long frames should call `update` more often. The [endpoint with
+//! Datagrams wait in the socket's receive buffer until the next `update`. A measured round-trip time therefore includes
+//! up to one frame at each polled endpoint; a game with long frames should call `update` more often. The [endpoint with
 //! tasks](crate::endpoint) has no such delay, and sends several datagrams per system call.
 //!
 //! # Messages that wait
@@ -362,7 +362,7 @@ impl<P: Protocol> Endpoint<P> {
         }
     }
 
-    /// Sends pending datagrams. Those that exceed the system's buffer space wait for the next call.
+    /// Sends pending datagrams. Those that exceed the space in the socket's send buffer wait for the next call.
     pub fn flush(&mut self) {
         let now = self.clock.now();
         loop {

@@ -193,7 +193,7 @@ impl Socket {
         Ok(buffers.received(clock.now(), count))
     }
 
-    /// Sends `first`, and as many of `others` as the same call can send; waits while the system's buffer is full.
+    /// Sends `first`, and as many of `others` as the same call can send; waits while the socket's send buffer is full.
     ///
     /// Returns how many of `others` were sent; an error concerns `first`.
     #[cfg(target_os = "linux")]
@@ -217,7 +217,7 @@ impl Socket {
         self.send(first).await.map(|()| 0)
     }
 
-    /// Sends datagrams; waits while the system's buffer is full.
+    /// Sends datagrams; waits while the socket's send buffer is full.
     pub(crate) async fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         self.when_writable(|| self.try_send(transmit)).await
     }

@@ -1,8 +1,8 @@
 //! UDP sockets that send and receive several datagrams per call, to and from any peer. All sockets of a thread share
 //! their buffers. This module also sends the MTU probes that the relay forwards (docs/raknet.md#path-mtu).
 //!
-//! Datagrams in the system's buffer are read before timers fire, so that a pause of the process or the machine does not
-//! look like silence of the peers.
+//! Datagrams in a socket's receive buffer are read before timers fire, so that a pause of the process or the machine
+//! does not look like silence of the peers.
 
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
@@ -25,7 +25,7 @@ use crate::addresses::canonical;
 
 /// The maximum bytes of one send call.
 const LONGEST: usize = 65_507;
-/// The size of the system's buffer that a socket with many peers requests for each direction, in bytes.
+/// The requested size of the send and receive buffers of a socket with many peers, in bytes.
 const SYSTEM_BUFFER: usize = 4 << 20;
 
 /// A UDP socket that sends and receives several datagrams per call, to and from any peer.
@@ -247,7 +247,8 @@ pub(super) fn send_datagram(
 /// The delay of a timer from which it counts as late, because the process did not run. A busy relay is late by only a
 /// few milliseconds.
 const LATE: Duration = Duration::from_millis(250);
-/// The time that the receiving tasks get to catch up: many times longer than it takes to empty the sockets' receive buffers.
+/// The time that the receiving tasks get to catch up: many times longer than it takes to empty the sockets' receive
+/// buffers.
 const TIME: Duration = Duration::from_millis(100);
 
 /// Postpones a late timer once, until queued input has been read.

@@ -330,7 +330,7 @@ fn handle_server<A: Admit>(
     }
 }
 
-/// Maximum bytes in the queue of the gate, as many as in the system's buffer of a separate socket.
+/// Maximum bytes in the queue of the gate, as many as in the receive buffer of a separate socket.
 const WAITING_BYTES: usize = 4 << 20;
 /// Maximum number of batches in the queue, each from one sender.
 const WAITING_BATCHES: usize = 4_096;

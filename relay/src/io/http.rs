@@ -114,7 +114,8 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
 }
 
 /// Logged for requests that lack the WebSocket upgrade.
-const NO_WEBSOCKET: &str = "not a WebSocket request; a proxy in front of the relay must forward Upgrade and Connection";
+const NO_WEBSOCKET: &str =
+    "not a WebSocket request; a proxy in front of the relay must forward Upgrade and Connection";
 
 /// Handles a client's WebSocket request.
 ///

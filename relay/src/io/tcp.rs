@@ -253,7 +253,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
     }
 }
 
-/// The maximum number of unsent bytes in the system's buffer for a client.
+/// The maximum number of unsent bytes in the socket's send buffer for a client.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const UNSENT_MAX: u32 = 32 * 1024;
 
@@ -264,7 +264,7 @@ pub(crate) fn tune(stream: &TcpStream) {
     }
 }
 
-/// Limits the unsent bytes in the system's buffer. Otherwise it holds megabytes of outdated datagrams for a slow
+/// Limits the unsent bytes in the socket's send buffer. Otherwise it holds megabytes of outdated datagrams for a slow
 /// client, which can no longer be dropped there.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn limit_unsent(stream: &TcpStream) -> io::Result<()> {

@@ -216,10 +216,7 @@ async fn refused_clients_are_logged_with_the_reason() {
     pages.reports("transport=HTTP", "rakwire_relay_refusals_total{reason=\"origin\"}").await;
     get(relay.address(), "/ws?target=game").await;
     relay
-        .reports(
-            "must forward Upgrade and Connection",
-            "rakwire_relay_refusals_total{reason=\"handshake\"}",
-        )
+        .reports("must forward Upgrade and Connection", "rakwire_relay_refusals_total{reason=\"handshake\"}")
         .await;
     let forwarded = get_with(
         relay.address(),

@@ -206,7 +206,7 @@ async fn a_stalled_client_is_disconnected_during_a_server_flood() {
     .await;
     eventually("its flow waits", || relay.snapshot().all().detached == 1).await;
 
-    // The remaining data is from the system's buffers, and no close frame follows it.
+    // The remaining data is from the sockets' buffers, and no close frame follows it.
     while let Some(Ok(message)) = within(stalled.0.next()).await {
         assert!(matches!(message, Message::Binary(_) | Message::Text(_) | Message::Ping(_)), "{message:?}");
     }

@@ -199,7 +199,8 @@ fn exceeds(store: &mut DirectoryStore) -> Option<DirectoryLimit> {
     }
 }
 
-/// A peer that offers different files in each attempt cannot fill the disk, within one run of the program or across many.
+/// A peer that offers different files in each attempt cannot fill the disk, within one run of the program or across
+/// many.
 #[test]
 fn many_attempts_stay_within_the_byte_limit() {
     let mut store = store("attempts", 0);

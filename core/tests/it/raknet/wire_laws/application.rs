@@ -12,14 +12,14 @@ use super::values::{HEAD, addresses, guids};
 proptest! {
     /// The message takes the remaining bytes.
     #[test]
-    fn timestamp_messages_obey_the_wire_laws(time: u64, message in vec(any::<u8>(), 0..600)) {
+    fn timestamp_messages_round_trip(time: u64, message in vec(any::<u8>(), 0..600)) {
         let packet = Notice::Timestamp { time, message: &message };
         check(&packet, &written(&packet)?, Ends::From(9));
     }
 
     /// The data takes the remaining bytes; it is sent inside an out-of-band message.
     #[test]
-    fn advertise_system_messages_obey_the_wire_laws(guid in guids(), data in vec(any::<u8>(), 0..398)) {
+    fn advertise_system_messages_round_trip(guid in guids(), data in vec(any::<u8>(), 0..398)) {
         let packet = Notice::Advertise { data: &data };
         let inner = written(&packet)?;
         check(&packet, &inner, Ends::From(1));
@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn remote_disconnection_and_loss_messages_obey_the_wire_laws(address in addresses(), guid in guids()) {
+    fn remote_disconnection_and_loss_messages_round_trip(address in addresses(), guid in guids()) {
         let disconnected = Notice::RemoteDisconnected { address, guid };
         check(&disconnected, &written(&disconnected)?, Ends::Fixed);
         let lost = Notice::RemoteLost { address, guid };
@@ -36,7 +36,7 @@ proptest! {
     }
 
     #[test]
-    fn remote_new_incoming_connections_obey_the_wire_laws(list in vec((addresses(), guids(), any::<u16>()), 0..12)) {
+    fn remote_new_incoming_connections_round_trip(list in vec((addresses(), guids(), any::<u16>()), 0..12)) {
         let list = list.into_iter().map(|(address, guid, ping)| RemotePeer { address, guid, ping });
         let list: Vec<RemotePeer> = list.collect();
         let mut buffer = [0; 12 * RemotePeer::MAX_SIZE];
@@ -48,7 +48,7 @@ proptest! {
 
     /// Two of the events have a second, longer form.
     #[test]
-    fn local_events_obey_the_wire_laws(
+    fn local_events_round_trip(
         address in addresses(),
         guid in guids(),
         number: u32,

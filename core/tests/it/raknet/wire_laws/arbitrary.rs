@@ -88,18 +88,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_096))]
 
     #[test]
-    fn arbitrary_bytes_satisfy_the_wire_properties(bytes in vec(any::<u8>(), 0..120)) {
+    fn packets_read_from_arbitrary_bytes_round_trip(bytes in vec(any::<u8>(), 0..120)) {
         check_everything(&bytes);
     }
 
     #[test]
-    fn packet_like_bytes_satisfy_the_wire_properties(bytes in likely_bytes()) {
+    fn packets_read_from_plausible_bytes_round_trip(bytes in likely_bytes()) {
         check_everything(&bytes);
     }
 
     /// A sealed datagram opens unchanged; a changed, truncated, forged or replayed one does not open.
     #[test]
-    fn sealed_datagrams_satisfy_the_wire_properties(plain in vec(any::<u8>(), 0..1_400), at in any::<proptest::sample::Index>(), bit in 0..8) {
+    fn changed_truncated_and_replayed_sealed_datagrams_do_not_open(plain in vec(any::<u8>(), 0..1_400), at in any::<proptest::sample::Index>(), bit in 0..8) {
         let mut datagram = [&plain[..], &[0; 11]].concat();
         prop_assert_eq!(Plain.seal(&mut datagram, plain.len()), Some(plain.len()));
         prop_assert_eq!(Plain.open(&mut datagram[..plain.len()]), Some(plain.len()));

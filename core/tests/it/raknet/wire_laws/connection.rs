@@ -10,7 +10,7 @@ use super::values::{address_lists, address_size, addresses, guids, sizes};
 
 proptest! {
     #[test]
-    fn connected_pings_and_pongs_obey_the_wire_laws(time: u64, ping_time: u64) {
+    fn connected_pings_and_pongs_round_trip(time: u64, ping_time: u64) {
         let ping = Control::Ping { time };
         check(&ping, &written(&ping)?, Ends::Fixed);
         let pong = Control::Pong { ping_time, time };
@@ -19,7 +19,7 @@ proptest! {
 
     /// The password takes the remaining bytes.
     #[test]
-    fn connection_requests_obey_the_wire_laws(
+    fn connection_requests_round_trip(
         (sizes, proof, identity) in sizes().prop_flat_map(|sizes| {
             let bytes = |size: u16| vec(any::<u8>(), usize::from(size));
             (Just(sizes), bytes(sizes.proof), bytes(sizes.identity))
@@ -45,7 +45,7 @@ proptest! {
 
     /// The addresses take the bytes before the times.
     #[test]
-    fn connection_request_accepted_messages_obey_the_wire_laws(
+    fn connection_request_accepted_messages_round_trip(
         client in addresses(),
         system_index: u16,
         list in address_lists(),
@@ -60,7 +60,7 @@ proptest! {
 
     /// The addresses take the bytes before the times.
     #[test]
-    fn new_incoming_connection_messages_obey_the_wire_laws(
+    fn new_incoming_connection_messages_round_trip(
         server in addresses(),
         list in address_lists(),
         accepted_time: u64,
@@ -74,7 +74,7 @@ proptest! {
 
     /// The GUID may be truncated.
     #[test]
-    fn invalid_password_messages_obey_the_wire_laws(guid in proptest::option::of(guids())) {
+    fn invalid_password_messages_round_trip(guid in proptest::option::of(guids())) {
         let packet = Control::InvalidPassword { guid };
         check(&packet, &written(&packet)?, Ends::From(1));
     }
@@ -82,7 +82,7 @@ proptest! {
 
 /// The type may be absent.
 #[test]
-fn remote_system_requires_public_key_messages_obey_the_wire_laws() {
+fn remote_system_requires_public_key_messages_round_trip() {
     let problems = [KeyProblem::ServerKeyMissing, KeyProblem::IdentityMissing, KeyProblem::IdentityInvalid];
     for problem in problems.map(Some).into_iter().chain([None]) {
         let packet = Control::RequiresPublicKey { problem };
@@ -91,7 +91,7 @@ fn remote_system_requires_public_key_messages_obey_the_wire_laws() {
 }
 
 #[test]
-fn messages_without_fields_obey_the_wire_laws() {
+fn messages_without_fields_round_trip() {
     for packet in [Control::DetectLost, Control::Disconnect] {
         check(&packet, &written(&packet).expect("one byte"), Ends::Fixed);
     }

@@ -14,13 +14,13 @@ use crate::model::ledger::RELIABILITIES;
 proptest! {
     /// The reliability determines which fields exist; the others are zero.
     #[test]
-    fn capsule_headers_obey_the_wire_laws(header in capsule_headers()) {
+    fn capsule_headers_round_trip(header in capsule_headers()) {
         check(&header, &written(&header)?, Ends::Fixed);
     }
 
     /// A datagram of capsules is read back; a truncated one is read up to the first truncated capsule.
     #[test]
-    fn data_datagrams_obey_the_wire_laws(
+    fn data_datagrams_round_trip(
         hints in 0_u8..32,
         number in u24s(),
         capsules in vec((capsule_headers(), any::<u8>()), 0..8),
@@ -42,7 +42,7 @@ proptest! {
     }
 
     #[test]
-    fn acknowledgements_obey_the_wire_laws(speed in proptest::option::of(any::<f32>()), records: u16) {
+    fn acknowledgements_round_trip(speed in proptest::option::of(any::<f32>()), records: u16) {
         let ack = DatagramHeader::Ack { arrival_speed: speed, records };
         check(&ack, &written(&ack)?, Ends::Fixed);
         let nack = DatagramHeader::Nack { records };
@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn records_obey_the_wire_laws(first in u24s(), more in 0_u32..2_000) {
+    fn records_round_trip(first in u24s(), more in 0_u32..2_000) {
         let last = U24::new((first.get() + more).min(0xFF_FFFF));
         for record in [Record { first, last }, Record { first, last: first }] {
             let bytes = written(&record)?;

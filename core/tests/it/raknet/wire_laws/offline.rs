@@ -15,7 +15,7 @@ use super::values::{
 
 proptest! {
     #[test]
-    fn addresses_obey_the_wire_laws(address in addresses()) {
+    fn addresses_round_trip(address in addresses()) {
         let mut buffer = [0; MAX_ADDRESS];
         let mut writer = Writer::new(&mut buffer);
         address::write(&address, &mut writer).expect("the longest address fits");
@@ -29,7 +29,7 @@ proptest! {
     }
 
     #[test]
-    fn address_lists_obey_the_wire_laws(list in address_lists()) {
+    fn address_lists_round_trip(list in address_lists()) {
         let mut buffer = [0; 20 * MAX_ADDRESS];
         let encoded = AddressList::encode(list.iter().copied(), &mut buffer).expect("twenty fit");
         prop_assert!(encoded.iter().eq(list.iter().copied()));
@@ -42,7 +42,7 @@ proptest! {
 
     /// The GUID is optional.
     #[test]
-    fn unconnected_pings_obey_the_wire_laws(time: u64, guid in proptest::option::of(guids()), open: bool) {
+    fn unconnected_pings_round_trip(time: u64, guid in proptest::option::of(guids()), open: bool) {
         let scope = if open { PingScope::OpenConnections } else { PingScope::Any };
         let packet = Offline::Ping { scope, time, guid };
         check(&packet, &written(&packet)?, Ends::From(HEAD + 8));
@@ -50,14 +50,14 @@ proptest! {
 
     /// The data takes the remaining bytes.
     #[test]
-    fn unconnected_pongs_obey_the_wire_laws(time: u64, guid in guids(), data in vec(any::<u8>(), 0..=399)) {
+    fn unconnected_pongs_round_trip(time: u64, guid in guids(), data in vec(any::<u8>(), 0..=399)) {
         let packet = Offline::Pong { time, guid, data: &data };
         check(&packet, &written(&packet)?, Ends::From(HEAD + 16));
     }
 
     /// The padding takes the remaining bytes; its length determines the MTU.
     #[test]
-    fn open_connection_request_1_obeys_the_wire_laws(protocol: u8, mtu in 46_u16..=1_600) {
+    fn open_connection_request_1_round_trips(protocol: u8, mtu in 46_u16..=1_600) {
         let packet = Offline::Request1 { protocol, mtu };
         let bytes = written(&packet)?;
         prop_assert_eq!(bytes.len() + 28, usize::from(mtu));
@@ -66,7 +66,7 @@ proptest! {
 
     /// A reply with a key may be truncated after its cookie and two bytes: that is a valid reply without a key.
     #[test]
-    fn open_connection_reply_1_obeys_the_wire_laws(
+    fn open_connection_reply_1_round_trips(
         (sizes, key) in sizes().prop_flat_map(|sizes| (Just(sizes), keys(sizes.public_key))),
         guid in guids(),
         cookie: u32,
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn open_connection_request_2_obeys_the_wire_laws(
+    fn open_connection_request_2_round_trips(
         (sizes, challenge) in
             sizes().prop_flat_map(|sizes| (Just(sizes), vec(any::<u8>(), usize::from(sizes.challenge)))),
         cookie in cookies(),
@@ -107,7 +107,7 @@ proptest! {
 
     /// The answer is optional even if the flag announces it.
     #[test]
-    fn open_connection_reply_2_obeys_the_wire_laws(
+    fn open_connection_reply_2_round_trips(
         (sizes, answer) in
             sizes().prop_flat_map(|sizes| (Just(sizes), vec(any::<u8>(), usize::from(sizes.answer)))),
         guid in guids(),
@@ -127,13 +127,13 @@ proptest! {
     }
 
     #[test]
-    fn incompatible_protocol_version_obeys_the_wire_laws(protocol: u8, guid in guids()) {
+    fn incompatible_protocol_version_round_trips(protocol: u8, guid in guids()) {
         let packet = Offline::IncompatibleProtocol { protocol, guid };
         check(&packet, &written(&packet)?, Ends::Fixed);
     }
 
     #[test]
-    fn refusals_obey_the_wire_laws(guid in guids()) {
+    fn refusals_round_trip(guid in guids()) {
         for refusal in [
             Refusal::AttemptFailed,
             Refusal::AlreadyConnected,
@@ -148,7 +148,7 @@ proptest! {
 
     /// The data takes the remaining bytes, at least one.
     #[test]
-    fn out_of_band_messages_obey_the_wire_laws(guid in guids(), data in vec(any::<u8>(), 1..=399)) {
+    fn out_of_band_messages_round_trip(guid in guids(), data in vec(any::<u8>(), 1..=399)) {
         let packet = Offline::OutOfBand { guid, data: &data };
         check(&packet, &written(&packet)?, Ends::From(HEAD + 8 + 1));
     }
