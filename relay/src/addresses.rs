@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn all_other_addresses_are_classified_as_public() {
+    fn addresses_outside_private_ranges_are_classified_as_public() {
         for address in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "198.20.0.1", "2606:4700::1111", "2a00::1"] {
             assert_eq!(class(address), AddressClass::Public, "{address}");
         }

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_fits_a_close_frame_for_any_requested_name() {
+    fn the_text_for_an_unknown_target_fits_a_close_frame() {
         for character in ['a', 'é', '€', '😀', '\n', '\'', '\u{202e}'] {
             for count in 0..200 {
                 let requested: String = std::iter::repeat_n(character, count).collect();

@@ -120,7 +120,7 @@ fn harmless_protocol_violations_are_counted_and_the_flow_continues() {
 }
 
 #[test]
-fn protocol_violations_end_a_flow() {
+fn each_closing_event_ends_a_flow_with_its_reason() {
     let ends = [
         (FromClient::Text, FlowEnd::TextMessage),
         (FromClient::Oversized { len: 1 << 20 }, FlowEnd::MessageTooBig { len: 1 << 20, max: 1472 }),

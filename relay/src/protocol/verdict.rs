@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_never_exceeds_the_datagram() {
+    fn a_change_beyond_the_end_of_a_datagram_is_ignored() {
         assert_eq!(Change::None.apply(&mut [1]), [1]);
         assert_eq!(Change::Cut(9).apply(&mut [1, 2]), [1, 2]);
         for at in 1..4 {

@@ -48,7 +48,7 @@ async fn an_unfinished_request_header_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_trickling_request_header_gains_no_time() {
+async fn a_slow_request_header_does_not_extend_its_timeout() {
     let relay = start(10, Duration::from_millis(300)).await;
     let mut stream = TcpStream::connect(relay.address).await.unwrap();
     let trickle = async {

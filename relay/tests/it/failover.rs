@@ -111,7 +111,7 @@ async fn answering(name: &'static [u8]) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn observed_failures_move_new_clients_and_are_logged_once() {
+async fn new_clients_move_from_an_unreachable_address_and_the_move_is_logged_once() {
     let (_closed, one) = closed_port();
     let two = answering(SECOND).await;
     let file = directory("failover").join("relay.toml");

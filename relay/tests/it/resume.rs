@@ -175,7 +175,7 @@ async fn a_flow_waits_for_its_client_after_the_close_codes_of_proxies() {
 
 /// Browsers send "going away" when a page is closed, and proxies send it when they restart.
 #[tokio::test]
-async fn going_away_ends_a_flow_unless_a_proxy_may_have_sent_it() {
+async fn close_code_1001_ends_a_flow_unless_a_proxy_may_have_sent_it() {
     for is_proxy_trusted in [false, true] {
         let mut game = Game::start_with(|config| {
             if is_proxy_trusted {

@@ -134,7 +134,7 @@ async fn silence_in_both_directions_ends_a_session() {
 }
 
 #[tokio::test]
-async fn a_close_of_the_client_is_answered() {
+async fn a_close_frame_from_the_client_is_answered() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
     within(client.0.close(None)).await.unwrap();

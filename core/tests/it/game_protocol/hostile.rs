@@ -251,7 +251,7 @@ fn forged_sequences_take_at_most_the_share_of_a_connection() {
 
 /// With a low limit per connection, many hostile connections leave memory to others.
 #[test]
-fn hostile_connections_take_at_most_the_limit() {
+fn hostile_connections_take_at_most_their_memory_limit() {
     let mut config = server_config();
     (config.max_incoming, config.connection_blocks) = (9, Some(8));
     let mut resources = Resources::<9, 256, 512>::new();
