@@ -18,7 +18,7 @@ pub enum Fault {
     Flip(u8, usize),
     /// Clears the highest bit of the time in a pong. Case 103.
     PongTimeSigned,
-    /// Answers a ping whose time is zero with its own time. Case 104.
+    /// Answers a ping of time zero with its own time. Case 104.
     PongOwnTimeForZero,
     /// Sends pongs with more than 399 bytes of data. Case 106.
     LongPong,
@@ -36,7 +36,7 @@ pub enum Fault {
     AnswersShortPing,
     /// Accepts offline messages with a wrong magic. Cases 114, 219 and 315.
     IgnoresMagic,
-    /// Accepts pings whose magic is one byte too early. Case 115.
+    /// Accepts pings with a magic one byte too early. Case 115.
     SearchesMagic,
     /// Pads truncated offline messages instead of ignoring them. Cases 116, 220 and 316.
     PadsShortDatagrams,
@@ -236,7 +236,7 @@ pub enum Fault {
     DiesOfUnknownAck,
     /// Stops after a NAK of numbers that it never sent. Case 527.
     DiesOfUnknownNak,
-    /// Stops after a range whose last number is below its first. Case 528.
+    /// Stops after a range with its last number below its first. Case 528.
     DiesOfBackwardsRecord,
     /// Stops after a truncated acknowledgement. Case 529.
     DiesOfTruncatedAck,
@@ -459,7 +459,7 @@ pub enum Fault {
     AnswersFirstReplyOnly,
     /// Ignores a padded reply 1. Cases 2312 and 2313.
     ReplyLengthExact,
-    /// Ignores the cookie of a reply 1 whose security byte is not 1. Case 2314.
+    /// Ignores the cookie of a reply 1 unless the security byte is 1. Case 2314.
     SecurityByteExact,
     /// Sends request 2 eight times. Cases 2315 and 3031.
     RepeatsRequestTwo,
@@ -469,7 +469,7 @@ pub enum Fault {
     OpensTwice,
     /// Repeats request 1 after reply 2. Case 2332.
     AsksWhenAnswered,
-    /// Ignores a reply 2 whose encryption byte is set. Case 2333.
+    /// Ignores a reply 2 with the encryption byte set. Case 2333.
     EncryptionExact,
     /// Sends a truncated connection request (09). Case 2403.
     RequestTruncated,

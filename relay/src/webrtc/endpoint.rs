@@ -23,9 +23,7 @@ const SESSIONS: Rates = Rates { all: 500, network: 64 };
 
 /// The maximum number of half-open sessions in total.
 const HALF_OPEN: usize = 1_024;
-/// The maximum number of half-open sessions by site, an IPv4 /24 or an IPv6 /48.
-///
-/// A site also gets at most a quarter of the free slots.
+/// The maximum number of half-open sessions by site: an IPv4 /24 or an IPv6 /48, with a quarter of the free slots at most.
 const HALF_OPEN_OF_SITE: usize = 128;
 
 /// The outcome of a datagram.
@@ -168,8 +166,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         }
     }
 
-    /// Returns true if the page of a check has answered a challenge recently, or has a live session. A reloaded page
-    /// has different user names.
+    /// Returns true if the page of a check, known by its user names, has answered a challenge or has a live session.
     fn is_validated(&mut self, now: Instant, from: SocketAddr, ice: IceSession) -> bool {
         let proved = self.sessions.get(&from).and_then(|entry| entry.proved.as_ref());
         self.validated.note(now, from, ice) || proved.is_some_and(|(_, own)| *own == Some(ice))

@@ -89,7 +89,7 @@ pub enum GameFault {
     DropsOneByte,
     /// Truncates echoed payloads to this length in bytes. Cases 4404, 4405, 4406 and 4407.
     Truncates(usize),
-    /// Drops payloads whose chunks arrive out of order. Case 4408.
+    /// Drops payloads with reordered chunks. Case 4408.
     ChunksInOrder,
     /// Delivers repeated payloads again. Case 4409.
     DeliversTwice,
@@ -113,7 +113,7 @@ pub enum GameFault {
     EndFromAnyone,
     /// Closes all connections after one END. Case 4506.
     EndEndsAll,
-    /// Refuses addresses whose connection has closed. Case 4507.
+    /// Refuses the address of a closed connection. Case 4507.
     KeepsEnded,
     /// Keeps the connections of unresponsive clients. Case 4508.
     NeverGivesUp,

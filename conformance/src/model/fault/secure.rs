@@ -33,7 +33,7 @@ pub enum SecureFault {
     AnyPattern,
     /// Answers a repeated request 2 with a different reply 2. Case 5115.
     NewAnswer,
-    /// Answers a second challenge whose number is not higher. Case 5116.
+    /// Answers a second challenge without a higher number. Case 5116.
     AnyNumber,
     /// Ignores a second challenge with a higher number. Case 5117.
     KeepsFirst,
