@@ -456,7 +456,7 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    use proptest::prelude::*;
+    use bolero::{ValueGenerator, produce};
 
     use super::*;
 
@@ -472,17 +472,27 @@ mod tests {
         Zeros(usize),
     }
 
-    fn any_field() -> impl Strategy<Value = Field> {
-        prop_oneof![
-            any::<u8>().prop_map(Field::U8),
-            any::<u16>().prop_map(Field::U16),
-            any::<u32>().prop_map(|number| Field::U24(U24::new(number))),
-            any::<u32>().prop_map(Field::U32),
-            any::<u32>().prop_map(Field::U32Le),
-            any::<u64>().prop_map(Field::U64),
-            prop::collection::vec(any::<u8>(), 0..20).prop_map(Field::Bytes),
-            (0..20_usize).prop_map(Field::Zeros),
-        ]
+    /// The kind of a field, its number and its bytes.
+    type Parts = (u8, u64, Vec<u8>);
+
+    fn field((kind, number, bytes): Parts) -> Field {
+        match kind {
+            0 => Field::U8(number as u8),
+            1 => Field::U16(number as u16),
+            2 => Field::U24(U24::new(number as u32)),
+            3 => Field::U32(number as u32),
+            4 => Field::U32Le(number as u32),
+            5 => Field::U64(number),
+            6 => Field::Bytes(bytes),
+            _ => Field::Zeros(bytes.len()),
+        }
+    }
+
+    fn any_fields() -> impl ValueGenerator<Output = Vec<Field>> {
+        let bytes = produce::<Vec<u8>>().with().len(0..20_usize);
+        let parts = (0..8_u8, produce::<u64>(), bytes);
+        let fields = produce::<Vec<Parts>>().with().len(0..20_usize).values(parts);
+        fields.map_gen(|fields| fields.into_iter().map(field).collect())
     }
 
     fn write(writer: &mut Writer<'_>, field: &Field) -> Result<(), WireError> {
@@ -511,40 +521,37 @@ mod tests {
         })
     }
 
-    proptest! {
-        /// Fields read back as written. A field that does not fit, or is truncated, is an error and consumes nothing.
-        #[test]
-        fn fields_read_back_or_fail_without_consuming_bytes(
-            fields in prop::collection::vec(any_field(), 0..20),
-            room in 0..200_usize,
-            cut in 0..20_usize,
-        ) {
-            let mut buffer = vec![0xEE; room];
+    /// Fields read back as they were written, and a field without room or bytes is an error that takes none of them.
+    #[test]
+    fn any_fields_read_back_or_fail_as_a_whole() {
+        let input = (any_fields(), 0..200_usize, 0..20_usize);
+        bolero::check!().with_iterations(1_000).with_generator(input).for_each(|(fields, room, cut)| {
+            let mut buffer = vec![0xEE; *room];
             let mut writer = Writer::new(&mut buffer);
             let mut written = Vec::new();
             for field in fields {
                 let before = writer.written();
-                match write(&mut writer, &field) {
+                match write(&mut writer, field) {
                     Ok(()) => written.push(field),
-                    Err(error) => prop_assert_eq!((error, writer.written()), (WireError::NoRoom, before)),
+                    Err(error) => assert_eq!((error, writer.written()), (WireError::NoRoom, before)),
                 }
-                prop_assert_eq!(writer.written() + writer.room(), room);
+                assert_eq!(writer.written() + writer.room(), *room);
             }
             let length = writer.finish().len();
-            prop_assert!(buffer[length..].iter().all(|byte| *byte == 0xEE), "bytes behind the end were written");
-            let end = length.saturating_sub(cut);
+            assert!(buffer[length..].iter().all(|byte| *byte == 0xEE), "bytes behind the end were written");
+            let end = length.saturating_sub(*cut);
             let mut reader = Reader::new(&buffer[..end]);
             for field in written {
                 let before = reader.remaining();
-                match reads(&mut reader, &field) {
-                    Ok(is_same) => prop_assert!(is_same),
+                match reads(&mut reader, field) {
+                    Ok(is_same) => assert!(is_same),
                     Err(error) => {
-                        prop_assert_eq!((error, reader.remaining()), (WireError::Truncated, before));
-                        prop_assert!(end < length);
+                        assert_eq!((error, reader.remaining()), (WireError::Truncated, before));
+                        assert!(end < length);
                         break;
                     }
                 }
             }
-        }
+        });
     }
 }

@@ -220,7 +220,7 @@ impl HostPrefix {
 mod tests {
     use std::vec::Vec;
 
-    use proptest::prelude::*;
+    use bolero::{ValueGenerator, one_of, produce};
 
     use super::*;
 
@@ -234,49 +234,70 @@ mod tests {
         within.max().unwrap_or(0)
     }
 
-    proptest! {
-        /// A bucket allows at most its rate in a burst, and its rate in each further second.
-        #[test]
-        fn a_bucket_never_exceeds_its_rate(
-            rate in 0..50_u16,
-            waits in prop::collection::vec(0..700_u64, 0..300),
-        ) {
-            let (mut bucket, mut millis, mut taken) = (Bucket::default(), 5_000, Vec::new());
-            for wait in waits {
-                millis += wait / 10;
-                if bucket.take(rate, Instant::from_micros(1_000 * millis)) {
-                    taken.push(millis);
-                }
-            }
-            for seconds in 1..5_u64 {
-                let most = usize::from(rate) * (1 + seconds as usize);
-                prop_assert!(most_within(&taken, 1_000 * seconds) <= most);
-            }
-        }
+    /// Generates the times of events in milliseconds, sorted.
+    fn any_times() -> impl ValueGenerator<Output = Vec<u64>> {
+        let waits = produce::<Vec<u64>>().with().len(0..300_usize).values(0..70_u64);
+        waits.map_gen(|waits| {
+            let add = |millis: &mut u64, wait| {
+                *millis += wait;
+                Some(*millis)
+            };
+            waits.into_iter().scan(5_000, add).collect()
+        })
+    }
 
-        /// A ration allows at most twice its allowance in one period, and its allowance in each further period.
-        #[test]
-        fn a_ration_never_exceeds_its_allowance(
-            events in 0..20_u16,
-            period in 1..2_000_u64,
-            waits in prop::collection::vec(0..700_u64, 0..300),
-        ) {
-            let allowance = Allowance { events, period: Duration::from_millis(period) };
-            let (mut ration, mut millis, mut taken) = (Ration::default(), 5_000, Vec::new());
-            for wait in waits {
-                millis += wait / 10;
+    /// A bucket gives at most a second's worth at once, and a second's worth in each further second.
+    #[test]
+    fn a_bucket_never_exceeds_its_rate() {
+        let input = (0..50_u16, any_times());
+        bolero::check!().with_iterations(256).with_generator(input).for_each(|(rate, times)| {
+            let (mut bucket, mut taken) = (Bucket::default(), times.clone());
+            taken.retain(|millis| bucket.take(*rate, Instant::from_micros(1_000 * millis)));
+            for seconds in 1..5_u64 {
+                let most = usize::from(*rate) * (1 + seconds as usize);
+                assert!(most_within(&taken, 1_000 * seconds) <= most);
+            }
+        });
+    }
+
+    /// A limit allows at most twice its allowance in one period, and its allowance in each further period.
+    #[test]
+    fn a_ration_never_exceeds_its_allowance() {
+        let input = (0..20_u16, 1..2_000_u64, any_times());
+        bolero::check!().with_iterations(256).with_generator(input).for_each(|(events, period, times)| {
+            let allowance = Allowance { events: *events, period: Duration::from_millis(*period) };
+            let (mut ration, mut taken) = (Ration::default(), times.clone());
+            taken.retain(|millis| {
                 let now = Instant::from_micros(1_000 * millis);
                 let is_left = ration.is_left(allowance, now);
-                prop_assert_eq!(ration.take(allowance, now), is_left);
-                if is_left {
-                    taken.push(millis);
-                }
-            }
+                assert_eq!(ration.take(allowance, now), is_left);
+                is_left
+            });
             for periods in 1..5_u64 {
-                let most = usize::from(events) * (1 + periods as usize);
-                prop_assert!(most_within(&taken, period * periods) <= most);
+                let most = usize::from(*events) * (1 + periods as usize);
+                assert!(most_within(&taken, period * periods) <= most);
             }
-        }
+        });
+    }
+
+    /// Of two events the second waits for a refill only if one is allowed, and a refund gives back what was not refilled.
+    #[test]
+    #[cfg_attr(kani, kani::proof)]
+    fn any_two_events_and_a_refund_are_counted() {
+        let wait = one_of((produce::<u64>(), 0..=u64::from(u32::MAX)));
+        let input = (0..4_u16, 1..=u64::from(u32::MAX), produce::<u64>(), wait);
+        bolero::check!().with_iterations(10_000).with_generator(input).for_each(
+            |(events, period, first, wait)| {
+                let allowance = Allowance { events: *events, period: Duration::from_micros(*period) };
+                let [first, second] = [*first, first.saturating_add(*wait)].map(Instant::from_micros);
+                let is_refilled = u64::from(second.micros_since(first)) >= *period;
+                let mut ration = Ration::default();
+                assert_eq!(ration.take(allowance, first), *events > 0);
+                assert_eq!(ration.take(allowance, second), *events > 1 || *events == 1 && is_refilled);
+                ration.refund(first, second);
+                assert_eq!(ration.is_left(allowance, second), *events > 1 || *events == 1 && !is_refilled);
+            },
+        );
     }
 
     #[test]

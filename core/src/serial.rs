@@ -81,28 +81,37 @@ impl defmt::Format for U24 {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use bolero::{one_of, produce};
 
     use super::*;
 
-    proptest! {
-        /// Exactly one holds: `a` is newer, `b` is newer, they are equal, or they are 2^23 apart.
-        #[test]
-        fn any_two_numbers_compare_by_the_shorter_distance(a: u32, b: u32) {
-            let (a, b) = (U24::new(a), U24::new(b));
-            let (newer, older, distance) = (a.is_newer_than(b), a.is_older_than(b), a.since(b));
-            prop_assert_eq!(newer, (1..=HALF).contains(&distance));
-            prop_assert_eq!(older, distance > HALF + 1);
-            prop_assert_eq!(a.is_newer_than(b), b.is_older_than(a));
-        }
+    /// Of two numbers one is newer, they are equal, or they are half a circle apart and neither is newer.
+    #[test]
+    #[cfg_attr(kani, kani::proof)]
+    fn any_two_numbers_compare_by_the_shorter_distance() {
+        let distance = one_of((0..=MASK, 0..=1_u32, HALF - 1..=HALF + 2));
+        bolero::check!().with_iterations(10_000).with_generator((produce::<u32>(), distance)).for_each(
+            |(start, ahead)| {
+                let b = U24::new(*start);
+                let a = U24::new(start.wrapping_add(*ahead));
+                let (newer, older, distance) = (a.is_newer_than(b), a.is_older_than(b), a.since(b));
+                assert_eq!(distance, *ahead);
+                assert_eq!(newer, (1..=HALF).contains(&distance));
+                assert_eq!(older, distance > HALF + 1);
+                assert_eq!(a.is_newer_than(b), b.is_older_than(a));
+            },
+        );
+    }
 
-        /// `plus` and `minus` of the same count cancel out, and `since` returns the count.
-        #[test]
-        fn adding_and_subtracting_a_count_are_inverse(start: u32, count: u32) {
-            let start = U24::new(start);
-            prop_assert_eq!(start.plus(count).since(start), count & MASK);
-            prop_assert_eq!(start.plus(count).minus(count), start);
-        }
+    /// A number plus a count is that many steps after it, and minus the count it is the number again.
+    #[test]
+    #[cfg_attr(kani, kani::proof)]
+    fn adding_and_subtracting_any_count_are_inverse() {
+        bolero::check!().with_iterations(10_000).with_type::<(u32, u32)>().for_each(|(start, count)| {
+            let start = U24::new(*start);
+            assert_eq!(start.plus(*count).since(start), count & MASK);
+            assert_eq!(start.plus(*count).minus(*count), start);
+        });
     }
 
     #[test]

@@ -377,44 +377,52 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use std::vec;
+    use std::vec::Vec;
 
-    use proptest::prelude::*;
+    use bolero::produce;
 
     use super::*;
 
     const PURPOSES: [Purpose; 4] = [Purpose::Send, Purpose::Control, Purpose::Receive, Purpose::Early];
 
-    proptest! {
-        /// Charges never exceed the blocks, a share within its guaranteed part is never refused, and everything is
-        /// free again once all is released.
-        #[test]
-        fn any_charges_and_releases_stay_within_the_blocks(
-            blocks in 4..2_000_usize,
-            connections in 1..20_usize,
-            operations in prop::collection::vec((0..20_usize, 0..4_usize, 1..200_usize, any::<bool>()), 0..300),
-        ) {
-            let mut shares = Shares::new(blocks, connections, None);
-            let mut held = vec![Share::default(); 2 * connections];
-            for (at, purpose, count, is_release) in operations {
-                let (at, purpose) = (at % held.len(), PURPOSES[purpose]);
-                let share = &mut held[at];
-                let before = share.blocks();
-                if is_release {
-                    shares.release(share, count.min(before));
-                } else {
-                    let is_guaranteed = before + count <= shares.within(purpose) && purpose != Purpose::Early;
-                    let charged = shares.charge(share, count, purpose);
-                    prop_assert!(charged.is_ok() || !is_guaranteed, "{before} and {count} of {purpose:?}: {charged:?}");
-                    prop_assert_eq!(share.blocks(), if charged.is_ok() { before + count } else { before });
+    /// Charges never exceed the blocks, a share within its guaranteed part is never refused, and everything is free
+    /// again once all is released.
+    #[test]
+    fn any_charges_and_releases_stay_within_the_blocks() {
+        let operation = (0..20_usize, 0..4_usize, 1..200_usize, produce::<bool>());
+        let operations =
+            produce::<Vec<(usize, usize, usize, bool)>>().with().len(0..300_usize).values(operation);
+        let input = (4..2_000_usize, 1..20_usize, operations);
+        bolero::check!().with_iterations(256).with_generator(input).for_each(
+            |(blocks, connections, operations)| {
+                let (blocks, connections) = (*blocks, *connections);
+                let mut shares = Shares::new(blocks, connections, None);
+                let mut held = vec![Share::default(); 2 * connections];
+                for &(at, purpose, count, is_release) in operations {
+                    let (at, purpose) = (at % held.len(), PURPOSES[purpose]);
+                    let share = &mut held[at];
+                    let before = share.blocks();
+                    if is_release {
+                        shares.release(share, count.min(before));
+                    } else {
+                        let is_guaranteed =
+                            before + count <= shares.within(purpose) && purpose != Purpose::Early;
+                        let charged = shares.charge(share, count, purpose);
+                        assert!(
+                            charged.is_ok() || !is_guaranteed,
+                            "{before} and {count} of {purpose:?}: {charged:?}"
+                        );
+                        assert_eq!(share.blocks(), if charged.is_ok() { before + count } else { before });
+                    }
+                    let borrowed: usize = held.iter().map(|share| share.borrowed as usize).sum();
+                    assert_eq!(borrowed + shares.free, shares.common);
+                    assert!(held.iter().all(|share| share.own as usize <= shares.guaranteed()));
+                    assert!(held.iter().map(Share::blocks).sum::<usize>() <= blocks);
                 }
-                let borrowed: usize = held.iter().map(|share| share.borrowed as usize).sum();
-                prop_assert_eq!(borrowed + shares.free, shares.common);
-                prop_assert!(held.iter().all(|share| share.own as usize <= shares.guaranteed()));
-                prop_assert!(held.iter().map(Share::blocks).sum::<usize>() <= blocks);
-            }
-            held.iter_mut().for_each(|share| shares.close(share));
-            prop_assert!(shares.is_whole());
-        }
+                held.iter_mut().for_each(|share| shares.close(share));
+                assert!(shares.is_whole());
+            },
+        );
     }
 
     /// Charges one block at a time until a charge is refused; returns how many.
