@@ -61,7 +61,7 @@ impl World {
             return;
         }
         for client in self.clients.iter_mut().flatten() {
-            let waits = client.retry_at > self.now || client.host.is_stalled(self.now);
+            let waits = client.retry_at.max(client.away_until) > self.now || client.host.is_stalled(self.now);
             if client.current.is_some() || waits {
                 continue;
             }
@@ -70,7 +70,7 @@ impl World {
             // While the slot of the last connection is not free yet, the client tries again.
             if let Ok(id) = client.host.peer.connect_with(clock, remote, &options) {
                 let attempt = self.attempts.len();
-                self.attempts.push(Attempt::new(attempt as u32));
+                self.attempts.push(Attempt::new((self.first_attempt + attempt) as u32));
                 client.current = Some(Current { attempt, id, is_open: false });
             } else {
                 client.retry_at = self.now + RETRY;
@@ -87,6 +87,10 @@ impl World {
                 continue;
             }
             let attempt = &mut self.attempts[current.attempt];
+            if phase == Phase::Active && attempt.has_little_room() {
+                client.leave(now, RETRY);
+                continue;
+            }
             let (clock, to) = (client.host.clock(now), (current.id, attempt.number()));
             let amount = (client.plan.messages, client.plan.longest);
             if sends(phase, client.sends_much()) {
@@ -196,7 +200,7 @@ impl World {
             Some(attempt) => attempt,
             None => {
                 let (of, _) = split(&message.bytes).ok_or("a message arrived that was never sent")?;
-                let attempt = of as usize;
+                let attempt = (of as usize).wrapping_sub(self.first_attempt);
                 let known = self.attempts.get_mut(attempt).ok_or("a message of no attempt arrived")?;
                 if known.was_reached {
                     return Err(format!("attempt {of} has a second connection at the server"));

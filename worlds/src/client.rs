@@ -1,5 +1,6 @@
 //! A client: its process, its router and its access network, and its connection to the relay if it has one.
 
+use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use rakwire::Instant;
@@ -45,6 +46,8 @@ pub(crate) struct Client {
     pub(crate) random: Random,
     pub(crate) current: Option<Current>,
     pub(crate) retry_at: Instant,
+    /// The time until which the player is away.
+    pub(crate) away_until: Instant,
     /// The reason why its last connection ended or did not open.
     pub(crate) last_end: String,
     pub(crate) up: Way,
@@ -88,6 +91,7 @@ impl Client {
             host: Host::new(peer),
             current: None,
             retry_at: Instant::ZERO,
+            away_until: Instant::ZERO,
             last_end: String::new(),
             up,
             down,
@@ -113,9 +117,19 @@ impl Client {
 
     /// Assigns the router another address, without mappings.
     pub(crate) fn change_address(&mut self) {
-        self.addresses += 1;
+        self.addresses = self.addresses.wrapping_add(1);
         let behavior = self.nat.behavior();
         self.nat = Nat::new(router_address(self.number, self.addresses), behavior, self.random.draw());
+    }
+
+    /// Disconnects, and returns after a while. A client that is suspended or has no open connection does nothing.
+    pub(crate) fn leave(&mut self, now: Instant, lasts: Duration) {
+        if let Some(current) = self.current.filter(|current| current.is_open)
+            && !self.host.is_stalled(now)
+        {
+            self.host.peer.disconnect(self.host.clock(now), current.id);
+            self.away_until = now + lasts;
+        }
     }
 
     /// Restores the access network of its plan.
@@ -134,7 +148,7 @@ impl Client {
     }
 }
 
-/// Returns an address that no other router has or had.
+/// Returns an address that no other client's router has or had.
 fn router_address(client: u8, number: u8) -> IpAddr {
     Ipv4Addr::new(203, 0, number, client).into()
 }

@@ -31,6 +31,21 @@ const FRONT_IDLE: Duration = Duration::from_secs(20);
 /// The interval of the front's timeouts.
 const FRONT_TICK: Duration = Duration::from_secs(1);
 
+/// The first ports of the relay and of the front to the server.
+const RELAY_PORTS: u16 = 30_000;
+const FRONT_PORTS: u16 = 40_000;
+
+/// Takes the next port that is not in use, and begins again at `first` after the last one.
+fn next_port(next: &mut u16, first: u16, is_used: impl Fn(u16) -> bool) -> u16 {
+    loop {
+        let port = *next;
+        *next = port.checked_add(1).unwrap_or(first);
+        if !is_used(port) {
+            return port;
+        }
+    }
+}
+
 /// The world's clock as the clocks that relay and front read.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
@@ -95,14 +110,14 @@ impl Relay {
             table: ResumeTable::new(),
             counters: Arc::default(),
             limits: FlowLimits::default(),
-            next_port: 30_000,
+            next_port: RELAY_PORTS,
             starts: 0,
             random: Random::new(seed),
             handles_timeouts: true,
         }
     }
 
-    /// Begins again without its flows. Ports are not used twice.
+    /// Begins again without its flows. Their ports are the last to be used again.
     pub(crate) fn restart(&mut self) {
         self.flows.clear();
         self.table = ResumeTable::new();
@@ -132,8 +147,7 @@ impl Relay {
             self.table.set_attached(&flow.secret);
             return Ok((port, Ticket { secret: flow.secret, relay }));
         }
-        let port = self.next_port;
-        self.next_port += 1;
+        let port = next_port(&mut self.next_port, RELAY_PORTS, |port| self.flows.contains_key(&port));
         let secret = Secret::new(self.random.bytes(16).try_into().unwrap_or_default());
         let pongs = Arc::<PongCache>::default();
         let inspect = FlowInspector::new(ProtocolKind::RakNet, Handshake::default(), pongs, at);
@@ -229,6 +243,11 @@ impl Relay {
         due.min().map(|at| self.clock.back(at))
     }
 
+    /// Returns the number of its flows.
+    pub(crate) fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
     /// Checks that queues are bounded.
     pub(crate) fn check(&self) -> Kept {
         // One datagram always fits, in each direction.
@@ -322,7 +341,7 @@ impl SimulatedFront {
             counters,
             ports: HashMap::new(),
             flows: HashMap::new(),
-            next_port: 40_000,
+            next_port: FRONT_PORTS,
             next_tick: Instant::ZERO,
             server,
             most,
@@ -332,7 +351,7 @@ impl SimulatedFront {
 
     /// Begins again without its flows.
     pub(crate) fn restart(&mut self, has_new_key: bool) {
-        self.key += u8::from(has_new_key);
+        self.key = self.key.wrapping_add(u8::from(has_new_key));
         (self.front, self.counters) = make_front(self.server, self.most, self.key);
         self.ports.clear();
         self.flows.clear();
@@ -396,21 +415,25 @@ impl SimulatedFront {
         if let Some(port) = self.ports.get(&id) {
             return *port;
         }
-        let port = self.next_port;
-        self.next_port += 1;
+        let port = next_port(&mut self.next_port, FRONT_PORTS, |port| self.flows.contains_key(&port));
         self.ports.insert(id, port);
         self.flows.insert(port, id);
         port
     }
 
+    /// Returns the number of its flows.
+    pub(crate) fn flows(&self) -> usize {
+        self.counters.snapshot().flows as usize
+    }
+
     /// Checks that no more flows are open than there are slots.
     pub(crate) fn check(&self) -> Kept {
-        let flows = self.counters.snapshot().flows;
-        if flows as usize <= self.most { Ok(()) } else { Err(format!("the front has {flows} flows")) }
+        let flows = self.flows();
+        if flows <= self.most { Ok(()) } else { Err(format!("the front has {flows} flows")) }
     }
 
     pub(crate) fn check_empty(&self) -> Kept {
-        let flows = self.counters.snapshot().flows;
+        let flows = self.flows();
         if flows == 0 { Ok(()) } else { Err(format!("{flows} flows of the front are left")) }
     }
 }

@@ -82,6 +82,7 @@ impl World {
             | FaultKind::NewAddress
             | FaultKind::ClientRestart
             | FaultKind::ClientStall { .. }
+            | FaultKind::Leave { .. }
             | FaultKind::ClientClock { .. }
             | FaultKind::CarrierLost { .. } => self.begin_at_client(fault),
         }
@@ -117,6 +118,7 @@ impl World {
             }
             FaultKind::ClientStall { lasts } => return client.host.stall(now + lasts),
             FaultKind::ClientClock { by } => return client.host.advance_clock(by),
+            FaultKind::Leave { lasts } => return client.leave(now, lasts),
             FaultKind::ClientRestart => {
                 let plan = self.plan.clone();
                 client.restart(&plan);

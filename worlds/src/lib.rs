@@ -9,6 +9,7 @@
 //! ```text
 //! cargo run --release -p rakwire-worlds -- --worlds 1000
 //! cargo run --release -p rakwire-worlds -- --plants
+//! cargo run --release -p rakwire-worlds -- --soak 8
 //! ```
 
 #[macro_use]
@@ -38,6 +39,7 @@ mod random;
 
 mod access;
 mod application;
+pub mod batch;
 mod carry;
 mod client;
 mod edge;
@@ -47,7 +49,9 @@ mod peers;
 pub mod plan;
 pub mod plant;
 pub mod shrink;
+pub mod soak;
 mod traffic;
+mod usage;
 pub mod world;
 
 /// A description of the violated guarantee.

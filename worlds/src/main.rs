@@ -2,14 +2,24 @@
 
 #![allow(clippy::print_stdout, reason = "a program for terminals")]
 
+use std::alloc::System;
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::Parser;
+use rakwire_worlds::batch::{Progress, run_all};
 use rakwire_worlds::plan::{Omitted, Plan};
 use rakwire_worlds::plant::Plant;
 use rakwire_worlds::shrink::{run, shrink};
+use rakwire_worlds::soak::{Quarter, soak};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+/// Counts the heap, which a soak compares.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Runs simulated worlds of clients, routers, a relay, a front and a game server, with faults, and checks that no message
 /// is lost, duplicated, out of order or of another connection, that memory is bounded, and that everything is delivered
@@ -23,6 +33,15 @@ struct Options {
     /// The number of worlds, with successive seeds.
     #[arg(long, value_name = "N", default_value_t = 1)]
     worlds: u64,
+    /// Continue an interrupted run at this seed, without the worlds before it.
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    from: u64,
+    /// The number of worlds at once.
+    #[arg(long, value_name = "N", default_value = "1")]
+    jobs: NonZeroUsize,
+    /// Do not search for a smaller world that fails.
+    #[arg(long)]
+    no_shrink: bool,
     /// Faults to leave out, by their numbers in the plan.
     #[arg(long, value_name = "N,N", value_delimiter = ',')]
     without_faults: Vec<usize>,
@@ -38,10 +57,23 @@ struct Options {
     /// Put in each fault of `--plant` in turn, and print how many worlds it takes to find it.
     #[arg(long, conflicts_with = "plant")]
     plants: bool,
+    /// Run one world for about this many hours of virtual time, and check that memory does not grow.
+    #[arg(long, value_name = "HOURS", value_parser = hours, conflicts_with = "worlds")]
+    soak: Option<Duration>,
+}
+
+/// Parses a number of hours, such as 0.5.
+fn hours(text: &str) -> Result<Duration, String> {
+    let hours = text.parse::<f64>().ok().filter(|hours| (0.01..=1_000.0).contains(hours));
+    hours
+        .map(|hours| Duration::from_secs_f64(hours * 3_600.0))
+        .ok_or_else(|| "write hours from 0.01 to 1000".to_owned())
 }
 
 /// The number of worlds in which a planted fault must be found.
 const MOST_FOR_PLANT: u64 = 200;
+/// The interval of the lines about the progress.
+const PROGRESS: Duration = Duration::from_secs(30);
 
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
@@ -56,40 +88,97 @@ fn main() -> Result<ExitCode> {
     if options.plants {
         return find_plants(options.seed);
     }
-    run_worlds(&options, &omitted)
+    if let Some(time) = options.soak {
+        return Ok(run_soak(options.seed, time, options.plant));
+    }
+    Ok(run_worlds(&options, &omitted))
 }
 
 /// Runs the worlds; stops at the first that fails.
-fn run_worlds(options: &Options, omitted: &Omitted) -> Result<ExitCode> {
+fn run_worlds(options: &Options, omitted: &Omitted) -> ExitCode {
     let started = Instant::now();
-    let (mut messages, mut connections, mut faults, mut seconds) = (0, 0, 0, 0);
-    for seed in options.seed..options.seed.saturating_add(options.worlds) {
-        match run(seed, omitted, options.plant) {
-            Ok(outcome) => {
-                messages += outcome.messages;
-                connections += outcome.connections;
-                faults += outcome.faults;
-                seconds += outcome.seconds;
-            }
-            Err(broken) => {
-                println!("world {seed}: {broken}");
-                if *omitted == Omitted::default() {
-                    let (smaller, broken) = shrink(seed, options.plant, broken);
-                    println!("shrunk: {broken}");
-                    println!("repeat it: {}", command(seed, &Omitted::default(), options.plant));
-                    println!("or shrunk: {}", command(seed, &smaller, options.plant));
-                }
-                return Ok(ExitCode::FAILURE);
-            }
+    let end = options.seed.saturating_add(options.worlds);
+    let last_line = Mutex::new(started);
+    let report = |progress: &Progress| {
+        let mut last_line = last_line.lock().unwrap_or_else(PoisonError::into_inner);
+        if last_line.elapsed() >= PROGRESS {
+            *last_line = Instant::now();
+            println!("{}", describe(progress, end, started.elapsed()));
         }
+    };
+    let ran = run_all(options.seed.max(options.from)..end, options.jobs, omitted, options.plant, &report);
+    if let Some((seed, broken)) = ran.failure {
+        println!("world {seed}: {broken}");
+        println!("repeat it: {}", command(seed, omitted, options.plant));
+        if !options.no_shrink && *omitted == Omitted::default() {
+            let (smaller, broken) = shrink(seed, options.plant, broken);
+            println!("shrunk: {broken}");
+            println!("or shrunk: {}", command(seed, &smaller, options.plant));
+        }
+        return ExitCode::FAILURE;
     }
     println!(
-        "{} worlds kept their promises: {messages} messages over {connections} connections, {faults} faults, {seconds} virtual \
-         seconds in {:.1} s",
-        options.worlds,
+        "{} worlds kept their promises: {} messages over {} connections, {} faults, {} virtual seconds in {:.1} s",
+        ran.worlds,
+        ran.total.messages,
+        ran.total.connections,
+        ran.total.faults,
+        ran.total.seconds,
         started.elapsed().as_secs_f64(),
     );
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
+}
+
+/// Describes an unfinished run, and how to continue it.
+fn describe(progress: &Progress, end: u64, elapsed: Duration) -> String {
+    let per_second = progress.worlds as f64 / elapsed.as_secs_f64();
+    let left = end.saturating_sub(progress.from);
+    format!(
+        "{} worlds, {per_second:.1} per second, about {:.0} min left; if interrupted, continue by --from {}",
+        progress.worlds,
+        left as f64 / per_second / 60.0,
+        progress.from
+    )
+}
+
+/// Runs a soak, and prints a line for each quarter.
+fn run_soak(seed: u64, time: Duration, plant: Option<Plant>) -> ExitCode {
+    let started = Instant::now();
+    let before = heap();
+    println!(
+        "{:>8} {:>10} {:>11} {:>7} {:>7} {:>7} {:>11} {:>6} {:>9}",
+        "virtual", "messages", "connections", "faults", "blocks", "at most", "connected", "flows", "KiB heap"
+    );
+    let mut report = |quarter: &Quarter| {
+        let Quarter { outcome, blocks, most_blocks, connections, flows, heap } = *quarter;
+        println!(
+            "{:>6} s {:>10} {:>11} {:>7} {blocks:>7} {most_blocks:>7} {connections:>11} {flows:>6} {:>9}",
+            outcome.seconds,
+            outcome.messages,
+            outcome.connections,
+            outcome.faults,
+            heap.saturating_sub(before) / 1_024
+        );
+    };
+    match soak(seed, time, plant, &heap, &mut report) {
+        Ok(_) => {
+            println!(
+                "the soak kept its promises, and memory is flat, in {:.1} s",
+                started.elapsed().as_secs_f64()
+            );
+            ExitCode::SUCCESS
+        }
+        Err(broken) => {
+            println!("soak {seed}: {broken}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns the bytes that this process has allocated and not freed.
+fn heap() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
 }
 
 /// Returns the command that repeats a world.

@@ -92,6 +92,11 @@ pub enum FaultKind {
         /// Its duration.
         lasts: Duration,
     },
+    /// The player disconnects, and returns later.
+    Leave {
+        /// The time without a connection.
+        lasts: Duration,
+    },
     /// The client's clock jumps ahead.
     ClientClock {
         /// The distance.
@@ -139,7 +144,7 @@ pub enum FaultKind {
 }
 
 /// The number of kinds of faults.
-pub const KINDS: u64 = 15;
+pub const KINDS: u64 = 16;
 
 /// The faults and clients that are left out of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -155,6 +160,8 @@ pub struct Omitted {
 pub struct Plan {
     /// The seed of everything.
     pub seed: u64,
+    /// The time for which faults begin and traffic flows.
+    pub active: Duration,
     /// The clients by number; those left out are `None`.
     pub clients: Vec<Option<ClientPlan>>,
     /// The faults in the order of their times.
@@ -189,7 +196,7 @@ impl Plan {
         let mut faults: Vec<_> = (0..number)
             .filter_map(|_| {
                 let (mut own, kind) = (Random::new(random.draw()), random.below(KINDS));
-                ((enabled >> kind) & 1 == 1).then(|| Fault::draw(&mut own, kind, count))
+                ((enabled >> kind) & 1 == 1).then(|| Fault::draw(&mut own, kind, count, ACTIVE))
             })
             .collect();
         faults.sort_by_key(|fault| fault.at);
@@ -198,6 +205,7 @@ impl Plan {
         let faults = faults.into_iter().enumerate();
         Self {
             seed,
+            active: ACTIVE,
             places: clients.len() as u16 + spare,
             clients: clients
                 .into_iter()
@@ -209,6 +217,59 @@ impl Plan {
             blocks,
             mtu,
         }
+    }
+}
+
+/// The clients of a soak.
+const SOAK_CLIENTS: usize = 8;
+/// The time after which a soak enables other kinds of faults.
+const CHAPTER: Duration = Duration::from_secs(600);
+/// The mean time between two faults of a soak, and between two players who leave besides.
+const FAULT_EVERY: Duration = Duration::from_secs(3);
+const LEAVE_EVERY: Duration = Duration::from_secs(20);
+/// The messages that a client of a soak sends at each tick at most, if it sends much and otherwise.
+const SOAK_MESSAGES: [u64; 2] = [12, 2];
+
+impl Plan {
+    /// Makes the plan of a soak without its faults, which [`draw_chapters`](Self::draw_chapters) adds.
+    #[must_use]
+    pub(crate) fn soak(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let clients = (0..SOAK_CLIENTS).map(|number| {
+            let plan = ClientPlan::draw(&mut random, false);
+            Some(ClientPlan { messages: SOAK_MESSAGES[usize::from(number > 1)], ..plan })
+        });
+        Self {
+            seed,
+            active: Duration::ZERO,
+            clients: clients.collect(),
+            faults: Vec::new(),
+            is_secure: false,
+            places: SOAK_CLIENTS as u16,
+            blocks: 256,
+            mtu: 1_492,
+        }
+    }
+
+    /// Replaces the faults by others for `active`: each ten minutes have other kinds, and players leave all the time.
+    pub(crate) fn draw_chapters(&mut self, random: &mut Random, active: Duration) {
+        self.active = active;
+        self.faults.clear();
+        let mut begin = Duration::ZERO;
+        while begin < active {
+            let lasts = CHAPTER.min(active - begin);
+            let enabled = random.draw();
+            let count = |every: Duration| lasts.as_secs() / every.as_secs();
+            let kinds: Vec<_> = (0..count(FAULT_EVERY)).map(|_| random.below(KINDS)).collect();
+            let kinds = kinds.into_iter().filter(|kind| (enabled >> kind) & 1 == 1);
+            let leaves = (0..count(LEAVE_EVERY)).map(|_| KINDS - 1);
+            for kind in kinds.chain(leaves) {
+                let fault = Fault::draw(random, kind, SOAK_CLIENTS, lasts);
+                self.faults.push(Fault { at: begin + fault.at, ..fault });
+            }
+            begin += lasts;
+        }
+        self.faults.sort_by_key(|fault| fault.at);
     }
 }
 
@@ -229,8 +290,8 @@ impl ClientPlan {
 }
 
 impl Fault {
-    fn draw(random: &mut Random, kind: u64, clients: usize) -> Self {
-        let at = millis(random, ACTIVE.as_millis() as u64);
+    fn draw(random: &mut Random, kind: u64, clients: usize, within: Duration) -> Self {
+        let at = millis(random, within.as_millis() as u64);
         let client = random.below(clients as u64) as usize;
         let lasts = millis(random, 15_000);
         let kind = match kind {
@@ -252,7 +313,8 @@ impl Fault {
             11 => FaultKind::RelayRestart,
             12 => FaultKind::FrontRestart { has_new_key: random.below(2) == 0 },
             13 => FaultKind::Congestion { bits_per_second: 100_000 + random.below(2_000_000), lasts },
-            _ => FaultKind::Noise { datagrams: 1 + random.below(500) },
+            14 => FaultKind::Noise { datagrams: 1 + random.below(500) },
+            _ => FaultKind::Leave { lasts },
         };
         Self { at, client, kind }
     }

@@ -1,5 +1,8 @@
 //! Shrinks a failure: leaves out faults and clients one by one, as long as the world still fails.
 
+use std::any::Any;
+use std::panic;
+
 use crate::Broken;
 use crate::plan::{Omitted, Plan};
 use crate::plant::Plant;
@@ -8,9 +11,16 @@ use crate::world::{Outcome, World};
 /// Runs the world of a seed without some of its faults and clients.
 ///
 /// # Errors
-/// The guarantee that was broken.
+/// The guarantee that was broken, or the message of a panic.
 pub fn run(seed: u64, omitted: &Omitted, plant: Option<Plant>) -> Result<Outcome, Broken> {
-    World::new(Plan::without(seed, omitted), plant).run()
+    let world = || World::new(Plan::without(seed, omitted), plant).run();
+    panic::catch_unwind(world).unwrap_or_else(|panic| Err(format!("panic: {}", message(&*panic))))
+}
+
+/// Returns the message of a panic.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
 /// Returns the largest part that can be left out of a failing world, and its failure then.

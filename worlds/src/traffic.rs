@@ -2,6 +2,8 @@
 //!
 //! A message begins with the number of its attempt, so that a byte of another connection is found.
 
+use core::time::Duration;
+
 use rakwire::raknet::{ConnectionId, Delivery, Peer, SendError};
 use rakwire::{Instant, raknet};
 
@@ -17,6 +19,8 @@ const HEAD: usize = 5;
 #[derive(Default)]
 pub(crate) struct Direction {
     ledger: Ledger,
+    /// The number of messages that were accepted.
+    sent: usize,
     /// True once the last message was accepted, which is reliable and ordered.
     pub(crate) has_final: bool,
 }
@@ -32,7 +36,16 @@ pub(crate) struct Attempt {
     pub(crate) server_side: Option<ConnectionId>,
     /// True once it has had a connection at the server, at most one.
     pub(crate) was_reached: bool,
+    /// The time at which its end was noted, and the messages that had arrived once it was forgotten.
+    ended_at: Option<Instant>,
+    arrived: Option<usize>,
 }
+
+/// The messages of one direction after which a client begins another connection: a ledger knows 65,535, and some are
+/// sent after that.
+const MANY: usize = 40_000;
+/// The time after the end of a connection at which none of its datagrams is under way.
+const FORGET: Duration = Duration::from_secs(60);
 
 /// A message as the application receives it.
 #[derive(Clone)]
@@ -49,6 +62,27 @@ impl Attempt {
             down: Direction::default(),
             server_side: None,
             was_reached: false,
+            ended_at: None,
+            arrived: None,
+        }
+    }
+
+    /// Returns true if few further messages can be distinguished from those that were sent.
+    pub(crate) const fn has_little_room(&self) -> bool {
+        self.up.sent > MANY || self.down.sent > MANY
+    }
+
+    /// Returns the number of messages that arrived.
+    pub(crate) fn arrived(&self) -> usize {
+        self.arrived.unwrap_or_else(|| self.up.ledger.arrived() + self.down.ledger.arrived())
+    }
+
+    /// Notes that neither side has the connection any more, and frees its ledgers after a while.
+    pub(crate) fn handle_end(&mut self, now: Instant) {
+        let ended = *self.ended_at.get_or_insert(now);
+        if self.arrived.is_none() && now >= ended + FORGET {
+            self.arrived = Some(self.arrived());
+            (self.up, self.down) = (Direction::default(), Direction::default());
         }
     }
 }
@@ -104,6 +138,7 @@ impl Direction {
         match peer.send(now, id, &message, delivery) {
             Ok(_) => {
                 self.ledger.accept(delivery, &content);
+                self.sent += 1;
                 Ok(true)
             }
             // The memory that a channel takes when it is first used counts too.
@@ -138,10 +173,6 @@ impl Direction {
             None if self.has_final => "settled".to_owned(),
             None => "its last message was not accepted".to_owned(),
         }
-    }
-
-    pub(crate) fn arrived(&self) -> usize {
-        self.ledger.arrived()
     }
 }
 

@@ -11,10 +11,11 @@ use rakwire::sim::{Conditions, Link};
 use crate::client::Client;
 use crate::edge::{Clock, Relay, SimulatedFront};
 use crate::host::Host;
-use crate::plan::{ACTIVE, Plan, Route};
+use crate::plan::{Plan, Route};
 use crate::plant::Plant;
 use crate::random::Random;
 use crate::traffic::{Attempt, Received};
+use crate::usage::Usage;
 use crate::{Broken, Kept, peers};
 
 /// The addresses of the server, the front and the relay. Those that the server sees of front and relay are private, so
@@ -26,6 +27,8 @@ pub(crate) const FRONT: SocketAddr =
 pub(crate) const FRONT_INSIDE: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 0, 0, 2);
 pub(crate) const RELAY_INSIDE: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 0, 0, 3);
 
+/// The interval at which the use of memory is noted, and connections that have ended are forgotten.
+const REVIEW: Duration = Duration::from_secs(1);
 /// The interval at which applications send.
 const TICK: Duration = Duration::from_millis(25);
 /// The time within which everything is delivered once the faults have stopped.
@@ -56,6 +59,16 @@ pub struct Outcome {
     pub faults: usize,
     /// The virtual time in seconds.
     pub seconds: u64,
+}
+
+impl Outcome {
+    /// Adds another outcome.
+    pub(crate) const fn add(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.connections += other.connections;
+        self.faults += other.faults;
+        self.seconds += other.seconds;
+    }
 }
 
 /// A part of a world's life.
@@ -91,6 +104,8 @@ pub struct World {
     pub(crate) random: Random,
     pub(crate) clients: Vec<Option<Client>>,
     pub(crate) attempts: Vec<Attempt>,
+    /// The number of the first of them.
+    pub(crate) first_attempt: usize,
     pub(crate) server: Host,
     /// The time until which the server does not run, if it is about to restart.
     pub(crate) server_is_down_until: Option<Instant>,
@@ -108,6 +123,9 @@ pub struct World {
     pub(crate) held: Option<(ConnectionId, Received)>,
     /// Messages at the server, by which plants choose.
     pub(crate) received: u64,
+    /// The memory, connections and flows in use.
+    pub(crate) usage: Usage,
+    next_review: Instant,
 }
 
 impl World {
@@ -135,6 +153,7 @@ impl World {
             phase: Phase::Active,
             random,
             attempts: Vec::new(),
+            first_attempt: 0,
             server_is_down_until: None,
             server_connections: HashMap::new(),
             next_fault: 0,
@@ -142,6 +161,8 @@ impl World {
             next_tick: start,
             held: None,
             received: 0,
+            usage: Usage::default(),
+            next_review: start,
         };
         world.relay.handles_timeouts = plant != Some(Plant::KeepsFlow);
         if plant == Some(Plant::MissesTimeouts) {
@@ -161,8 +182,9 @@ impl World {
         })
     }
 
-    fn live(&mut self) -> Result<Outcome, Broken> {
-        self.run_until(self.start + ACTIVE, |_| false)?;
+    /// Runs the faults of the plan, and until everything is delivered and nothing is left.
+    pub(crate) fn live(&mut self) -> Result<Outcome, Broken> {
+        self.run_until(self.start + self.plan.active, |_| false)?;
         self.stop_faults();
         self.phase = Phase::Settling { others_are_done: false };
         self.settle(|client| !client.sends_much())?;
@@ -174,9 +196,8 @@ impl World {
             return Err(self.describe_rest());
         }
         self.check_memory()?;
-        let arrived = self.attempts.iter().map(|attempt| attempt.up.arrived() + attempt.down.arrived());
         Ok(Outcome {
-            messages: arrived.sum(),
+            messages: self.attempts.iter().map(Attempt::arrived).sum(),
             connections: self.attempts.iter().filter(|attempt| attempt.was_reached).count(),
             faults: self.next_fault,
             seconds: self.now.saturating_since(self.start).as_secs(),
@@ -221,7 +242,11 @@ impl World {
     }
 
     /// Runs until `end`, or until `is_done`; returns true if so.
-    fn run_until(&mut self, end: Instant, is_done: impl Fn(&Self) -> bool) -> Result<bool, Broken> {
+    pub(crate) fn run_until(
+        &mut self,
+        end: Instant,
+        is_done: impl Fn(&Self) -> bool,
+    ) -> Result<bool, Broken> {
         let mut steps = 0;
         while self.now < end {
             if is_done(self) {
@@ -250,6 +275,10 @@ impl World {
             self.connect();
             self.send()?;
         }
+        if self.now >= self.next_review {
+            self.next_review = self.now + REVIEW;
+            self.review();
+        }
         self.transmit();
         self.check()?;
         let next = self.next().unwrap_or(end).min(end);
@@ -276,6 +305,23 @@ impl World {
             self.endings.iter().map(|(at, _)| *at).min(),
         ];
         of_clients.chain(others).flatten().min()
+    }
+
+    /// Notes what is in use, and forgets connections that have ended.
+    fn review(&mut self) {
+        let peers = self.clients.iter().flatten().map(|client| &client.host.peer).chain([&self.server.peer]);
+        let blocks = peers.map(|peer| peer.blocks() - peer.blocks_available()).sum();
+        let connections = self.server.peer.connections().count();
+        self.usage.note(blocks, connections, self.relay.flows() + self.front.flows());
+        let current: Vec<usize> =
+            self.clients.iter().flatten().filter_map(|client| Some(client.current?.attempt)).collect();
+        let now = self.now;
+        let ended = self
+            .attempts
+            .iter_mut()
+            .enumerate()
+            .filter(|(number, attempt)| attempt.server_side.is_none() && !current.contains(number));
+        ended.for_each(|(_, attempt)| attempt.handle_end(now));
     }
 
     fn check(&self) -> Kept {

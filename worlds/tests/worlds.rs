@@ -1,10 +1,16 @@
 //! Worlds keep their guarantees, and planted faults are found.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::time::Duration;
 
+use rakwire_worlds::batch::run_all;
 use rakwire_worlds::plan::{KINDS, Omitted, Plan, Route};
 use rakwire_worlds::plant::Plant;
 use rakwire_worlds::shrink::{run, shrink};
+use rakwire_worlds::soak::{QUARTERS, Quarter, check_flat, soak};
+use rakwire_worlds::world::Outcome;
 
 /// The first seeds; `cargo run --release -p rakwire-worlds -- --worlds N` runs more.
 const WORLDS: u64 = 100;
@@ -85,5 +91,64 @@ fn each_kind_of_fault_and_route_occurs() {
         assert!(
             plans.iter().flat_map(|plan| plan.clients.iter().flatten()).any(|client| client.route == route)
         );
+    }
+}
+
+/// Returns a result that does not depend on the number of threads.
+#[test]
+fn a_batch_on_several_threads_equals_one_on_a_single_thread() {
+    let batch = |jobs| {
+        run_all(10..22, NonZeroUsize::new(jobs).expect("not zero"), &Omitted::default(), None, &|_| {})
+    };
+    let (one, three) = (batch(1), batch(3));
+    assert_eq!((one.worlds, one.from, &one.failure), (12, 22, &None));
+    assert_eq!(one, three);
+}
+
+#[test]
+fn a_batch_reports_its_first_failing_world_and_where_to_continue() {
+    let plant = Plant::LosesMessage;
+    let (first, broken) = find(plant);
+    let reported = Mutex::new(Vec::new());
+    let report =
+        |progress: &rakwire_worlds::batch::Progress| reported.lock().expect("no panic").push(progress.from);
+    let jobs = NonZeroUsize::new(2).expect("not zero");
+    let batch = run_all(0..first + 10, jobs, &Omitted::default(), Some(plant), &report);
+    assert_eq!(batch.failure, Some((first, broken)));
+    let reported = reported.into_inner().expect("no panic");
+    assert_eq!(reported.len() as u64, batch.worlds);
+    assert!(reported.iter().all(|from| *from <= batch.worlds), "{reported:?}");
+}
+
+#[test]
+fn a_short_soak_keeps_its_guarantees_with_flat_memory() {
+    // Other tests allocate meanwhile, so the heap of this process is not compared here.
+    let mut reported = 0;
+    let quarters = soak(0, Duration::from_secs(8 * 60), None, &|| 0, &mut |_| reported += 1);
+    let quarters = quarters.unwrap_or_else(|broken| {
+        panic!("{broken}; repeat it by cargo run --release -p rakwire-worlds -- --soak 0.134")
+    });
+    assert_eq!((quarters.len(), reported), (QUARTERS, QUARTERS));
+    for Quarter { outcome, connections, .. } in quarters {
+        let Outcome { messages, connections: opened, faults, seconds } = outcome;
+        assert!(messages > 10_000 && opened > 8 && faults > 10 && seconds >= 120, "{outcome:?}");
+        assert!(connections > 0, "players are connected");
+    }
+}
+
+#[test]
+fn a_soak_reports_flows_that_are_never_freed() {
+    let broken = soak(0, Duration::from_secs(240), Some(Plant::KeepsFlow), &|| 0, &mut |_| {});
+    let broken = broken.expect_err("flows are left");
+    assert!(broken.starts_with("quarter 1, ") && broken.contains("flows of the relay are left"), "{broken}");
+}
+
+#[test]
+fn memory_that_grows_over_a_soak_is_an_error() {
+    let of = |heap, blocks, flows| Quarter { heap, blocks, flows, ..Quarter::default() };
+    let first = of(1_000_000, 50, 4);
+    assert_eq!(check_flat(&[first, of(1_100_000, 120, 12), of(900_000, 10, 0)]), Ok(()));
+    for grown in [of(1_400_000, 50, 4), of(1_000_000, 200, 4), of(1_000_000, 50, 20)] {
+        assert!(check_flat(&[first, first, grown]).is_err(), "{grown:?}");
     }
 }

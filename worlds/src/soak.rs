@@ -1,0 +1,117 @@
+//! A soak: one world for hours of virtual time, with faults and players who come and go throughout.
+//!
+//! Its time is divided into quarters. At the end of each the faults stop, everything is delivered, and all clients
+//! disconnect, as at the end of any world. Nothing is in use then, so the heap of the process must be as large as at the
+//! end of the quarter before.
+
+use core::time::Duration;
+
+use crate::plan::Plan;
+use crate::plant::Plant;
+use crate::random::Random;
+use crate::usage::Usage;
+use crate::world::{Outcome, Phase, World};
+use crate::{Broken, Kept};
+
+/// The number of parts that are compared.
+pub const QUARTERS: usize = 4;
+/// The heap in bytes by which a later quarter may end above the first: queues keep the room of their longest time.
+const HEAP_SLACK: usize = 256 * 1_024;
+/// The time in which the last events arrive after the last connection.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
+
+/// A quarter of a soak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quarter {
+    /// Its messages, connections, faults and time.
+    pub outcome: Outcome,
+    /// The blocks of memory of all peers in use, on average.
+    pub blocks: u64,
+    /// The same at most.
+    pub most_blocks: usize,
+    /// The connections of the server, on average.
+    pub connections: u64,
+    /// The flows of relay and front, on average.
+    pub flows: u64,
+    /// The heap of the process in bytes when everything was over.
+    pub heap: usize,
+}
+
+/// Runs a world for about `time`. `heap` returns the bytes that the process has allocated; `report` is called after each
+/// quarter.
+///
+/// # Errors
+/// The guarantee that was broken, with the quarter and the virtual time in it, or the memory that grew.
+pub fn soak(
+    seed: u64,
+    time: Duration,
+    plant: Option<Plant>,
+    heap: &dyn Fn() -> usize,
+    report: &mut dyn FnMut(&Quarter),
+) -> Result<Vec<Quarter>, Broken> {
+    let mut random = Random::new(seed ^ 0x0050_A4ED);
+    let mut world = World::new(Plan::soak(seed), plant);
+    let mut quarters = Vec::new();
+    for number in 1..=QUARTERS {
+        world.plan.draw_chapters(&mut random, time / QUARTERS as u32);
+        let outcome = world.live_through_quarter().map_err(|broken| {
+            let millis = world.now.saturating_since(world.start).as_millis();
+            format!("quarter {number}, after {millis} ms: {broken}")
+        })?;
+        let usage = core::mem::take(&mut world.usage);
+        world.plan.faults = Vec::new();
+        let quarter = quarter(outcome, usage, heap());
+        report(&quarter);
+        quarters.push(quarter);
+    }
+    check_flat(&quarters)?;
+    Ok(quarters)
+}
+
+const fn quarter(outcome: Outcome, usage: Usage, heap: usize) -> Quarter {
+    let [blocks, connections, flows] = usage.means();
+    Quarter { outcome, blocks, most_blocks: usage.most_blocks, connections, flows, heap }
+}
+
+/// Checks that no quarter used clearly more than the first.
+///
+/// # Errors
+/// What has grown.
+pub fn check_flat(quarters: &[Quarter]) -> Kept {
+    let Some((first, later)) = quarters.split_first() else { return Ok(()) };
+    for quarter in later {
+        let grown = [
+            ("bytes of heap", quarter.heap, first.heap + HEAP_SLACK),
+            ("blocks on average", quarter.blocks as usize, 2 * first.blocks as usize + 64),
+            ("flows on average", quarter.flows as usize, 2 * first.flows as usize + 8),
+        ];
+        if let Some((what, now, most)) = grown.into_iter().find(|(_, now, most)| now > most) {
+            return Err(format!(
+                "{now} {what}, at most {most} expected after the first quarter: {quarter:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl World {
+    /// Runs the faults of the plan, ends everything, and forgets the connections.
+    fn live_through_quarter(&mut self) -> Result<Outcome, Broken> {
+        (self.start, self.next_fault, self.phase) = (self.now, 0, Phase::Active);
+        let outcome = self.live()?;
+        self.run_until(self.now + LAST_EVENTS, |_| false)?;
+        if !self.server_connections.is_empty() {
+            return Err(format!("{} connections ended without an event", self.server_connections.len()));
+        }
+        for client in self.clients.iter_mut().flatten() {
+            if client.current.take().is_some() {
+                return Err("a connection of a client ended without an event".to_owned());
+            }
+            // Flows that no page came back to have expired.
+            client.ticket = None;
+        }
+        self.first_attempt += self.attempts.len();
+        self.attempts = Vec::new();
+        Ok(outcome)
+    }
+}
