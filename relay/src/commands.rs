@@ -7,7 +7,7 @@
 
 use std::env;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -98,11 +98,18 @@ pub(crate) fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
         Algorithm::HmacSha256 => SigningKey::hmac_sha256(),
     };
     let key = made.map_err(|error| Failure::Failed(error.to_string()))?;
-    write_new(&args.out, private_file::create_new(&args.out), &key.to_text())?;
+    let text = key.to_text();
+    let written = private_file::write_new(&args.out, |file| file.write_all(text.as_bytes()));
+    written.map_err(|error| not_written(&args.out, &error))?;
     let for_relay = match key.public_text() {
         Some(public) => {
             let path = public_path(&args.out);
-            write_new(&path, private_file::create_new_public(&path), &public)?;
+            let written = private_file::write_new_public(&path, |file| file.write_all(public.as_bytes()));
+            written.map_err(|error| {
+                // Without its other half the key is useless, and it would prevent the next attempt.
+                let _ = fs::remove_file(&args.out);
+                not_written(&path, &error)
+            })?;
             path
         }
         None => args.out.clone(),
@@ -120,15 +127,13 @@ fn public_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes a new file. The file must not exist, so that a second call cannot overwrite a key.
-fn write_new(path: &Path, made: io::Result<File>, text: &str) -> Result<(), Failure> {
-    made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
-        let path = path.display();
-        Failure::Misconfigured(if error.kind() == io::ErrorKind::AlreadyExists {
-            format!("'{path}' exists: choose another --out, or remove the old key")
-        } else {
-            format!("cannot write '{path}' ({error})")
-        })
+/// Explains why a key file was not written. It must not exist yet, so that a second call cannot overwrite a key.
+fn not_written(path: &Path, error: &io::Error) -> Failure {
+    let path = path.display();
+    Failure::Misconfigured(if error.kind() == io::ErrorKind::AlreadyExists {
+        format!("'{path}' exists: choose another --out, or remove the old key")
+    } else {
+        format!("cannot write '{path}' ({error})")
     })
 }
 

@@ -22,12 +22,27 @@ pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
     private().create_new(true).open(path)
 }
 
-/// Creates a file that must not exist yet and that others may read, such as a public key.
+/// Creates a file that must not exist yet, with the contents that `write` writes.
+///
+/// If that fails, for example because the disk is full, no part of the file stays: the same call succeeds later.
 ///
 /// # Errors
-/// The same errors as [`create_new`].
-pub fn create_new_public(path: impl AsRef<Path>) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
+/// Those of [`create_new`], and those of `write`.
+pub fn write_new(path: impl AsRef<Path>, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let path = path.as_ref();
+    fill(create_new(path)?, path, write)
+}
+
+/// Works like [`write_new`] for a file that others may read, such as a public key.
+///
+/// # Errors
+/// Those of [`write_new`].
+pub fn write_new_public(
+    path: impl AsRef<Path>,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    let path = path.as_ref();
+    fill(OpenOptions::new().write(true).create_new(true).open(path)?, path, write)
 }
 
 /// Creates a file, replacing an existing file or link.
@@ -95,14 +110,24 @@ pub fn replace(path: impl AsRef<Path>, contents: &[u8]) -> io::Result<()> {
     if let Some(mut stream) = open_stream(path)? {
         return stream.write_all(contents);
     }
-    let (mut file, temporary) = beside(path)?;
-    let written = file.write_all(contents).and_then(|()| file.sync_all());
-    if let Err(error) = written {
-        // The disk may be full. The partial file is useless.
-        let _ = fs::remove_file(&temporary);
-        return Err(error);
-    }
+    replace_by(path, |file| file.write_all(contents))
+}
+
+/// Writes a file next to another one, and replaces that one by it.
+fn replace_by(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let (file, temporary) = beside(path)?;
+    fill(file, &temporary, write)?;
     put(&temporary, path)
+}
+
+/// Writes the contents of a new file, and removes it if that fails.
+fn fill(mut file: File, path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let written = write(&mut file).and_then(|()| file.sync_all());
+    if written.is_err() {
+        // The disk may be full. The partial file is useless.
+        let _ = fs::remove_file(path);
+    }
+    written
 }
 
 /// Returns whether every user of this machine can read a file; false on systems without such permissions.
@@ -258,6 +283,39 @@ mod tests {
             replace(&directory, b"").is_err() && create(&directory).is_err() && append(&directory).is_err()
         );
         assert_eq!((count(&directory), directory.is_dir()), (1, true));
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    /// Writes the first bytes, as on a disk that becomes full.
+    fn write_a_part(file: &mut File) -> io::Result<()> {
+        file.write_all(b"half of")?;
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    #[test]
+    fn a_full_disk_leaves_no_partial_file_and_keeps_the_old_one() {
+        let directory = directory("full-disk");
+        let [key, public, old] = ["key", "key.pub", "old"].map(|name| directory.join(name));
+        fs::write(&old, "old").unwrap();
+        let written = [
+            write_new(&key, write_a_part),
+            write_new_public(&public, write_a_part),
+            replace_by(&old, write_a_part),
+        ];
+        for error in written.map(Result::unwrap_err) {
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        }
+        assert_eq!((count(&directory), fs::read(&old).unwrap()), (1, b"old".to_vec()));
+        // The disk has room again.
+        write_new(&key, |file| file.write_all(b"key")).unwrap();
+        write_new_public(&public, |file| file.write_all(b"public")).unwrap();
+        assert_eq!(fs::read(&key).unwrap(), b"key");
+        // An existing file is neither overwritten nor removed.
+        let refused = write_new(&key, |_| Ok(())).unwrap_err();
+        assert_eq!(
+            (refused.kind(), fs::read(&key).unwrap()),
+            (io::ErrorKind::AlreadyExists, b"key".to_vec())
+        );
         fs::remove_dir_all(directory).unwrap();
     }
 

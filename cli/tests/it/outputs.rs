@@ -58,6 +58,7 @@ fn no_command_panics_when_its_output_cannot_be_written() {
             &["discover", "--address", "127.255.255.255", "--timeout", "0.3"],
             &["send", to, "hello"],
             &["send", to, "hello", "--log", "--sqlite", &log],
+            &["send", to, "hello", "--pcap", "/dev/full"],
             &["send", &silent, "hello", "--timeout", "0.3"],
             &["log", &log],
             &["bench", bench, "--seconds", "0.1"],

@@ -259,9 +259,7 @@ pub fn create_token_key_file(path: impl AsRef<Path>) -> io::Result<TokenKey> {
 }
 
 fn create(path: &Path, warning: &str, text: &PrivateText<'_>) -> io::Result<()> {
-    let mut file = private_file::create_new(path)?;
-    writeln!(file, "# {warning}\n{text}")?;
-    file.sync_all()
+    private_file::write_new(path, |file| writeln!(file, "# {warning}\n{text}"))
 }
 
 /// Writes the keys of all connections to a file, with which `rakwire decode` decrypts captures of them.

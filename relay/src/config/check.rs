@@ -1,6 +1,6 @@
 //! Checks of a configuration beyond its types, including the directory of `--serve` and the log levels.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -145,8 +145,8 @@ impl Config {
         if let Some(path) = &self.webrtc.certificate {
             let failed =
                 |error| file_error(WEBRTC_CERTIFICATE, path, None, format!("cannot be made ({error})"));
-            let made = private_file::create_new(path);
-            made.and_then(|mut file| file.write_all(certificate.pem().as_bytes())).map_err(failed)?;
+            let write = |file: &mut File| file.write_all(certificate.pem().as_bytes());
+            private_file::write_new(path, write).map_err(failed)?;
         }
         Ok(certificate)
     }

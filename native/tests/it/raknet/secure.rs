@@ -2,8 +2,8 @@
 
 use rakwire_native::secure::{RustCrypto, ServerIdentity, ServerTrust, StaticKey};
 use rakwire_native::{
-    ConnectError, ConnectFailure, ConnectOptions, Connection, Delivery, DropReason, Endpoint, Options,
-    SecurePeer,
+    ConnectError, ConnectFailure, ConnectOptions, Connection, Delivery, DropReason, Endpoint, KeyLogFile,
+    Options, SecurePeer,
 };
 
 use crate::endpoint::subject::{self, message, receive, until};
@@ -61,6 +61,21 @@ async fn secure_peers_exchange_messages_and_identities() {
         assert_eq!(received.bytes, large);
     }
     assert_eq!(server.stats().peer.dropped(DropReason::Unauthentic), 0);
+}
+
+/// A full disk loses keys of the log, and no connection.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_log_on_a_full_disk_ends_no_connection() {
+    let log = std::sync::Arc::new(KeyLogFile::open("/dev/full").expect("a device"));
+    let server = server(|options| options.secure().expect("entropy").key_log = Some(log)).await;
+    let client = client(None).await;
+    for number in 0..2_u8 {
+        let (here, there) = join(&client, &server).await;
+        let text = [0x86, number];
+        here.send(&text[..], Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+        assert_eq!(receive(&there).await.bytes, text);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
