@@ -224,7 +224,7 @@ impl Plan {
 const SOAK_CLIENTS: usize = 8;
 /// The time after which a soak enables other kinds of faults.
 const CHAPTER: Duration = Duration::from_secs(600);
-/// The mean time between two faults of a soak, and between two players who leave besides.
+/// The mean time between two faults of a soak, and between two players that leave besides.
 const FAULT_EVERY: Duration = Duration::from_secs(3);
 const LEAVE_EVERY: Duration = Duration::from_secs(20);
 /// The messages that a client of a soak sends at each tick at most, if it sends much and otherwise.

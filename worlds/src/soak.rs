@@ -1,4 +1,4 @@
-//! A soak: one world for hours of virtual time, with faults and players who come and go throughout.
+//! A soak: one world for hours of virtual time, with faults throughout, and players that come and go.
 //!
 //! Its time is divided into quarters. At the end of each the faults stop, everything is delivered, and all clients
 //! disconnect, as at the end of any world. Nothing is in use then, so the heap of the process must be as large as at the

@@ -43,7 +43,7 @@ pub(super) fn boards() -> [Stage; 6] {
 #[rustfmt::skip]
 pub(super) fn generated_input() -> [Stage; 6] {
     [
-        Stage::in_tools("mutants", "the models find every fault inserted into the core", &[])
+        Stage::in_tools("mutants", "the models find every fault inserted into the core, and simulated worlds most of them", &[])
             .tier(Tier::Nightly, "takes a quarter of an hour, and checks the tests rather than the code"),
         Stage::new("models", "no attack on the models of secure connections, and one on a model with a known attack",
             &models::NEEDS, models::stage)

@@ -1,42 +1,31 @@
-//! Mutation testing: faults are inserted into a copy of the core. The models must find each of them, and nothing
-//! without one.
-//!
-//! All mutants of `fuzz/mutants.toml` are compiled into one program, which takes minutes less than a build for each of
-//! them by cargo-mutants, and an environment variable selects the active one. Other builds contain none of them.
+//! The list of mutants, and a copy of the sources with all of them.
 
 use std::fs;
 use std::ops::Range;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
 use regex::Regex;
 use serde::Deserialize;
 use xtask::files;
-use xtask::process::describe;
-use xtask::setup::Need;
 use xtask::shell::Shell;
-use xtask::tasks;
 use xtask::tracked;
 
-use crate::fuzz;
-
-const LIST: &str = "fuzz/mutants.toml";
+pub(super) const LIST: &str = "fuzz/mutants.toml";
+/// The workspace members of the copy.
+const MEMBERS: [&str; 4] = ["core", "core/derive", "udp", "worlds"];
+/// The folders with the files of the copy; `worlds` contains parts of the relay.
+const COPIED: [&str; 4] = ["core/", "udp/", "worlds/", "relay/src/"];
+/// The crates with mutants, which each select the active one.
+const SWITCHED: [&str; 2] = ["core/src/lib.rs", "worlds/src/lib.rs"];
 const TREE: &str = "target/mutants/tree";
-const TARGET_DIR: &str = "target/mutants/build";
-/// The program that runs the models, and its exit status after a finding.
-const PROGRAM: &str = "models";
-const FOUND: i32 = 1;
-/// The models take seconds, and stop a case that does not end by itself.
-const LIMIT: Duration = Duration::from_secs(900);
-/// The output folder of cargo-mutants.
-const REPORT: &str = "target/mutants/all";
+pub(super) const TARGET_DIR: &str = "target/mutants/build";
+/// The exit status of models and worlds after a finding.
+pub(super) const FOUND: i32 = 1;
 /// Maximum length of a finding in the table.
-const FINDING: usize = 110;
+pub(super) const FINDING: usize = 110;
 
 /// The environment variable that selects the active mutant by its number; 0 selects none.
-const VARIABLE: &str = "RAKWIRE_MUTANT";
+pub(super) const VARIABLE: &str = "RAKWIRE_MUTANT";
 /// The module of the copy that reads the active mutant, with a placeholder for the name of the variable.
 const SWITCH: &str = r#"
 mod mutants {
@@ -55,36 +44,22 @@ mod mutants {
 }
 "#;
 
-/// The selection of mutants.
-#[derive(Args)]
-pub(crate) struct Options {
-    /// Try only the mutants of the list with this in their names.
-    #[arg(long, value_name = "NAME", conflicts_with = "all")]
-    only: Option<String>,
-    /// Let cargo-mutants change every function of the protocols and run all tests of the core: minutes to hours per
-    /// file, days in total.
-    #[arg(long)]
-    all: bool,
-    /// The part of all mutants to try, from 0/N to N-1/N.
-    #[arg(long, value_name = "K/N", requires = "all")]
-    shard: Option<String>,
-    /// Try only the mutants in matching files.
-    #[arg(long, value_name = "GLOB", requires = "all")]
-    file: Option<String>,
-}
-
 /// A fault to insert into a copy of the core.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Mutant {
-    name: String,
-    breaks: String,
+pub(super) struct Mutant {
+    pub(super) name: String,
+    pub(super) breaks: String,
     file: String,
     /// The text directly before `from`, if `from` alone occurs more than once.
     #[serde(default)]
     after: String,
     from: String,
     to: String,
+    /// The reason why the models cannot find it.
+    pub(super) not_by_models: Option<String>,
+    /// The reason why worlds need not find it.
+    pub(super) not_by_worlds: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -126,41 +101,56 @@ impl Mutant {
     }
 }
 
-/// `cargo xtask mutants`.
-pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
-    if options.all {
-        cargo_mutants(shell, options)
-    } else {
-        run(shell, options.only.as_deref().unwrap_or_default())
-    }
-}
-
-/// The stage of `cargo xtask nightly`.
-pub(crate) fn stage(shell: &Shell) -> Result<()> {
-    run(shell, "")
-}
-
 /// Parses the list. The number of a mutant is its position, from 1.
-fn list(shell: &Shell) -> Result<Vec<Mutant>> {
+pub(super) fn list(shell: &Shell) -> Result<Vec<Mutant>> {
     Ok(toml::from_str::<List>(&shell.read(LIST)?).with_context(|| format!("{LIST} is malformed"))?.mutant)
+}
+
+/// Selects the mutants with `only` in their names that `is_meant` selects, with their numbers.
+pub(super) fn choose<'m>(
+    mutants: &'m [Mutant],
+    only: &str,
+    is_meant: impl Fn(&Mutant) -> bool,
+) -> Result<Vec<(usize, &'m Mutant)>> {
+    let is_chosen = |mutant: &Mutant| mutant.name.contains(only) && is_meant(mutant);
+    let chosen: Vec<_> = (1..).zip(mutants).filter(|(_, mutant)| is_chosen(mutant)).collect();
+    if chosen.is_empty() {
+        bail!("no name of a mutant in {LIST} contains {only:?}");
+    }
+    Ok(chosen)
+}
+
+/// Copies the sources with all mutants, and builds a program of the copy.
+pub(super) fn build(shell: &Shell, mutants: &[Mutant], program: &[&str]) -> Result<()> {
+    copy_sources(shell, mutants)?;
+    let args = ["build", "--quiet"].iter().chain(program).copied();
+    let build = shell.cmd_in(TREE, "cargo", args).env("CARGO_TARGET_DIR", shell.path(TARGET_DIR));
+    // The inserted faults cause warnings.
+    build.env("RUSTFLAGS", "--cap-lints=allow").run().with_context(|| {
+        format!(
+            "the copy does not build with the mutants; if one is in a `const fn`, move it elsewhere in {LIST}"
+        )
+    })
+}
+
+/// Copies the sources with all mutants, and builds a program of the copy.
+pub(super) fn build(shell: &Shell, mutants: &[Mutant], program: &[&str]) -> Result<()> {
+    copy_sources(shell, mutants)?;
+    let args = ["build", "--quiet"].iter().chain(program).copied();
+    let build = shell.cmd_in(TREE, "cargo", args).env("CARGO_TARGET_DIR", shell.path(TARGET_DIR));
+    // The inserted faults cause warnings.
+    build.env("RUSTFLAGS", "--cap-lints=allow").run().with_context(|| {
+        format!(
+            "the copy does not build with the mutants; if one is in a `const fn`, move it elsewhere in {LIST}"
+        )
+    })
 }
 
 /// Runs the models against each mutant with `only` in its name.
 fn run(shell: &Shell, only: &str) -> Result<()> {
     let mutants = list(shell)?;
-    let chosen: Vec<_> = (1..).zip(&mutants).filter(|(_, mutant)| mutant.name.contains(only)).collect();
-    if chosen.is_empty() {
-        bail!("no name of a mutant in {LIST} contains {only:?}");
-    }
-    copy_core(shell, &mutants)?;
-    let args = ["build", "--quiet", "-p", "rakwire", "--example", PROGRAM];
-    let build = shell.cmd_in(TREE, "cargo", args).env("CARGO_TARGET_DIR", shell.path(TARGET_DIR));
-    // The inserted faults cause warnings.
-    build.env("RUSTFLAGS", "--cap-lints=allow").run().with_context(|| {
-        format!(
-            "the core does not build with the mutants; if one is in a `const fn`, move it elsewhere in {LIST}"
-        )
-    })?;
+    let chosen = choose(&mutants, only, |mutant| mutant.not_by_models.is_none())?;
+    build(shell, &mutants, &["-p", "rakwire", "--example", PROGRAM])?;
     let inputs = fuzz::input_folders(shell)?;
     if let Some(finding) = killed_by(shell, &inputs, 0)? {
         bail!("the models report a finding without any mutant: {finding}");
@@ -189,21 +179,22 @@ fn run(shell: &Shell, only: &str) -> Result<()> {
     Ok(())
 }
 
-/// Copies the core with all mutants compiled in. Only changed files are written, which cargo rebuilds.
-fn copy_core(shell: &Shell, mutants: &[Mutant]) -> Result<()> {
+/// Copies the sources with all mutants compiled in. Only changed files are written, which cargo rebuilds.
+fn copy_sources(shell: &Shell, mutants: &[Mutant]) -> Result<()> {
     let mut manifest: toml::Table = shell.read("Cargo.toml")?.parse()?;
     let workspace = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut);
     let workspace = workspace.context("the manifest is not that of a workspace")?;
-    workspace.insert("members".to_owned(), vec!["core", "core/derive"].into());
+    workspace.insert("members".to_owned(), MEMBERS.to_vec().into());
     workspace.remove("exclude");
     let mut sources = vec![("Cargo.toml".to_owned(), manifest.to_string())];
     let is_source = |path: &&String| {
-        path.starts_with("core/") && (path.ends_with(".rs") || path.ends_with(".toml"))
+        COPIED.iter().any(|folder| path.starts_with(folder))
+            && (path.ends_with(".rs") || path.ends_with(".toml"))
             || *path == "Cargo.lock"
     };
     for path in tracked::files(shell)?.iter().filter(is_source) {
         let mut text = with_mutants(path, &shell.read(path)?, mutants)?;
-        if path == "core/src/lib.rs" {
+        if SWITCHED.contains(&path.as_str()) {
             text += &SWITCH.replace("VARIABLE", VARIABLE);
         }
         sources.push((path.clone(), text));
@@ -237,32 +228,6 @@ fn with_mutants(path: &str, source: &str, mutants: &[Mutant]) -> Result<String> 
     Ok(text)
 }
 
-/// Runs the models with mutant `number` active, among others over the inputs in the folders of `inputs`. Returns the
-/// finding that kills it.
-fn killed_by(shell: &Shell, inputs: &Path, number: usize) -> Result<Option<String>> {
-    let program = shell.path(TARGET_DIR).join("debug/examples").join(PROGRAM);
-    let command = shell.cmd(files::text(&program)?, [files::text(inputs)?]).limit(LIMIT);
-    let output = command.env(VARIABLE, number.to_string()).output()?;
-    match output.status.code() {
-        Some(0) => Ok(None),
-        Some(FOUND) => Ok(Some(output.stdout.trim().chars().take(FINDING).collect())),
-        Some(_) => bail!("the models could not be run: {}", describe(output.status)),
-        None => Ok(Some(describe(output.status))),
-    }
-}
-
-/// Runs cargo-mutants, which reads `.cargo/mutants.toml`, over its own copy.
-fn cargo_mutants(shell: &Shell, options: &Options) -> Result<()> {
-    tasks::set_up(shell, &[Need::CargoMutants])?;
-    let report = shell.path(REPORT);
-    let mut args = vec!["mutants", "--package", "rakwire", "--jobs", "1", "--output", files::text(&report)?];
-    for (option, value) in [("--shard", &options.shard), ("--file", &options.file)] {
-        args.extend(value.iter().flat_map(|value| [option, value.as_str()]));
-    }
-    let ran = shell.cmd("cargo", args).run();
-    ran.with_context(|| format!("the survivors are listed in {REPORT}/mutants.out/missed.txt"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,6 +237,22 @@ mod tests {
         let shell = Shell::new().unwrap();
         for mutant in list(&shell).unwrap() {
             mutant.locate(&shell.read(&mutant.file).unwrap()).unwrap();
+            assert!(
+                COPIED.iter().any(|folder| mutant.file.starts_with(folder)),
+                "{} is not copied",
+                mutant.file
+            );
+        }
+    }
+
+    /// Each mutant is found by the models or by worlds, or by both.
+    #[test]
+    fn no_mutant_is_excluded_everywhere() {
+        for mutant in list(&Shell::new().unwrap()).unwrap() {
+            let excluded = mutant.not_by_models.is_some() && mutant.not_by_worlds.is_some();
+            assert!(!excluded, "{}", mutant.name);
+            let is_in_core = mutant.file.starts_with("core/");
+            assert!(is_in_core || mutant.not_by_models.is_some(), "the models contain no {}", mutant.file);
         }
     }
 
@@ -279,7 +260,8 @@ mod tests {
     fn faults_are_inserted_in_any_layout() {
         let mutant = |name: &str, after: &str, from: &str| {
             let [name, after, from] = [name, after, from].map(str::to_owned);
-            Mutant { name, breaks: String::new(), file: "a.rs".to_owned(), after, from, to: "two".to_owned() }
+            let (breaks, file, to) = (String::new(), "a.rs".to_owned(), "two".to_owned());
+            Mutant { name, breaks, file, after, from, to, not_by_models: None, not_by_worlds: None }
         };
         let source = "let a = pool\n    .count;\nlet b = pool.count;\nis_older(a);\n";
         let inserted =
