@@ -133,52 +133,6 @@ pub(super) fn build(shell: &Shell, mutants: &[Mutant], program: &[&str]) -> Resu
     })
 }
 
-/// Copies the sources with all mutants, and builds a program of the copy.
-pub(super) fn build(shell: &Shell, mutants: &[Mutant], program: &[&str]) -> Result<()> {
-    copy_sources(shell, mutants)?;
-    let args = ["build", "--quiet"].iter().chain(program).copied();
-    let build = shell.cmd_in(TREE, "cargo", args).env("CARGO_TARGET_DIR", shell.path(TARGET_DIR));
-    // The inserted faults cause warnings.
-    build.env("RUSTFLAGS", "--cap-lints=allow").run().with_context(|| {
-        format!(
-            "the copy does not build with the mutants; if one is in a `const fn`, move it elsewhere in {LIST}"
-        )
-    })
-}
-
-/// Runs the models against each mutant with `only` in its name.
-fn run(shell: &Shell, only: &str) -> Result<()> {
-    let mutants = list(shell)?;
-    let chosen = choose(&mutants, only, |mutant| mutant.not_by_models.is_none())?;
-    build(shell, &mutants, &["-p", "rakwire", "--example", PROGRAM])?;
-    let inputs = fuzz::input_folders(shell)?;
-    if let Some(finding) = killed_by(shell, &inputs, 0)? {
-        bail!("the models report a finding without any mutant: {finding}");
-    }
-    let mut survivors = Vec::new();
-    for (number, mutant) in &chosen {
-        let started = Instant::now();
-        let killer = killed_by(shell, &inputs, *number)?;
-        let seconds = started.elapsed().as_secs_f64();
-        shell.print(format_args!(
-            "{seconds:>6.1} s  {}: killed by {}",
-            mutant.name,
-            killer.as_deref().unwrap_or("NOTHING")
-        ));
-        if killer.is_none() {
-            survivors.push(format!("\n  \"{}\": {}", mutant.name, mutant.breaks));
-        }
-    }
-    if !survivors.is_empty() {
-        bail!("{} of {} mutants survived:{}", survivors.len(), chosen.len(), survivors.concat());
-    }
-    shell.print(format_args!(
-        "{0} of {0} mutants were killed, and nothing is found without them",
-        chosen.len()
-    ));
-    Ok(())
-}
-
 /// Copies the sources with all mutants compiled in. Only changed files are written, which cargo rebuilds.
 fn copy_sources(shell: &Shell, mutants: &[Mutant]) -> Result<()> {
     let mut manifest: toml::Table = shell.read("Cargo.toml")?.parse()?;
