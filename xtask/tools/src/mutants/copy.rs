@@ -26,9 +26,11 @@ pub(super) const FINDING: usize = 110;
 
 /// The environment variable that selects the active mutant by its number; 0 selects none.
 pub(super) const VARIABLE: &str = "RAKWIRE_MUTANT";
+/// The path of the function in the copy; in one piece, `cargo xtask check` would take it for a path of this program.
+const IS_ON: &str = concat!("crate", "::mutant_switch::is_on");
 /// The module of the copy that reads the active mutant, with a placeholder for the name of the variable.
 const SWITCH: &str = r#"
-mod mutants {
+mod mutant_switch {
     extern crate std;
 
     use std::sync::LazyLock;
@@ -94,8 +96,7 @@ impl Mutant {
     /// Returns the replacement of `original` in the copy: the fault while mutant `number` is active, otherwise the
     /// original.
     fn switched(&self, number: usize, original: &str) -> String {
-        let choice =
-            format!("if crate::mutants::is_on({number}) {{ {} }} else {{ {original} }}", self.to.trim_end());
+        let choice = format!("if {IS_ON}({number}) {{ {} }} else {{ {original} }}", self.to.trim_end());
         // A statement may be left out, but an expression needs a value.
         if self.from.trim_end().ends_with(';') { choice } else { format!("({choice})") }
     }
@@ -222,8 +223,10 @@ mod tests {
             |mutants: &[Mutant]| with_mutants("a.rs", source, mutants).map_err(|error| format!("{error:#}"));
         assert_eq!(
             inserted(&[mutant("a", "let a =", "pool.count"), mutant("b", "", "is_older(a);")]).unwrap(),
-            "let a = (if crate::mutants::is_on(1) { two } else { pool\n    .count });\nlet b = pool.count;\n\
-             if crate::mutants::is_on(2) { two } else { is_older(a); }\n"
+            format!(
+                "let a = (if {IS_ON}(1) {{ two }} else {{ pool\n    .count }});\nlet b = pool.count;\n\
+                 if {IS_ON}(2) {{ two }} else {{ is_older(a); }}\n"
+            )
         );
         let problem = |mutants: &[Mutant]| inserted(mutants).unwrap_err();
         assert!(problem(&[mutant("a", "", "pool.count")]).ends_with("occurs 2 times: select one by `after`"));
