@@ -521,9 +521,9 @@ mod tests {
         })
     }
 
-    /// Fields read back as they were written, and a field without room or bytes is an error that takes none of them.
+    /// Fields read back as written. A field that does not fit, or is truncated, is an error and consumes nothing.
     #[test]
-    fn any_fields_read_back_or_fail_as_a_whole() {
+    fn fields_read_back_or_fail_without_consuming_bytes() {
         let input = (any_fields(), 0..200_usize, 0..20_usize);
         bolero::check!().with_iterations(1_000).with_generator(input).for_each(|(fields, room, cut)| {
             let mut buffer = vec![0xEE; *room];

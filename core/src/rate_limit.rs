@@ -246,7 +246,7 @@ mod tests {
         })
     }
 
-    /// A bucket gives at most a second's worth at once, and a second's worth in each further second.
+    /// A bucket allows at most its rate in a burst, and its rate in each further second.
     #[test]
     fn a_bucket_never_exceeds_its_rate() {
         let input = (0..50_u16, any_times());
@@ -260,7 +260,7 @@ mod tests {
         });
     }
 
-    /// A limit allows at most twice its allowance in one period, and its allowance in each further period.
+    /// A ration allows at most twice its allowance in one period, and its allowance in each further period.
     #[test]
     fn a_ration_never_exceeds_its_allowance() {
         let input = (0..20_u16, 1..2_000_u64, any_times());
@@ -280,7 +280,7 @@ mod tests {
         });
     }
 
-    /// Of two events the second waits for a refill only if one is allowed, and a refund gives back what was not refilled.
+    /// A ration counts the events of a period, and a refund returns one event if its period has not ended.
     #[test]
     #[cfg_attr(kani, kani::proof)]
     fn any_two_events_and_a_refund_are_counted() {

@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Of two numbers one is newer, they are equal, or they are half a circle apart and neither is newer.
+    /// Exactly one holds: `a` is newer, `b` is newer, they are equal, or they are 2^23 apart.
     #[test]
     #[cfg_attr(kani, kani::proof)]
     fn any_two_numbers_compare_by_the_shorter_distance() {
@@ -103,10 +103,10 @@ mod tests {
         );
     }
 
-    /// A number plus a count is that many steps after it, and minus the count it is the number again.
+    /// `plus` and `minus` of the same count cancel out, and `since` returns the count.
     #[test]
     #[cfg_attr(kani, kani::proof)]
-    fn adding_and_subtracting_any_count_are_inverse() {
+    fn adding_and_subtracting_a_count_are_inverse() {
         bolero::check!().with_iterations(10_000).with_type::<(u32, u32)>().for_each(|(start, count)| {
             let start = U24::new(*start);
             assert_eq!(start.plus(*count).since(start), count & MASK);

@@ -223,9 +223,9 @@ mod tests {
         arrival
     }
 
-    /// Each number is new exactly once, whatever the order of arrival, and memory is only held above a gap.
+    /// Each number is new exactly once in any order of arrival, and memory is held only above a gap.
     #[test]
-    fn any_order_of_arrival_agrees_with_a_set() {
+    fn the_window_agrees_with_a_set_for_any_order_of_arrival() {
         let steps = produce::<Vec<u32>>().with().len(0..400_usize).values(0..600_u32);
         let input = (produce::<u32>(), steps);
         bolero::check!().with_iterations(256).with_generator(input).for_each(|(start, steps)| {
