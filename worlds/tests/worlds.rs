@@ -138,7 +138,8 @@ fn a_short_soak_keeps_its_guarantees_with_flat_memory() {
 
 #[test]
 fn a_soak_reports_flows_that_are_never_freed() {
-    let broken = soak(0, Duration::from_secs(240), Some(Plant::KeepsFlow), &|| 0, &mut |_| {});
+    // A client of this seed loses its connection to the relay in the first quarter.
+    let broken = soak(1, Duration::from_secs(240), Some(Plant::KeepsFlow), &|| 0, &mut |_| {});
     let broken = broken.expect_err("flows are left");
     assert!(broken.starts_with("quarter 1, ") && broken.contains("flows of the relay are left"), "{broken}");
 }
