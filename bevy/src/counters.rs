@@ -16,7 +16,7 @@ pub struct Dropped {
     /// A message longer than a datagram is also dropped while 256 KiB of such messages are in flight.
     /// Replicon resends mutations.
     pub unreliable: u64,
-    /// Messages for a closed connection.
+    /// Messages for a closed connection, and reliable ones that were still queued when their connection closed.
     pub not_connected: u64,
     /// Messages longer than a connection allows. If such a message is reliable, its connection is closed.
     pub too_large: u64,

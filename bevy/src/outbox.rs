@@ -106,7 +106,15 @@ impl Outbox {
     ) -> Result<(), Overflow> {
         let waiting = self.queue.len() as u64;
         match self.queue.retry(target) {
-            Ok(()) => Ok(()),
+            Ok(discarded) => {
+                if discarded > 0 {
+                    log::warn!(
+                        "{discarded} reliable messages were discarded: the connection closed before there was room"
+                    );
+                }
+                dropped.not_connected += discarded as u64;
+                Ok(())
+            }
             // The connection has ended with all that waited.
             Err(SendError::NotConnected) => {
                 dropped.not_connected += waiting;
@@ -117,5 +125,10 @@ impl Outbox {
                 Err(Overflow::TooLarge)
             }
         }
+    }
+
+    /// Closes the connection without the messages that wait.
+    pub(crate) fn abort(&mut self, target: &mut impl QueueTarget<RakNet>, dropped: &mut Dropped) {
+        dropped.not_connected += self.queue.abort(target) as u64;
     }
 }

@@ -125,7 +125,8 @@ static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
 ///
 /// Each client is an entity with a [`ConnectedClient`] and a [`ClientConnection`]. To disconnect it, write a
 /// [`DisconnectRequest`] or despawn it. Removing the resource disconnects all clients. Earlier reliable
-/// messages are delivered first while the app runs, except those still queued when the resource is removed.
+/// messages are delivered first while the app runs, but for at most 5 s. Those still queued when the
+/// resource is removed are discarded.
 #[derive(Resource)]
 pub struct RakwireServer {
     endpoint: Owned,
@@ -280,7 +281,7 @@ impl RakwireServer {
         };
         if let Err(overflow) = client.outbox.send(endpoint, channel, payload, &mut self.dropped) {
             log::error!("disconnecting client `{}`: {overflow}", client.entity);
-            client.outbox.queue.abort(endpoint);
+            client.outbox.abort(endpoint, &mut self.dropped);
         }
     }
 

@@ -92,37 +92,58 @@ const fn describe(code: i32) -> &'static CStr {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) code: i32,
-    /// True if [`DESCRIPTION`] is that of this failure; otherwise it has the general sentence of its code.
-    is_described: bool,
+    text: Text,
 }
+
+/// The source of the sentence about a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Text {
+    /// The general sentence of its code.
+    General,
+    /// The sentence in [`DESCRIPTION`].
+    Own,
+    /// [`REENTRANT`].
+    Reentrant,
+}
+
+/// The sentence about a call that interrupts another one. It is not stored in [`DESCRIPTION`], which the interrupted call may use.
+const REENTRANT: &str = "the library was called while it was running, for example by a handler of a signal";
 
 impl Failure {
     /// Creates a failure with the general description of its code.
     pub(crate) const fn new(code: i32) -> Self {
-        Self { code, is_described: false }
+        Self { code, text: Text::General }
+    }
+
+    /// Creates the failure of a call that interrupts another one.
+    pub(crate) const fn reentrant() -> Self {
+        Self { code: RAKWIRE_ERROR_BUG, text: Text::Reentrant }
     }
 
     /// Creates a failure with its own description. Of several, the last one is reported.
     #[cold]
     pub(crate) fn with(code: i32, text: impl Display) -> Self {
-        // A thread that ends no longer has a description.
-        let _ = DESCRIPTION.try_with(|description| {
-            if let Ok(mut description) = description.try_borrow_mut() {
-                description.clear();
-                // A string takes everything; a description that fails is cut off.
-                let _ = write!(description, "{text}");
-            }
+        // A thread that ends no longer has a description, and an interrupted call may be writing it.
+        let written = DESCRIPTION.try_with(|description| {
+            let Ok(mut description) = description.try_borrow_mut() else { return false };
+            description.clear();
+            // A string takes everything; a description that fails is cut off.
+            let _ = write!(description, "{text}");
+            true
         });
-        Self { code, is_described: true }
+        Self { code, text: if written == Ok(true) { Text::Own } else { Text::General } }
     }
 
     /// Sets the last error and returns the code.
     #[cold]
     fn report(self) -> i32 {
-        if self.is_described {
-            let _ = DESCRIPTION.try_with(|description| set_last_error(description.borrow().as_bytes()));
-        } else {
-            set_last_error(describe(self.code).to_bytes());
+        let own = |description: &RefCell<String>| {
+            description.try_borrow().map(|description| set_last_error(description.as_bytes())).is_ok()
+        };
+        match self.text {
+            Text::Own if DESCRIPTION.try_with(own) == Ok(true) => {}
+            Text::General | Text::Own => set_last_error(describe(self.code).to_bytes()),
+            Text::Reentrant => set_last_error(REENTRANT.as_bytes()),
         }
         self.code
     }

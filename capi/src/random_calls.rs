@@ -371,7 +371,7 @@ fn call_without_endpoint(random: &mut Random) -> i32 {
     // SAFETY: each pointer is null, misaligned, or points to a value of its type; arrays have the given length. Structs are
     // initialised with a size that is at most their own, or refused.
     unsafe {
-        match random.below(14) {
+        match random.below(15) {
             0 => rakwire_options_init(Box::new(zeroed::<RakwireOptions>()).as_mut(), size),
             1 => {
                 let mut options = zeroed::<RakwireConnectOptions>();
@@ -409,6 +409,7 @@ fn call_without_endpoint(random: &mut Random) -> i32 {
                 random.next() as i32 >> random.below(32),
             )),
             12 => is_text(rakwire_result_text(random.next() as i32 >> random.below(32))),
+            13 => is_text(rakwire_last_error()),
             _ => is_text(rakwire_version()) + (rakwire_features() as i32),
         }
     }
@@ -451,7 +452,7 @@ fn random_calls_access_only_valid_memory_under_valgrind() {
     let this = std::env::current_exe().expect("the path of the test");
     let mut command = Command::new("valgrind");
     command.args(["--quiet", "--error-exitcode=9"]).arg(this);
-    command.args(["--exact", "random_calls::random_calls_find_no_bug"]).env(BOUNDS, "1 1000");
+    command.args(["--exact", "random_calls::random_calls_return_no_bug_code"]).env(BOUNDS, "1 1000");
     let output = command.output().expect("valgrind");
     let text =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

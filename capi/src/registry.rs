@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-use crate::codes::{
-    Failure, Outcome, RAKWIRE_ERROR_BUG, RAKWIRE_ERROR_FULL, RAKWIRE_ERROR_HANDLE, RAKWIRE_ERROR_THREAD,
-};
+use crate::codes::{Failure, Outcome, RAKWIRE_ERROR_FULL, RAKWIRE_ERROR_HANDLE, RAKWIRE_ERROR_THREAD};
 use crate::endpoint::Endpoint;
 
 /// The upper bits of each handle, so that a small number is never one by accident. A number that is never used again follows,
@@ -54,18 +52,9 @@ thread_local! {
 fn with_local<T>(body: impl FnOnce(&mut Local) -> Outcome<T>) -> Outcome<T> {
     let called = LOCAL.try_with(|local| match local.try_borrow_mut() {
         Ok(mut local) => body(&mut local),
-        Err(_) => Err(running()),
+        Err(_) => Err(Failure::reentrant()),
     });
     called.unwrap_or(Err(Failure::new(RAKWIRE_ERROR_THREAD)))
-}
-
-/// The failure of a call during another call.
-#[cold]
-fn running() -> Failure {
-    Failure::with(
-        RAKWIRE_ERROR_BUG,
-        "the library was called while it was running, for example by a handler of a signal",
-    )
 }
 
 /// Keeps an endpoint, which belongs to this thread from now on.

@@ -97,6 +97,7 @@ impl GameSession {
         self.link.send(&self.seasoning)?;
         self.sequence = 0;
         self.acks.clear();
+        self.packets.clear();
         self.acknowledges = true;
         Ok(())
     }

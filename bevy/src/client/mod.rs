@@ -83,7 +83,7 @@ static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
 ///
 /// Insert it to connect, and insert another one to reconnect. Removing it disconnects: earlier reliable
 /// messages are delivered first while the app runs, except those still queued.
-/// [`disconnect`](Self::disconnect) also sends the queued ones.
+/// [`disconnect`](Self::disconnect) also sends the queued ones, for at most 5 s.
 ///
 /// Programs with a UDP socket create it with `connect`, pages with `connect_by_relay`.
 #[derive(Debug, Resource)]
@@ -129,7 +129,8 @@ impl RakwireClient {
         self.driver.max_message_len().map(|length| length.saturating_sub(3))
     }
 
-    /// Starts disconnecting. Earlier reliable messages are delivered first.
+    /// Starts disconnecting. Earlier reliable messages are delivered first, for at most 5 s; then they are
+    /// discarded, logged and counted in [`Dropped::not_connected`].
     pub fn disconnect(&mut self) {
         if !matches!(self.status, Status::Disconnected(_)) {
             self.status = Status::Disconnected(DisconnectCause::Ended(driver::Connection::ENDED_HERE));
@@ -185,8 +186,10 @@ impl RakwireClient {
     fn end_if_failed(&mut self, sent: Result<(), Overflow>) {
         if let Err(overflow) = sent {
             log::error!("disconnecting from the server: {overflow}");
-            self.status = Status::Disconnected(overflow.into());
-            self.outbox.queue.abort(self.driver.target());
+            if !matches!(self.status, Status::Disconnected(_)) {
+                self.status = Status::Disconnected(overflow.into());
+            }
+            self.outbox.abort(self.driver.target(), &mut self.dropped);
         }
     }
 }

@@ -182,8 +182,9 @@ impl<P: Protocol> SendQueue<P> {
     /// that the program does not know.
     ///
     /// # Errors
-    /// [`QueueError::Full`] if the message must wait and exceeds the limit, and [`QueueError::Refused`] if the connection
-    /// refuses it. The connection and the messages that wait already are not affected.
+    /// [`QueueError::Full`] if the message must wait and exceeds the limit, and [`QueueError::Refused`] if it is empty or
+    /// the connection refuses it. The connection and the messages that wait already are not affected. While other messages
+    /// wait, the connection is not asked, so [`retry`](Self::retry) reports a message that it refuses.
     pub fn send<'m>(
         &mut self,
         target: &mut impl QueueTarget<P>,
@@ -192,6 +193,9 @@ impl<P: Protocol> SendQueue<P> {
     ) -> Result<Queued, QueueError> {
         let mut message = message.into();
         let is_reliable = P::is_reliable(delivery);
+        if message.is_empty() {
+            return Err(QueueError::Refused(SendError::Empty));
+        }
         if is_reliable && !self.waiting.is_empty() {
             return self.push(message, delivery);
         }
@@ -222,23 +226,23 @@ impl<P: Protocol> SendQueue<P> {
 
     /// Sends the waiting messages for which there is room now, and closes the connection if that is due.
     ///
+    /// Returns the number of messages that are discarded because the deadline of [`close`](Self::close) has passed. A
+    /// message that a hook drops is left out, as by [`Peer::send`](super::Peer::send); those behind it are sent.
+    ///
     /// # Errors
     /// Returns the error of a message that the connection refuses for another reason than missing room. It is
     /// [`SendError::NotConnected`] if the connection has ended. The connection is then aborted, and nothing waits any
     /// more, because the messages behind this one would arrive with a gap.
-    pub fn retry(&mut self, target: &mut impl QueueTarget<P>) -> Result<(), SendError> {
-        if self.close_by.is_some_and(|until| target.now() >= until) {
-            self.abort(target);
-            return Ok(());
-        }
+    pub fn retry(&mut self, target: &mut impl QueueTarget<P>) -> Result<usize, SendError> {
         while let Some((delivery, message)) = self.waiting.pop_front() {
             let cost = Self::cost(&message);
             let mut message = Cow::Owned(message);
             match target.send(self.id, &mut message, delivery) {
-                Ok(_) => self.bytes = self.bytes.saturating_sub(cost),
+                Ok(_) | Err(SendError::Filtered) => self.bytes = self.bytes.saturating_sub(cost),
                 Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
                     self.waiting.push_front((delivery, message.into_owned()));
-                    return Ok(());
+                    let is_late = self.close_by.is_some_and(|until| target.now() >= until);
+                    return Ok(if is_late { self.abort(target) } else { 0 });
                 }
                 Err(error) => {
                     self.abort(target);
@@ -249,7 +253,7 @@ impl<P: Protocol> SendQueue<P> {
         if self.close_by.is_some() {
             target.disconnect(self.id);
         }
-        Ok(())
+        Ok(0)
     }
 
     /// Closes the connection as soon as no message waits, and after `timeout` without those that still wait.
@@ -259,16 +263,19 @@ impl<P: Protocol> SendQueue<P> {
     ///
     /// # Errors
     /// The same as for [`retry`](Self::retry).
-    pub fn close(&mut self, target: &mut impl QueueTarget<P>, timeout: Duration) -> Result<(), SendError> {
+    pub fn close(&mut self, target: &mut impl QueueTarget<P>, timeout: Duration) -> Result<usize, SendError> {
         self.close_by.get_or_insert_with(|| target.now() + timeout);
         self.retry(target)
     }
 
-    /// Closes the connection without the messages that wait. Those that the connection already has are delivered first.
-    pub fn abort(&mut self, target: &mut impl QueueTarget<P>) {
+    /// Closes the connection without the messages that wait, and returns their number. Messages that the connection
+    /// already has are delivered first.
+    pub fn abort(&mut self, target: &mut impl QueueTarget<P>) -> usize {
+        let discarded = self.waiting.len();
         self.waiting.clear();
         self.bytes = 0;
         target.disconnect(self.id);
+        discarded
     }
 }
 
@@ -279,6 +286,11 @@ mod tests {
     use super::*;
     use crate::game_protocol::{self, GameProtocol};
     use crate::raknet::{Delivery, RakNet};
+
+    /// The first byte of messages that the connection refuses.
+    const REFUSED: u8 = 0x87;
+    /// The first byte of messages that a hook drops.
+    const FILTERED: u8 = 0x88;
 
     /// A connection with room for some messages.
     struct Connection<P: Protocol> {
@@ -308,8 +320,10 @@ mod tests {
             if !self.is_open {
                 return Err(SendError::NotConnected);
             }
-            if message.is_empty() {
-                return Err(SendError::Empty);
+            match message[..] {
+                [REFUSED, ..] => return Err(SendError::NeverFits),
+                [FILTERED, ..] => return Err(SendError::Filtered),
+                _ => {}
             }
             self.room = self.room.checked_sub(1).ok_or(SendError::QuotaExceeded)?;
             self.sent.push((core::mem::take(message).into_owned(), delivery));
@@ -342,10 +356,10 @@ mod tests {
         // There is room, but a reliable message does not overtake those that wait.
         assert_eq!(send(&mut connection, 4, reliable), Ok(Queued::Waiting));
         assert_eq!(send(&mut connection, 5, unreliable), Ok(Queued::Sent(None)));
-        assert_eq!(queue.retry(&mut connection), Ok(()));
+        assert_eq!(queue.retry(&mut connection), Ok(0));
         assert_eq!((connection.numbers(), queue.len()), (vec![1, 5, 3], 1));
         connection.room = 1;
-        assert_eq!(queue.retry(&mut connection), Ok(()));
+        assert_eq!(queue.retry(&mut connection), Ok(0));
         assert_eq!(connection.sent.last(), Some(&(vec![0x86, 4], reliable)));
         assert_eq!((queue.is_empty(), queue.bytes(), connection.is_open), (true, 0, true));
     }
@@ -373,10 +387,11 @@ mod tests {
     fn the_connection_closes_once_nothing_waits() {
         let (mut queue, mut connection) = (queue::<RakNet>(1_000), Connection::new(0));
         assert_eq!(queue.send(&mut connection, &[0x86, 1][..], Delivery::RELIABLE), Ok(Queued::Waiting));
-        assert_eq!(queue.close(&mut connection, Duration::from_secs(1)), Ok(()));
+        assert_eq!(queue.close(&mut connection, Duration::from_secs(1)), Ok(0));
         assert!(connection.is_open);
-        connection.room = 1;
-        assert_eq!(queue.retry(&mut connection), Ok(()));
+        // The deadline passes in a long frame, but there is room again.
+        (connection.room, connection.now) = (1, Instant::from_micros(2_000_000));
+        assert_eq!(queue.retry(&mut connection), Ok(0));
         assert_eq!((connection.numbers(), connection.is_open), (vec![1], false));
     }
 
@@ -385,12 +400,12 @@ mod tests {
         let (mut queue, mut connection) = (queue::<RakNet>(1_000), Connection::new(0));
         assert_eq!(queue.send(&mut connection, &[0x86][..], Delivery::RELIABLE), Ok(Queued::Waiting));
         let second = Duration::from_secs(1);
-        assert_eq!(queue.close(&mut connection, second), Ok(()));
+        assert_eq!(queue.close(&mut connection, second), Ok(0));
         connection.now = Instant::from_micros(999_999);
-        assert_eq!(queue.close(&mut connection, second), Ok(()));
+        assert_eq!(queue.close(&mut connection, second), Ok(0));
         assert_eq!((queue.len(), connection.is_open), (1, true));
         connection.now = Instant::from_micros(1_000_000);
-        assert_eq!(queue.retry(&mut connection), Ok(()));
+        assert_eq!(queue.retry(&mut connection), Ok(1));
         assert_eq!((queue.len(), queue.bytes(), connection.is_open), (0, 0, false));
     }
 
@@ -401,12 +416,37 @@ mod tests {
             let sent = queue.send(&mut connection, message, Delivery::RELIABLE);
             assert_eq!(sent, Ok(Queued::Waiting));
         }
-        // A message that cannot be sent is only refused if nothing waits yet; otherwise it waits, too.
-        assert_eq!(queue.send(&mut connection, vec![], Delivery::RELIABLE), Ok(Queued::Waiting));
+        assert_eq!(
+            queue.send(&mut connection, vec![], Delivery::RELIABLE),
+            Err(QueueError::Refused(SendError::Empty))
+        );
+        assert_eq!(queue.send(&mut connection, vec![REFUSED], Delivery::RELIABLE), Ok(Queued::Waiting));
         connection.room = 5;
-        assert_eq!(queue.retry(&mut connection), Err(SendError::Empty));
+        assert_eq!(queue.retry(&mut connection), Err(SendError::NeverFits));
         assert_eq!((connection.numbers(), queue.len(), connection.is_open), (vec![1, 2], 0, false));
         let sent = queue.send(&mut connection, vec![0x86], Delivery::RELIABLE);
         assert_eq!(sent, Err(QueueError::Refused(SendError::NotConnected)));
+    }
+    #[test]
+    fn a_message_that_a_hook_drops_does_not_hold_up_others() {
+        let (mut queue, mut connection) = (queue::<RakNet>(1_000), Connection::new(0));
+        for message in [&[0x86, 1][..], &[FILTERED, 2], &[0x86, 3]] {
+            let sent = queue.send(&mut connection, message, Delivery::RELIABLE);
+            // The connection is not asked while another message waits.
+            assert_eq!(sent, Ok(Queued::Waiting));
+        }
+        connection.room = 5;
+        assert_eq!(queue.retry(&mut connection), Ok(0));
+        assert_eq!((connection.numbers(), queue.bytes(), connection.is_open), (vec![1, 3], 0, true));
+    }
+
+    #[test]
+    fn an_aborted_queue_returns_the_number_of_discarded_messages() {
+        let (mut queue, mut connection) = (queue::<RakNet>(1_000), Connection::new(0));
+        for _ in 0..3 {
+            assert_eq!(queue.send(&mut connection, &[0x86][..], Delivery::RELIABLE), Ok(Queued::Waiting));
+        }
+        assert_eq!(queue.abort(&mut connection), 3);
+        assert_eq!((queue.len(), queue.bytes(), connection.is_open), (0, 0, false));
     }
 }
