@@ -96,3 +96,16 @@ impl State {
         progress.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_continues_from_the_first_world_that_has_not_ended() {
+        let mut state = State { progress: Progress::default(), next: 0, running: BTreeSet::new() };
+        assert_eq!([state.begin(9), state.begin(9)], [Some(0), Some(1)]);
+        assert_eq!(state.end(1, Ok(Outcome::default())).from, 0);
+        assert_eq!(state.end(0, Ok(Outcome::default())).from, 2);
+    }
+}

@@ -170,6 +170,8 @@ fn run_soak(seed: u64, time: Duration, plant: Option<Plant>) -> ExitCode {
         }
         Err(broken) => {
             println!("soak {seed}: {broken}");
+            let hours = time.as_secs_f64() / 3_600.0;
+            println!("repeat it: {} --soak {hours}", command(seed, &Omitted::default(), plant));
             ExitCode::FAILURE
         }
     }

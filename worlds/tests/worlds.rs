@@ -124,9 +124,9 @@ fn a_batch_reports_its_first_failing_world_and_where_to_continue() {
 fn a_short_soak_keeps_its_guarantees_with_flat_memory() {
     // Other tests allocate meanwhile, so the heap of this process is not compared here.
     let mut reported = 0;
-    let quarters = soak(0, Duration::from_secs(8 * 60), None, &|| 0, &mut |_| reported += 1);
+    let quarters = soak(0, Duration::from_secs(486), None, &|| 0, &mut |_| reported += 1);
     let quarters = quarters.unwrap_or_else(|broken| {
-        panic!("{broken}; repeat it by cargo run --release -p rakwire-worlds -- --soak 0.134")
+        panic!("{broken}; repeat it by cargo run --release -p rakwire-worlds -- --soak 0.135")
     });
     assert_eq!((quarters.len(), reported), (QUARTERS, QUARTERS));
     for Quarter { outcome, connections, .. } in quarters {

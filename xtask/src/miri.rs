@@ -20,6 +20,7 @@ pub fn stage(shell: &Shell) -> Result<()> {
         .cmd("cargo", args)
         .env("RUSTUP_TOOLCHAIN", MIRI_TOOLCHAIN)
         .env("CARGO_TARGET_DIR", target_dir)
-        .env("MIRIFLAGS", "-Zmiri-strict-provenance");
+        // The harnesses of bolero look for the folder of a fuzzer.
+        .env("MIRIFLAGS", "-Zmiri-strict-provenance -Zmiri-disable-isolation");
     command.run()
 }

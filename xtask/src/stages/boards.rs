@@ -28,7 +28,7 @@ pub(super) fn boards() -> [Stage; 6] {
             .part_of("size-all").tier(Tier::Ci, "one target shows the cost of a change"),
         Stage::in_tools("size-all", "flash and RAM on microcontrollers, and no panic in the core", &SIZE)
             .tier(Tier::Nightly, "links dozens of programs"),
-        Stage::new("targets", "the core and the game build for microcontrollers and for browsers",
+        Stage::new("targets", "the core and the game build for microcontrollers and for browsers, and the driver for the smallest boards",
             &[Need::ThumbTarget, Need::WasmTarget], targets)
             .uses(Resource::DevProfile).tier(Tier::Ci, "compiles for other targets"),
         Stage::in_tools("instructions", "the hot paths take no more instructions than in the table",
@@ -54,7 +54,7 @@ pub(super) fn generated_input() -> [Stage; 6] {
             .tier(Tier::Nightly, "takes minutes, and rarely finds anything"),
         Stage::in_tools("soak", "a server and clients that come and go for a minute leave no files or tasks behind, and memory grows by less than 4 MiB", &[])
             .uses(Resource::ReleaseProfile).tier(Tier::Nightly, "compiles the driver with optimisation"),
-        Stage::new("parts-all", "the core has no unused code with any one or two of its features; native and extras build with each feature",
+        Stage::new("parts-all", "the core has no unused code with any one or two of the features that remove code; native and extras build with each feature",
             &[Need::CargoHack], all_parts)
             .uses(Resource::DevProfile).tier(Tier::Nightly, "checks the core thirty times"),
     ]
@@ -67,7 +67,9 @@ fn targets(shell: &Shell) -> Result<()> {
             shell.cmd_for(target, ".", "cargo", args).run()?;
         }
     }
-    Ok(())
+    // Boards without compare-and-swap.
+    let driver = ["build", "-p", "rakwire-embassy", "--features", "defmt,unconnected", "--target", THUMB];
+    shell.cmd_for(THUMB, ".", "cargo", driver).run()
 }
 
 /// Runs the tests of the core's small profile in both profiles, and those without an allocator.

@@ -45,7 +45,7 @@ pub(super) fn lints() -> [Stage; 8] {
         Stage::new("clippy-browsers", "no lint warns in code for browsers",
             &[Need::Components, Need::WasmTarget], clippy_for_browsers)
             .uses(Resource::DevProfile).tier(Tier::Ci, "compiles the dependencies for another target"),
-        Stage::new("firmware", "the firmware for QEMU and the driver for boards are formatted, and no lint warns",
+        Stage::new("firmware", "the firmwares are formatted, and no lint warns in that for QEMU and in the driver",
             &[Need::Components, Need::FirmwareTargets], firmware::emulated_lints)
             .part_of("firmware-all").tier(Tier::Ci, "compiles the dependencies for another target"),
         Stage::new("firmware-all", "the firmwares are formatted, and no lint warns",

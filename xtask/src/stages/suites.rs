@@ -57,7 +57,7 @@ pub(super) fn tests() -> [Stage; 6] {
             .part_of("interop").tier(Tier::Test, "the one other RakNet that is available in seconds"),
         Stage::new("web", "the page in Chromium", &[Need::Page, Need::Chromium, Need::HostTests, Need::CppPeer], web_tests)
             .reruns(Runner::Node("web")).tier(Tier::Test, "the page that `cargo xtask demo` serves"),
-        Stage::new("demo", "the demo: a page watches a game with bots, and two pages play against each other over RakNet",
+        Stage::new("demo", "the demo: a page watches a game with bots, and two pages play against each other over RakNet, with and without replication",
             &DEMO, demo_game)
             .part_of("demo-all").tier(Tier::Test, "all parts together"),
     ]
@@ -82,7 +82,7 @@ pub(super) fn tests_of_all_peers() -> [Stage; 7] {
         Stage::new("quickstarts", "the commands of the quickstarts print the documented output",
             &[Need::HostTests], quickstarts::check)
             .load(Load::Half).tier(Tier::Ci, "documents change less often than code"),
-        Stage::new("parts", "the tests of the core's small profile pass in it, in the full one and without an allocator",
+        Stage::new("parts", "tests of the core that depend on its profile pass in both, and one without an allocator",
             &[], boards::parts)
             .uses(Resource::DevProfile).part_of("parts-all").tier(Tier::Ci, "compiles the core three more times"),
     ]
@@ -156,7 +156,7 @@ fn web_tests(shell: &Shell) -> Result<()> {
 
 /// Plays one game with the variant that uses the most parts: RakNet, secure and plain.
 fn demo_game(shell: &Shell) -> Result<()> {
-    demo::smoke_test(shell, &["raknet"]).map(|line| shell.print(line))
+    demo::smoke_test(shell, &["raknet", "replication"]).map(|line| shell.print(line))
 }
 
 fn demo_games(shell: &Shell) -> Result<()> {

@@ -146,9 +146,11 @@ pub(crate) fn soak(shell: &Shell, options: &SoakOptions) -> Result<()> {
     shell.cmd("cargo", args).run()
 }
 
-/// The stage `soak`: a minute over sockets.
+/// The stage `soak`: a minute over sockets, and twelve virtual minutes of a simulated world.
 pub(crate) fn soak_stage(shell: &Shell) -> Result<()> {
-    soak(shell, &SoakOptions { runs: 0, minutes: Some(1) })
+    soak(shell, &SoakOptions { runs: 0, minutes: Some(1) })?;
+    let world = ["run", "--quiet", "--release", "-p", "rakwire-worlds", "--", "--soak", "0.2"];
+    shell.cmd("cargo", world).run()
 }
 
 /// Runs a target over its corpus and beyond. New inputs go to a separate folder.

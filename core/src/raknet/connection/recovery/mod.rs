@@ -73,7 +73,7 @@ pub(super) struct LossRecovery {
     /// The highest acknowledged number.
     newest_acked: Option<U24>,
     recently_lost: RecentlyLost,
-    /// Empty without the feature `splitting`.
+    /// Empty without the feature `full`.
     black_hole: [BlackHoleDetector; SPLITTING as usize],
     rtt: RttEstimator,
     congestion: Congestion,
