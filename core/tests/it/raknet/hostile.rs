@@ -197,6 +197,28 @@ fn a_large_split_count_takes_no_memory() {
     assert_eq!(net.client, [OwnedEvent::Disconnected(client, DisconnectReason::SentTooLarge)]);
 }
 
+#[test]
+fn two_peers_that_abort_at_once_stop_notifying_each_other() {
+    let (mut net, client, server) = connected();
+    let split = Some(Split { count: u32::MAX, id: 1, index: 7 });
+    let datagram = data(NEXT, CapsuleHeader { split, ..capsule(Reliability::Reliable, NEXT, 0) }, b"\x86");
+    let (now, a, b) = (net.now(), net.pair.a_address, net.pair.b_address);
+    net.pair.a.handle_datagram(now, b, &datagram);
+    net.pair.b.handle_datagram(now, a, &datagram);
+    let sent = |net: &Net| {
+        let counts = [&net.pair.a, &net.pair.b].map(|peer| peer.stats().datagrams_sent);
+        counts.iter().sum::<u64>()
+    };
+    let before = sent(&net);
+    // The path has no latency, so an endless exchange would never return.
+    net.run_for(Duration::from_secs(2));
+    assert!((2..=8).contains(&(sent(&net) - before)), "{} datagrams", sent(&net) - before);
+    let too_large = DisconnectReason::MessageTooLarge;
+    assert_eq!(net.client, [OwnedEvent::Disconnected(client, too_large)]);
+    assert_eq!(net.server, [OwnedEvent::Disconnected(server, too_large)]);
+    assert_eq!(net.pair.a.connections().count() + net.pair.b.connections().count(), 0);
+}
+
 /// A record may span all numbers; the work is bounded by the datagrams in flight and by a budget.
 #[test]
 fn wide_acknowledgements_are_bounded_by_the_datagrams_in_flight() {

@@ -129,6 +129,8 @@ pub(super) struct Handshake {
     ///
     /// A peer accepts no message after the notification, so all earlier ones must be acknowledged first.
     disconnection_notification_sent: bool,
+    /// The number of datagrams received since the connection was aborted.
+    unexpected: u8,
     /// Set if the connection is aborted because a message of the remote peer is too large.
     ends_for_size: bool,
 }
@@ -290,7 +292,7 @@ impl Handshake {
 
     /// Returns how the connection ends: with `reason` if it was open, or else with `failure`.
     pub(super) fn abort(&mut self, reason: DisconnectReason, failure: ConnectFailure) -> End {
-        self.disconnection_notification_sent = false;
+        (self.disconnection_notification_sent, self.unexpected) = (false, 0);
         self.ends_for_size = reason == DisconnectReason::MessageTooLarge;
         let is_open = self.state.is_open();
         // The remote peer may have considered the connection open before this one did. Notifying an unresponsive peer
@@ -326,8 +328,14 @@ impl Handshake {
     }
 
     /// Handles a datagram after the connection has closed, which the remote peer has not noticed.
+    ///
+    /// The notification is repeated after 1, 2, 4, ... datagrams. Otherwise two peers that abort at the same time would
+    /// answer each other's notifications without an end (RFC 9000 section 10.2.1).
     pub(super) const fn on_unexpected_datagram(&mut self) {
-        self.disconnection_notification_sent = false;
+        self.unexpected = self.unexpected.saturating_add(1);
+        if self.unexpected.is_power_of_two() {
+            self.disconnection_notification_sent = false;
+        }
     }
 
     /// Takes the disconnection notification that an aborted connection has to send.
