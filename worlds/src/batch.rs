@@ -25,11 +25,13 @@ pub struct Progress {
     pub failure: Option<(u64, Broken)>,
 }
 
-/// The state that the threads share.
-struct State {
+/// Which worlds of a batch run, have run and will run: the state that its threads share.
+#[derive(Debug)]
+pub struct Batch {
     progress: Progress,
     /// The next seed to run.
     next: u64,
+    end: u64,
     running: BTreeSet<u64>,
 }
 
@@ -43,14 +45,13 @@ pub fn run_all(
     plant: Option<Plant>,
     report: &(dyn Fn(&Progress) + Sync),
 ) -> Progress {
-    let progress = Progress { from: seeds.start, ..Progress::default() };
-    let state = Mutex::new(State { progress, next: seeds.start, running: BTreeSet::new() });
+    let state = Mutex::new(Batch::new(seeds));
     thread::scope(|scope| {
         for _ in 0..jobs.get() {
             scope.spawn(|| {
                 loop {
                     // A guard in the condition of a loop would be held in its body.
-                    let next = lock(&state).begin(seeds.end);
+                    let next = lock(&state).begin();
                     let Some(seed) = next else { return };
                     let outcome = run(seed, omitted, plant);
                     let progress = lock(&state).end(seed, outcome);
@@ -62,15 +63,22 @@ pub fn run_all(
     state.into_inner().unwrap_or_else(PoisonError::into_inner).progress
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<Batch>) -> MutexGuard<'_, Batch> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl State {
+impl Batch {
+    /// Creates a batch of the worlds with these seeds.
+    #[must_use]
+    pub fn new(seeds: Range<u64>) -> Self {
+        let progress = Progress { from: seeds.start, ..Progress::default() };
+        Self { progress, next: seeds.start, end: seeds.end, running: BTreeSet::new() }
+    }
+
     /// Takes the next seed, in ascending order, so that the first failure of all seeds is found.
-    fn begin(&mut self, end: u64) -> Option<u64> {
+    pub fn begin(&mut self) -> Option<u64> {
         let seed = self.next;
-        if seed >= end || self.progress.failure.is_some() {
+        if seed >= self.end || self.progress.failure.is_some() {
             return None;
         }
         self.next += 1;
@@ -79,7 +87,7 @@ impl State {
     }
 
     /// Records how a world ended.
-    fn end(&mut self, seed: u64, outcome: Result<Outcome, Broken>) -> Progress {
+    pub fn end(&mut self, seed: u64, outcome: Result<Outcome, Broken>) -> Progress {
         self.running.remove(&seed);
         let progress = &mut self.progress;
         progress.worlds += 1;
@@ -94,18 +102,5 @@ impl State {
             }
         }
         progress.clone()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_batch_continues_from_the_first_world_that_has_not_ended() {
-        let mut state = State { progress: Progress::default(), next: 0, running: BTreeSet::new() };
-        assert_eq!([state.begin(9), state.begin(9)], [Some(0), Some(1)]);
-        assert_eq!(state.end(1, Ok(Outcome::default())).from, 0);
-        assert_eq!(state.end(0, Ok(Outcome::default())).from, 2);
     }
 }
