@@ -69,8 +69,8 @@ async fn secure_peers_exchange_messages_and_identities() {
 async fn a_key_log_on_a_full_disk_ends_no_connection() {
     let log = std::sync::Arc::new(KeyLogFile::open("/dev/full").expect("a device"));
     let server = server(|options| options.secure().expect("entropy").key_log = Some(log)).await;
-    let client = client(None).await;
     for number in 0..2_u8 {
+        let client = client(None).await;
         let (here, there) = join(&client, &server).await;
         let text = [0x86, number];
         here.send(&text[..], Delivery::RELIABLE_ORDERED).await.expect("an open connection");
