@@ -28,7 +28,7 @@ use crate::outbox::DEFAULT_BACKLOG;
 
 /// The default protocol version of this crate's servers.
 const PROTOCOL_VERSION: u8 = 6;
-/// How long a connection that is being closed waits for room: as long as the core waits for acknowledgements.
+/// The time for which a connection that is being closed waits for room: as long as the core waits for acknowledgements.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The connection is the only one of its target.
 const ONLY: ConnectionId = ConnectionId::without_peer(0);

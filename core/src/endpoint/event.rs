@@ -100,7 +100,7 @@ pub enum Event<'p, P: Protocol> {
         id: ConnectionId,
         /// The receipt that `send` returned for the message.
         receipt: Receipt,
-        /// Whether the message was acknowledged or lost.
+        /// The outcome of the message: acknowledged or lost.
         outcome: Outcome,
     },
     /// The progress of a split message, reported every `progress_interval` of the configuration; RakNet only.

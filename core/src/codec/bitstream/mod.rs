@@ -260,7 +260,7 @@ pub trait Item: Copy + PartialEq {
     }
 }
 
-/// Which bits of a partial last byte are used.
+/// The bits of a partial last byte that are used: the low or the high ones.
 ///
 /// ```
 /// use rakwire::codec::bitstream::{Alignment, BitStreamWriter};
