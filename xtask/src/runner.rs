@@ -5,17 +5,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::files;
 use crate::history;
 use crate::schedule::Outcome;
 use crate::shell::Shell;
 use crate::stage::{Stage, Tier};
+use crate::stages;
 use crate::stop;
 use crate::tasks::{self, Row};
 
-/// The results of the last complete run, which are committed.
+/// The last results of each stage that `nightly` has run, with the commit and the date. It is committed.
 const NIGHTLY: &str = ".ci/nightly.json";
 
 /// The rows and times of a run.
@@ -26,21 +27,18 @@ struct Numbers {
     busy: Duration,
 }
 
-/// Runs the stages of a tier in parallel, with their set-up. Prints a table and the first error of each failed stage,
-/// and stores the results: below target/, and those of a complete run in their committed file too.
-pub fn run_tier(shell: &Shell, tier: Tier, stages: &[Stage]) -> Result<()> {
+/// Runs stages in parallel, with their set-up. Prints a table and the first error of each failed stage, and records the
+/// results in the file of the tier.
+pub fn run_several(shell: &Shell, tier: Tier, stages: &[Stage]) -> Result<()> {
     // The state of the repository may change during a run of hours.
-    let commit = commit(shell)?;
+    let state = state(shell)?;
     let numbers = run(shell, stages)?;
-    let write = |path: &str, value: &Value| files::write(&shell.path(path), format!("{value:#}\n"));
-    let last = write(&format!("target/xtask/last-{}.json", tier.name()), &numbers.json(json!({})));
-    let nightly = if tier == Tier::Nightly { write(NIGHTLY, &numbers.json(commit)) } else { Ok(()) };
-    numbers.result().and(last).and(nightly)
-}
-
-/// Runs some stages in parallel, with their set-up.
-pub fn run_several(shell: &Shell, stages: &[Stage]) -> Result<()> {
-    run(shell, stages)?.result()
+    let below_target = format!("target/xtask/last-{}.json", tier.name());
+    let path = if tier == Tier::Nightly { NIGHTLY } else { &below_target };
+    let before = || serde_json::from_str(&shell.read(path).ok()?).ok();
+    let recorded = numbers.recorded(before().unwrap_or_default(), &state);
+    files::write(&shell.path(path), format!("{recorded:#}\n"))?;
+    numbers.result()
 }
 
 fn run(shell: &Shell, stages: &[Stage]) -> Result<Numbers> {
@@ -65,13 +63,14 @@ pub fn run_only(shell: &Shell, stage: &Stage) -> Result<()> {
 }
 
 /// Returns the commit, true if there are changes other than the results of an earlier run, and the time.
-fn commit(shell: &Shell) -> Result<Value> {
+fn state(shell: &Shell) -> Result<Map<String, Value>> {
     let hash = shell.cmd("git", ["rev-parse", "HEAD"]).probe()?.unwrap_or_default();
     let others = format!(":(exclude){NIGHTLY}");
     let changes =
         shell.cmd("git", ["status", "--porcelain", "--", ".", &others]).probe()?.unwrap_or_default();
     let date = shell.cmd("date", ["--utc", "+%Y-%m-%dT%H:%M:%SZ"]).output()?.stdout;
-    Ok(json!({"commit": hash.trim(), "dirty": !changes.trim().is_empty(), "date": date.trim()}))
+    let state = json!({"commit": hash.trim(), "dirty": !changes.trim().is_empty(), "date": date.trim()});
+    Ok(state.as_object().cloned().unwrap_or_default())
 }
 
 /// Returns the CPU time used by the children of this process.
@@ -117,27 +116,19 @@ impl Numbers {
         lines.join("\n")
     }
 
-    /// Returns the results with more about the run.
-    fn json(&self, more: Value) -> Value {
+    /// Returns the results of earlier runs by stage, with those of this run and the state of the repository in their place.
+    fn recorded(&self, before: Map<String, Value>, state: &Map<String, Value>) -> Value {
+        let stages = stages::all();
+        let is_stage = |name: &str| stages.iter().any(|stage| stage.name == name);
         let tenths = |time: Duration| (time.as_secs_f64() * 10.0).round() / 10.0;
-        let stages = self.rows.iter().map(|row| {
-            json!({
-                "name": row.name,
-                "seconds": tenths(row.took),
-                "tests": row.tests,
-                "result": row.outcome.word(),
-                "reason": row.reason,
-                "flaky": row.flaky,
-            })
+        let now = self.rows.iter().filter(|row| row.outcome != Outcome::NotRun).map(|row| {
+            let (result, seconds) = (row.outcome.word(), tenths(row.took));
+            let (tests, reason, flaky) = (row.tests, &row.reason, &row.flaky);
+            let mut results = json!({"result": result, "seconds": seconds, "tests": tests, "reason": reason, "flaky": flaky});
+            results.as_object_mut().into_iter().for_each(|results| results.extend(state.clone()));
+            (row.name.clone(), results)
         });
-        let outcome = if self.result().is_ok() { Outcome::Passed } else { Outcome::Failed };
-        let mut all = more;
-        all["result"] = outcome.word().into();
-        all["seconds"] = tenths(self.total).into();
-        all["cpu_seconds"] = tenths(self.busy).into();
-        all["tests"] = self.tests().into();
-        all["stages"] = stages.collect();
-        all
+        before.into_iter().chain(now).filter(|(name, _)| is_stage(name)).collect::<Map<_, _>>().into()
     }
 }
 
@@ -179,7 +170,7 @@ mod tests {
             format!("{:#}", run_only(&shell, &stages[1]).unwrap_err()),
             "the stage \"bad\" failed: broken"
         );
-        let error = run_several(&shell, &stages).unwrap_err();
+        let error = run_several(&shell, Tier::Ci, &stages).unwrap_err();
         assert_eq!(error.to_string(), "1 of 2 parts failed or did not run: bad");
     }
 
@@ -224,13 +215,20 @@ four not run: needs one, which failed";
     }
 
     #[test]
-    fn the_stored_results_contain_each_stage_and_the_sums() {
-        let json = numbers().json(json!({"commit": "abc"}));
+    fn a_run_replaces_only_the_recorded_results_of_its_stages() {
+        let mut numbers = numbers();
+        "wasm".clone_into(&mut numbers.rows[1].name);
+        "docs".clone_into(&mut numbers.rows[3].name);
+        let state = |commit: &str| Map::from_iter([("commit".to_owned(), json!(commit))]);
+        let before =
+            json!({"docs": {"commit": "a"}, "wasm": {"commit": "a"}, "a removed stage": {"commit": "a"}});
+        let recorded = numbers.recorded(before.as_object().unwrap().clone(), &state("b"));
+        let names: Vec<_> = recorded.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["docs", "wasm"]);
+        assert_eq!((&recorded["docs"]["commit"], &recorded["wasm"]["commit"]), (&json!("a"), &json!("b")));
         assert_eq!(
-            (&json["commit"], &json["tests"], &json["seconds"]),
-            (&json!("abc"), &json!(13), &json!(3.3))
+            (&recorded["wasm"]["result"], &recorded["wasm"]["seconds"]),
+            (&json!("FAILED"), &json!(2.0))
         );
-        let second = json!({"name": "two", "seconds": 2.0, "tests": 13, "result": "FAILED", "reason": "error: no", "flaky": null});
-        assert_eq!((&json["stages"][1], &json["result"]), (&second, &json!("FAILED")));
     }
 }
