@@ -23,7 +23,7 @@ pub(crate) fn begin(runs: u32) -> Result<Environment> {
     };
     Ok(Environment {
         command: "cargo xtask bench".to_owned(),
-        commit: output_of("git", &["describe", "--always", "--dirty", "--abbrev=12"]),
+        commit: commit(),
         rustc: output_of("rustc", &["--version"]),
         boot: boot(),
         system: output_of("uname", &["-sr"]),
@@ -47,6 +47,14 @@ fn output_of(program: &str, arguments: &[&str]) -> String {
         |_| "unknown".to_owned(),
         |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
     )
+}
+
+/// Returns the commit, with `-dirty` if files other than the documents differ from it. Published figures are such
+/// differences.
+fn commit() -> String {
+    let hash = output_of("git", &["rev-parse", "--short=12", "HEAD"]);
+    let changes = output_of("git", &["status", "--porcelain", "-uno", "--", ".", ":(exclude)docs"]);
+    if changes.is_empty() { hash } else { hash + "-dirty" }
 }
 
 /// Returns the system's id of its current boot.

@@ -1,7 +1,7 @@
 //! Measures how many players a server of the snowball fight supports. The server has one core, and all players share
 //! another.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,12 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::environment;
 use crate::pairing::itself;
 use crate::process::{Cores, Program};
-use crate::report::Environment;
+use crate::report::{Environment, markdown, number};
+use crate::{environment, publish, report};
 
+const BEGIN: &str = "<!-- figures: written by `cargo xtask bench game --publish` -->";
 /// The longest acceptable tick; a tick starts every sixtieth of a second.
 const LIMIT_US: u64 = 5_000;
 const COUNTS: [u32; 9] = [10, 25, 50, 75, 100, 125, 150, 200, 250];
@@ -26,6 +27,9 @@ pub(crate) struct Options {
     /// Few players for a short time, as a smoke test
     #[arg(long)]
     quick: bool,
+    /// Write the table into docs/game.md
+    #[arg(long, conflicts_with = "quick")]
+    publish: bool,
     /// The path of the report
     #[arg(long, value_name = "FILE", default_value = "target/bench/game.json")]
     report: PathBuf,
@@ -82,6 +86,8 @@ struct Report {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let cores = Cores::choose()?;
     let mut report = Report { environment: environment::begin(1)?, rows: Vec::new() };
+    "cargo xtask bench game".clone_into(&mut report.environment.command);
+    report.environment.peers.clear();
     for snapshots in Snapshots::ALL {
         for players in counts(options.quick) {
             let measured = measure(snapshots, players, cores, options.quick)
@@ -95,20 +101,51 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     environment::end(&mut report.environment)?;
-    if let Some(folder) = options.report.parent() {
-        std::fs::create_dir_all(folder)?;
+    report::write(&report, &options.report)?;
+    let text = report.markdown();
+    print!("{text}");
+    if options.publish { publish::write_figures(Path::new("docs/game.md"), BEGIN, &text) } else { Ok(()) }
+}
+
+impl Report {
+    /// Formats the environment, the table and the goals.
+    fn markdown(&self) -> String {
+        let head = [
+            "snapshots",
+            "players",
+            "tick p50",
+            "tick p99",
+            "datagrams per player and second",
+            "bytes per player and second",
+            "CPU",
+        ];
+        let mut lines = vec![head.map(str::to_owned)];
+        lines.extend(self.rows.iter().map(Measured::cells));
+        let goals = Snapshots::ALL.map(|snapshots| {
+            let (supported, goal) = (supported(&self.rows, snapshots), snapshots.goal());
+            let verdict = if supported >= goal { "met" } else { "**missed**" };
+            format!(
+                "- Snapshots of kind `{}`: {supported} players with a p99 of at most 5 ms; the goal is {goal}: {verdict}.\n",
+                snapshots.name()
+            )
+        });
+        format!("{}\n\n{}\n{}", self.environment.sentences(), markdown(&lines), goals.concat())
     }
-    std::fs::write(&options.report, serde_json::to_string_pretty(&report)?)?;
-    for snapshots in Snapshots::ALL {
-        let supported = supported(&report.rows, snapshots);
-        println!(
-            "{}: {supported} players with a p99 tick of at most 5 ms; the goal is {}",
-            snapshots.name(),
-            snapshots.goal()
-        );
+}
+
+impl Measured {
+    fn cells(&self) -> [String; 7] {
+        let millis = |micros: u64| format!("{:.1} ms", micros as f64 / 1e3);
+        [
+            self.snapshots.name().to_owned(),
+            self.players.to_string(),
+            millis(self.tick_us_p50),
+            millis(self.tick_us_p99),
+            number(self.datagrams_per_player.round()),
+            number(self.bytes_per_player.round()),
+            format!("{:.0} %", 100.0 * self.cpu),
+        ]
     }
-    println!("the load was {:?}; {}", report.environment.load, options.report.display());
-    Ok(())
 }
 
 fn counts(quick: bool) -> impl Iterator<Item = u32> {

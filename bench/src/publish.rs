@@ -7,22 +7,32 @@ use clap::Args;
 
 use crate::chart::draw;
 use crate::plots::charts;
-use crate::report::{Kept, Report, Row, markdown, names_in_markdown, number};
+use crate::report::{Kept, REPORT, Report, Row, markdown, names_in_markdown, number};
 use crate::session::Step;
 use crate::summary;
 
 /// Write the figures and plots of a report into the documentation.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    #[arg(long, value_name = "FILE", default_value = "target/bench/report.json")]
+    #[arg(long, value_name = "FILE", default_value = REPORT)]
     report: PathBuf,
     /// The document; the text between its two markers is replaced
-    #[arg(long, value_name = "FILE", default_value = "docs/performance.md")]
+    #[arg(long, value_name = "FILE", default_value = DOCUMENT)]
     document: PathBuf,
     /// The folder of the plots, relative to the document
-    #[arg(long, value_name = "FOLDER", default_value = "images")]
+    #[arg(long, value_name = "FOLDER", default_value = IMAGES)]
     images: PathBuf,
 }
+
+impl Options {
+    /// Publishes this report in the usual document.
+    pub(crate) fn of(report: PathBuf) -> Self {
+        Self { report, document: DOCUMENT.into(), images: IMAGES.into() }
+    }
+}
+
+const DOCUMENT: &str = "docs/performance.md";
+const IMAGES: &str = "images";
 
 const BEGIN: &str = "<!-- figures: written by `cargo xtask bench --publish` -->";
 const END: &str = "<!-- end of the figures -->";
@@ -92,21 +102,8 @@ fn replaced(document: &str, begin: &str, figures: &str) -> Option<String> {
 }
 
 fn figures(report: &Report, plots: &[String]) -> String {
-    let environment = &report.environment;
-    let peers = environment.peers.iter().map(|(name, version)| format!("{name} ({version})"));
     let (met, all) = report.goals();
-    let [before, after] = environment.load;
-    let mut text = format!(
-        "Measured by `{}` at commit {} with {}, on {} ({}), medians of {} runs, compared with {}. The load of the machine was \
-         {before} before and {after} after. {met} of {all} goals are met.\n\n",
-        environment.command,
-        environment.commit,
-        environment.rustc,
-        environment.processor,
-        environment.system,
-        environment.runs,
-        peers.collect::<Vec<_>>().join(", "),
-    );
+    let mut text = format!("{} {met} of {all} goals are met.\n\n", report.environment.sentences());
     text += &report.table();
     text += "\nEvery pairing, client to server:\n\n";
     text += &pairings(report);

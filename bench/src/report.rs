@@ -9,6 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::pairing::{Pairing, Run};
 
+/// The default path of the report of a session.
+pub(crate) const REPORT: &str = "target/bench/report.json";
+
 /// All results of a measurement session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
@@ -46,6 +49,22 @@ pub(crate) struct Environment {
     pub(crate) runs: u32,
     /// Names and versions of the other implementations.
     pub(crate) peers: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// Returns the sentences that precede published figures.
+    pub(crate) fn sentences(&self) -> String {
+        let Self { command, commit, rustc, processor, system, runs, .. } = self;
+        let runs = if *runs > 1 { format!(", medians of {runs} runs") } else { String::new() };
+        let peers = self.peers.iter().map(|(name, version)| format!("{name} ({version})"));
+        let peers = peers.collect::<Vec<_>>().join(", ");
+        let peers = if peers.is_empty() { peers } else { format!(", compared with {peers}") };
+        let [before, after] = self.load;
+        format!(
+            "Measured by `{command}` at commit {commit} with {rustc}, on {processor} ({system}){runs}{peers}. The load of the \
+             machine was {before} before and {after} after."
+        )
+    }
 }
 
 /// The direction in which values are better.
@@ -216,14 +235,6 @@ impl Report {
         self.kept = kept;
     }
 
-    pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        std::fs::write(path, serde_json::to_string_pretty(self)? + "\n")
-            .with_context(|| format!("{} cannot be written", path.display()))
-    }
-
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
@@ -270,6 +281,15 @@ const HEAD: [&str; 10] = [
     "ratio",
     "goals",
 ];
+
+/// Writes a report, and creates its folder.
+pub(crate) fn write(report: &impl Serialize, path: &Path) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, serde_json::to_string_pretty(report)? + "\n")
+        .with_context(|| format!("{} cannot be written", path.display()))
+}
 
 /// Formats lines of cells as a Markdown table; the first line is the header.
 pub(crate) fn markdown<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> String {
@@ -371,6 +391,27 @@ mod tests {
     fn a_row_without_a_value_is_read_back_from_a_file() {
         let text = serde_json::to_string(&row(f64::NAN, Better::Higher)).unwrap();
         assert!(serde_json::from_str::<Row>(&text).unwrap().value.is_nan());
+    }
+
+    #[test]
+    fn the_sentences_about_a_run_name_its_command_and_what_it_is_compared_with() {
+        let environment = Environment {
+            command: "cargo xtask bench x".to_owned(),
+            commit: "abc".to_owned(),
+            load: [0.5, 1.0],
+            ..Environment::default()
+        };
+        assert_eq!(
+            environment.sentences(),
+            "Measured by `cargo xtask bench x` at commit abc with , on  (). The load of the machine was 0.5 before and 1 after."
+        );
+        let peers = [("a", "1.0"), ("b", "2.0")].map(|(name, version)| (name.to_owned(), version.to_owned()));
+        let environment = Environment { runs: 3, peers: peers.into(), ..environment };
+        let sentences = environment.sentences();
+        assert!(
+            sentences.contains("), medians of 3 runs, compared with a (1.0), b (2.0). The load"),
+            "{sentences}"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! sockets.
 
 use std::hint::black_box;
+use std::path::Path as FilePath;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -12,7 +13,12 @@ use rakwire_native::{
     ConnectOptions, Connection, Delivery, Endpoint, Options as EndpointOptions, RingCipher,
 };
 
-use crate::server_handshakes;
+use crate::report::{markdown, number};
+use crate::{environment, publish, server_handshakes};
+
+const DOCUMENT: &str = "docs/secure-costs.md";
+const BEGIN: &str = "<!-- figures: written by `cargo xtask bench secure --publish` -->";
+const BEGIN_FLOODS: &str = "<!-- figures of floods: written by `cargo xtask bench secure --publish` -->";
 
 /// The cipher of the datagrams, or `None` for a plain connection.
 type Cipher = Option<&'static dyn DatagramCipher>;
@@ -42,6 +48,9 @@ pub(crate) struct Options {
     /// Send a hundredth of the messages, as a smoke test
     #[arg(long)]
     quick: bool,
+    /// Write the tables into docs/secure-costs.md
+    #[arg(long, conflicts_with = "quick")]
+    publish: bool,
 }
 
 /// The unit that is counted per second.
@@ -56,15 +65,31 @@ const WORKLOADS: [(&str, Workload); 4] = [
     ("messages of 100 bytes", Workload::Messages { count: 100_000, size: 100 }),
     ("messages of 10,000 bytes", Workload::Messages { count: 5_000, size: 10_000 }),
     ("round trips of 64 bytes", Workload::PingPong { count: 5_000 }),
-    ("handshakes of both ends, one core", Workload::Handshakes { count: 500 }),
+    ("handshakes, core alone, both ends on one core", Workload::Handshakes { count: 500 }),
 ];
 
 pub(crate) fn run(options: &Options) -> Result<()> {
+    let mut environment = environment::begin(options.runs)?;
+    "cargo xtask bench secure".clone_into(&mut environment.command);
+    environment.peers.clear();
+    let rates =
+        format!("{}\n{}", rates(options)?, server_handshakes::table(if options.quick { 20 } else { 2_000 })?);
+    println!("{rates}");
+    let floods = floods(options);
+    println!("{floods}");
+    environment::end(&mut environment)?;
+    if options.publish {
+        let rates = format!("{}\n\n{rates}", environment.sentences());
+        publish::write_figures(FilePath::new(DOCUMENT), BEGIN, &rates)?;
+        publish::write_figures(FilePath::new(DOCUMENT), BEGIN_FLOODS, &floods)?;
+    }
+    Ok(())
+}
+
+/// Measures each workload with each cipher, and returns a table with the medians of rates and of ratios.
+fn rates(options: &Options) -> Result<String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    println!(
-        "{:<36} {:>12} {:>12} {:>8} {:>12} {:>8}",
-        "per second", "plain", "RustCrypto", "ratio", "ring", "ratio"
-    );
+    let mut lines = vec![["per second", "plain", "secure, RustCrypto", "secure, ring"].map(str::to_owned)];
     for (name, workload) in WORKLOADS {
         let workload = if options.quick { workload.shortened() } else { workload };
         let (mut rates, mut ratios) = (CIPHERS.map(|_| Vec::new()), CIPHERS.map(|_| Vec::new()));
@@ -81,25 +106,25 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         let ([plain, portable, ring], [_, portable_ratio, ring_ratio]) =
             (rates.map(median), ratios.map(median));
-        println!(
-            "{name:<36} {plain:>12.0} {portable:>12.0} {portable_ratio:>8.2} {ring:>12.0} {ring_ratio:>8.2}"
-        );
+        let with_ratio = |rate, ratio: f64| format!("{} ({ratio:.2})", number(rate));
+        let secure = [with_ratio(portable, portable_ratio), with_ratio(ring, ring_ratio)];
+        let [portable, ring] = secure;
+        lines.push([name.to_owned(), number(plain), portable, ring]);
     }
-    server_handshakes::print(if options.quick { 20 } else { 2_000 })?;
-    flood(options);
-    Ok(())
+    Ok(markdown(&lines))
 }
 
 /// Measures the ticks of a server with many players while datagrams with their addresses are forged.
-fn flood(options: &Options) {
+fn floods(options: &Options) -> String {
     let players = if options.quick { 20 } else { FLOODED_PLAYERS };
-    println!(
-        "\n{players} secure players with a message of {FLOODED_SIZE} bytes in each of 60 ticks a second, and the server alone on one core"
-    );
-    println!(
-        "{:<28} {:>14} {:>14} {:>14} {:>10}",
-        "forged a second", "tick p50, ms", "tick p99, ms", "core, %", "late"
-    );
+    let head = [
+        "forged datagrams a second",
+        "median of a tick, ms",
+        "99 % of the ticks, ms",
+        "share of the core",
+        "late ticks",
+    ];
+    let mut lines = vec![head.map(str::to_owned)];
     let mut peers = ConnectedPeers::protected(players, 64, Path::Clean, Protection::Secure);
     let seconds = if options.quick { 1 } else { 2 * options.runs as usize };
     let mut ticks = FLOODS.map(|_| Vec::new());
@@ -116,12 +141,15 @@ fn flood(options: &Options) {
             |share: f64| ticks.get((ticks.len() as f64 * share) as usize).map_or(f64::NAN, |tick| tick * 1e3);
         let core = 100.0 * ticks.iter().sum::<f64>() / ticks.len() as f64 * TICK_RATE as f64;
         let late = ticks.iter().filter(|tick| **tick * TICK_RATE as f64 > 1.0).count();
+        let rate = number(rate as f64);
         let flood = match forgery {
-            Forgery::Current(size) => format!("{rate} of {size}"),
-            Forgery::AfterNext(size) => format!("{rate} of {size}, two epochs on"),
+            Forgery::Current(size) => format!("{rate} of {size} bytes"),
+            Forgery::AfterNext(size) => format!("{rate} of {size} bytes, two epochs ahead"),
         };
-        println!("{flood:<28} {:>14.2} {:>14.2} {core:>14.1} {late:>10}", at(0.5), at(0.99));
+        let [p50, p99] = [at(0.5), at(0.99)].map(|millis| format!("{millis:.1}"));
+        lines.push([flood, p50, p99, format!("{core:.0} %"), late.to_string()]);
     }
+    format!("{players} players, the server alone on one core:\n\n{}", markdown(&lines))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -12,27 +12,26 @@ use rakwire::secure::{
 };
 
 use crate::pairing::median;
+use crate::report::{markdown, number};
 
-/// The rate of handshakes per second for the printed share of a core, the default maximum of a server.
+/// The rate of handshakes per second for the share of a core in the table, the default maximum of a server.
 const RATION: f64 = 1_000.0;
 const NOW: Instant = Instant::ZERO;
 
-/// Prints how many handshakes a core can do per second, by the median of `count` handshakes, so that interruptions do
-/// not count.
-pub(crate) fn print(count: usize) -> Result<()> {
-    println!(
-        "\n{:<36} {:>12} {:>22}",
-        "handshakes of a server alone", "per second", "1,000 a second, core %"
-    );
+/// Returns a table with the number of handshakes that a core can do per second, by the median of `count` handshakes, so
+/// that interruptions do not count.
+pub(crate) fn table(count: usize) -> Result<String> {
+    let head = ["handshakes of a server alone", "per second", "share of a core at 1,000 a second"];
+    let mut lines = vec![head.map(str::to_owned)];
     let server = ServerIdentity::new(StaticKey::from_bytes([5; 32]));
     let player = StaticKey::from_bytes([6; 32]);
     let mut random = SeededRandom::new([7; 32]);
     for (name, player) in [("clients without an identity", None), ("clients with one", Some(&player))] {
         let took = (0..count).map(|_| handshake(&server, player, &mut random).map(|took| took.as_secs_f64()));
         let took = median(took.collect::<Result<Vec<_>>>()?).context("nothing was measured")?;
-        println!("{name:<36} {:>12.0} {:>22.1}", 1.0 / took, 100.0 * RATION * took);
+        lines.push([name.to_owned(), number(1.0 / took), format!("{:.0} %", 100.0 * RATION * took)]);
     }
-    Ok(())
+    Ok(markdown(&lines))
 }
 
 /// Measures the server's part of one handshake.

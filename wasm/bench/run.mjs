@@ -1,6 +1,6 @@
 // Measures the package in Chromium: the cost of a message, the effect of a busy page on the round-trip time with and
 // without a worker, and the download size compared with other libraries. Prints tables with the goals, and writes
-// ../target/bench/npm.json. `--quick` measures briefly, as a smoke test.
+// ../target/bench/npm.json. `--quick` measures briefly, as a smoke test; `--publish` writes the tables into ../docs/busy-page.md.
 
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -13,10 +13,12 @@ import { serve } from "../tests/bundlers/serve.mjs";
 import { launch } from "../tests/browser.mjs";
 import { startEcho, startRelay } from "../tests/support.mjs";
 import { goals, table } from "./goals.mjs";
+import { environment, publish } from "./publish.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 const RESULT = fileURLToPath(new URL("../../target/bench/npm.json", import.meta.url));
 const isQuick = process.argv.includes("--quick");
+const publishes = process.argv.includes("--publish");
 const SAMPLE_MS = isQuick ? 1_500 : 10_000;
 const ROUNDS = isQuick ? 200 : 2_000;
 
@@ -160,6 +162,10 @@ async function roundTrips(page, relay, protocol, inWorker) {
 }
 
 async function main() {
+  if (isQuick && publishes) {
+    throw new Error("--publish needs a full run, without --quick");
+  }
+  const before = environment();
   const folder = prepare();
   // Without these headers, a page has a clock resolution of 100 µs.
   const pages = await serve(folder, { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" });
@@ -187,23 +193,28 @@ async function main() {
   result.goals = goals(result);
   mkdirSync(join(RESULT, ".."), { recursive: true });
   writeFileSync(RESULT, `${JSON.stringify(result, null, 2)}\n`);
-  print(result);
+  const text = tables(result);
+  console.log(text);
+  if (publishes) {
+    publish(before, text);
+  }
 }
 
-function print({ message_us: messages, round_trip_ms: trips, loaded_gzip: loaded, goals: reached }) {
-  console.log("| 100 bytes sent and received | median µs |\n|---|---|");
-  Object.entries(messages).forEach(([protocol, us]) => console.log(`| ${protocol} | ${us.toFixed(2)} |`));
-  console.log("\n| round-trip time in ms, page blocked 50 ms in every 100 | page p50 | page p99 | worker p50 | worker p99 | p99, worker of page |\n|---|---|---|---|---|---|");
+/** Returns the results as tables. */
+function tables({ message_us: messages, round_trip_ms: trips, loaded_gzip: loaded, goals: reached }) {
+  const lines = ["| 100 bytes sent and received | median µs |", "|---|---|"];
+  Object.entries(messages).forEach(([protocol, us]) => lines.push(`| ${protocol} | ${us.toFixed(2)} |`));
+  lines.push("", "| round trip in ms | page p50 | page p99 | worker p50 | worker p99 | p99, worker of page |", "|---|---|---|---|---|---|");
   for (const [protocol, { page, worker }] of Object.entries(trips)) {
-    for (const [what, name] of [["connection", "as the thread of the connection sees it"], ["smoothed", "`stats().roundTripMs`"], ["application", "as the page sees it"]]) {
+    for (const what of ["connection", "smoothed", "application"]) {
       const [there, here] = [page[what], worker[what]];
       const cells = [there.p50, there.p99, here.p50, here.p99].map((ms) => ms.toFixed(1));
-      console.log(`| ${protocol}, ${name} | ${cells.join(" | ")} | ${((100 * here.p99) / there.p99).toFixed(0)} % |`);
+      lines.push(`| ${protocol}, ${what} | ${cells.join(" | ")} | ${((100 * here.p99) / there.p99).toFixed(0)} % |`);
     }
   }
-  console.log("\n| what a page loads | bytes with gzip |\n|---|---|");
-  Object.entries(loaded).forEach(([name, bytes]) => console.log(`| ${name} | ${bytes.toLocaleString("en")} |`));
-  console.log(`\n${table(reached)}`);
+  lines.push("", "| what a page loads | bytes with gzip |", "|---|---|");
+  Object.entries(loaded).forEach(([name, bytes]) => lines.push(`| ${name} | ${bytes.toLocaleString("en")} |`));
+  return [...lines, "", table(reached)].join("\n");
 }
 
 try {

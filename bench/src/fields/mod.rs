@@ -15,7 +15,7 @@ use self::table::{Report, Row};
 use self::work::{Measured, Work};
 use crate::pairing::Bench;
 use crate::process::Cores;
-use crate::{environment, publish};
+use crate::{environment, publish, report};
 
 const BEGIN: &str = "<!-- figures: written by `cargo xtask bench fields --publish` -->";
 
@@ -55,7 +55,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     environment::end(&mut report.environment)?;
-    report.write(&options.report)?;
+    report::write(&report, &options.report)?;
     let text = report.markdown();
     print!("{text}");
     if options.publish {

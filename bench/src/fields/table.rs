@@ -1,9 +1,8 @@
 //! The results: a row for each figure, a column for each library.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
 
 use super::library::Library;
@@ -140,33 +139,11 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn write(&self, path: &Path) -> Result<()> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let text = serde_json::to_string_pretty(self)?;
-        std::fs::write(path, text).with_context(|| path.display().to_string())
-    }
-
     /// Formats the environment and a table.
     pub(super) fn markdown(&self) -> String {
         let mut lines = vec![head()];
         lines.extend(self.rows.iter().map(Row::cells));
-        let environment = &self.environment;
-        let [before, after] = environment.load;
-        let peers = environment.peers.iter().map(|(name, version)| format!("`{name}` {version}"));
-        format!(
-            "Measured by `{}` at commit {} with {}, on {} ({}), medians of {} runs, beside {}. The load of the machine was \
-             {before} before and {after} after.\n\n{}",
-            environment.command,
-            environment.commit,
-            environment.rustc,
-            environment.processor,
-            environment.system,
-            environment.runs,
-            peers.collect::<Vec<_>>().join(", "),
-            markdown(&lines),
-        )
+        format!("{}\n\n{}", self.environment.sentences(), markdown(&lines))
     }
 
     /// Returns the libraries that could not be measured.

@@ -14,7 +14,7 @@ mod table;
 pub(crate) mod websocket_echo;
 mod websockify;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
@@ -22,8 +22,10 @@ use clap::Args;
 use self::measure::Measure;
 use self::table::Report;
 use crate::core_only::Effort;
-use crate::environment;
 use crate::process::{Cores, on_core};
+use crate::{environment, publish, report};
+
+const BEGIN: &str = "<!-- figures: written by `cargo xtask bench relay --publish` -->";
 
 /// Measure the relay compared with a WebSocket echo and plain UDP.
 #[derive(Debug, Args)]
@@ -34,6 +36,9 @@ pub(crate) struct Options {
     /// The number of rounds; each measures every row once, and the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
+    /// Write the table into docs/relay.md
+    #[arg(long, conflicts_with = "quick")]
+    publish: bool,
     /// The path of the report
     #[arg(long, value_name = "FILE", default_value = "target/bench/relay.json")]
     report: PathBuf,
@@ -49,10 +54,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     report.rows = on_core(cores.sender, || rows::all(&measure, rounds))??;
     report.ratio_to_websocket_echo = report.rows.first().and_then(|row| row.ratio_to_websocket_echo);
     environment::end(&mut report.environment)?;
-    report.write(&options.report)?;
-    print!("{}", report.table());
+    report::write(&report, &options.report)?;
     let (met, all) = report.goals();
-    let load = report.environment.load;
-    println!("{met} of {all} goals are met; the load was {load:?}; {}", options.report.display());
-    Ok(())
+    let text =
+        format!("{} {met} of {all} goals are met.\n\n{}", report.environment.sentences(), report.table());
+    print!("{text}");
+    if options.publish { publish::write_figures(Path::new("docs/relay.md"), BEGIN, &text) } else { Ok(()) }
 }

@@ -1,8 +1,5 @@
 //! The results: rows next to those of the WebSocket echo and of plain UDP, and the goals.
 
-use std::path::Path;
-
-use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::pairing::median;
@@ -89,14 +86,6 @@ impl Row {
 }
 
 impl Report {
-    pub(super) fn write(&self, path: &Path) -> Result<()> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        std::fs::write(path, serde_json::to_string_pretty(self)? + "\n")
-            .with_context(|| format!("{} cannot be written", path.display()))
-    }
-
     /// Returns the number of goals that are met, and of all goals.
     pub(super) fn goals(&self) -> (usize, usize) {
         let all = || self.rows.iter().filter_map(|row| row.goal.as_ref());

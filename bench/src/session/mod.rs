@@ -26,7 +26,8 @@ use crate::goals;
 use crate::idle;
 use crate::pairing::{Bench, Network};
 use crate::process::Cores;
-use crate::report::{Report, Row};
+use crate::publish;
+use crate::report::{self, REPORT, Report, Row};
 
 /// The time limit of a program in one measurement.
 const LIMIT: Duration = Duration::from_secs(45);
@@ -48,11 +49,14 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "keep")]
     resume: bool,
     /// The number of measurements of each pairing; the median counts
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// The path of the report
-    #[arg(long, value_name = "FILE", default_value = "target/bench/report.json")]
-    report: PathBuf,
+    /// Write the document and its plots from the report, if it is complete
+    #[arg(long, conflicts_with = "quick")]
+    publish: bool,
+    /// The path of the report, by default target/bench/report.json, and quick.json beside it for a quick measurement
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// The folder with the programs of the other RakNet implementations
     #[arg(long, value_name = "FOLDER", default_value = "target/interop/bin")]
     peers: PathBuf,
@@ -67,16 +71,22 @@ impl Options {
         if self.quick { 1 } else { self.runs }
     }
 
+    fn report(&self) -> PathBuf {
+        let default = if self.quick { "target/bench/quick.json" } else { REPORT };
+        self.report.clone().unwrap_or_else(|| default.into())
+    }
+
     /// Returns the path of the durations and time limits of earlier sessions.
     fn history(&self) -> PathBuf {
-        self.report.with_extension("history.json")
+        self.report().with_extension("history.json")
     }
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut session = Session::begin(options)?;
     session.measure()?;
-    session.end()
+    session.end()?;
+    if options.publish { publish::run(&publish::Options::of(options.report())) } else { Ok(()) }
 }
 
 struct Session<'o> {
@@ -95,12 +105,12 @@ impl<'o> Session<'o> {
         let history = History::read(&options.history())?;
         let environment = environment::begin(options.runs())?;
         let report = if options.resume {
-            let report = Report::read(&options.report).context("there is no session to resume")?;
+            let report = Report::read(&options.report()).context("there is no session to resume")?;
             resume::continued(report, &environment)?
         } else {
             Report { environment, ..Report::default() }
         };
-        let earlier = || Report::read(&options.report).context("there is no report to keep rows of");
+        let earlier = || Report::read(&options.report()).context("there is no report to keep rows of");
         let earlier = options.keep.then(earlier).transpose()?;
         Ok(Self { options, runner: Runner { bench, effort: options.effort(), history }, report, earlier })
     }
@@ -129,7 +139,7 @@ impl<'o> Session<'o> {
         self.runner.history.record(step, seconds, self.options.runs());
         environment::end(&mut self.report.environment)?;
         self.runner.history.write(&self.options.history())?;
-        self.with_kept_rows().write(&self.options.report)
+        report::write(&self.with_kept_rows(), &self.options.report())
     }
 
     /// Returns the current report, with the rows that are kept.
@@ -149,7 +159,7 @@ impl<'o> Session<'o> {
         println!(
             "{met} of {all} goals are met; the load was {:?}; {}",
             report.environment.load,
-            self.options.report.display()
+            self.options.report().display()
         );
         let failed = report.rows.iter().filter(|row| !row.value.is_finite()).map(|row| row.name.as_str());
         let failed: Vec<&str> = failed.collect();
@@ -180,7 +190,7 @@ fn rows_of(step: Step, runner: &mut Runner) -> Result<Vec<Row>> {
 /// Print the table of an existing report.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    #[arg(default_value = "target/bench/report.json")]
+    #[arg(default_value = REPORT)]
     report: PathBuf,
 }
 

@@ -8,7 +8,7 @@ mod profile;
 mod table;
 
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::{Path as FilePath, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,10 +19,14 @@ use rakwire::sim::{Bottleneck, Conditions};
 use self::network::{FAR, NEAR, on_machine};
 use self::profile::Profile;
 use self::table::{HEAD, Measured, Report, Row};
-use crate::environment;
 use crate::pairing::itself;
 use crate::path::Path;
 use crate::process::{Cores, Program};
+use crate::{environment, publish, report};
+
+const BEGIN: &str = "<!-- figures: written by `cargo xtask bench transports --publish` -->";
+const BEGIN_CONNECTING: &str =
+    "<!-- figures of times to connect: written by `cargo xtask bench transports --publish` -->";
 
 /// The time limit of one measurement, including the start of a browser.
 const LONGEST: Duration = Duration::from_secs(300);
@@ -61,6 +65,9 @@ pub(crate) struct Options {
     /// Only the time to connect
     #[arg(long, conflicts_with_all = ["loss", "transport"])]
     connect: bool,
+    /// Write the tables into docs/transports.md
+    #[arg(long, conflicts_with_all = ["quick", "loss", "transport", "connect"])]
+    publish: bool,
     /// The path of the report
     #[arg(long, value_name = "FILE", default_value = "target/bench/transports.json")]
     report: PathBuf,
@@ -77,7 +84,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         measure_connecting(options, &mut report)?;
     }
     environment::end(&mut report.environment)?;
-    report.write(&options.report)?;
+    report::write(&report, &options.report)?;
+    if options.publish {
+        let document = FilePath::new("docs/transports.md");
+        publish::write_figures(document, BEGIN, &report.losses())?;
+        publish::write_figures(document, BEGIN_CONNECTING, &report.times_to_connect())?;
+    }
     Ok(())
 }
 

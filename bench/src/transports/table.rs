@@ -1,12 +1,9 @@
 //! The results: a row for each transport and loss.
 
-use std::path::Path;
-
-use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::connect;
 use super::profile::Profile;
+use super::{CONNECTIONS, connect};
 use crate::pairing::median;
 use crate::report::Environment;
 
@@ -75,11 +72,18 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn write(&self, path: &Path) -> Result<()> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let text = serde_json::to_string_pretty(self)?;
-        std::fs::write(path, text).with_context(|| path.display().to_string())
+    /// Formats the environment and the table of transports and losses.
+    pub(super) fn losses(&self) -> String {
+        let lines: String = self.rows.iter().map(|row| row.line() + "\n").collect();
+        format!("{}\n\n{HEAD}\n{lines}", self.environment.sentences())
+    }
+
+    /// Formats the table of times to connect.
+    pub(super) fn times_to_connect(&self) -> String {
+        let lines: String = self.connecting.iter().map(|row| row.line() + "\n").collect();
+        format!(
+            "Measured in the same run, with {CONNECTIONS} connections per row.\n\n{}\n{lines}",
+            connect::HEAD
+        )
     }
 }

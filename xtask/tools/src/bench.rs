@@ -11,14 +11,15 @@ use xtask::shell::Shell;
 use xtask::targets::WASM;
 use xtask::tasks;
 
-/// The report of a quick measurement, which keeps that of a full session unchanged.
-const QUICK_REPORT: &str = "target/bench/quick.json";
+/// The measurements that have a page with figures, in the order of `all`. The empty name is that of other RakNets.
+const PUBLISHED: [&str; 7] = ["", "fields", "relay", "secure", "transports", "game", "npm"];
 
 /// The arguments of measurements.
 #[derive(Args)]
 pub(crate) struct Options {
     /// The measurement, by default this crate beside other RakNet implementations, and options of its program:
     ///
+    /// - `all`: all of these except `mcu`, in about an hour; `all --publish` writes all pages with figures
     /// - `mcu`: the firmware in QEMU, instructions and datagrams per second; `--update` rewrites the committed table
     /// - `npm`: the npm package in Chromium, the cost of a message, a busy page with and without a worker, bytes to load
     /// - `relay`: packets per second and core, latency, memory and CPU time of clients, compared with a WebSocket echo
@@ -29,8 +30,8 @@ pub(crate) struct Options {
     ///
     /// `--quick` measures everything once and small, without meaningful timings; `--runs N`, `--only NAME,…`, `--keep`,
     /// `--resume` and others are those of `cargo run --release -p rakwire-bench -- run --help`. `--publish` writes the
-    /// document and its plots from a complete report, and `--instructions` only counts the instructions of the hot paths
-    /// and writes their table.
+    /// figures into the page of the measurement, and `--instructions` only counts the instructions of the hot paths and
+    /// writes their table.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -47,6 +48,11 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
         Some((first, rest)) if !first.starts_with('-') => (*first, rest),
         _ => ("", &args[..]),
     };
+    let parts = if part == "all" { &PUBLISHED[..] } else { &[part] };
+    parts.iter().try_for_each(|part| measure(shell, part, more))
+}
+
+fn measure(shell: &Shell, part: &str, more: &[&str]) -> Result<()> {
     match (part, more) {
         ("mcu", [] | ["--update"]) => return mcu::bench::command(shell, !more.is_empty()),
         ("npm", _) => {
@@ -61,14 +67,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
         }
         ("", _) => {
             tasks::set_up(shell, &[Need::Peers])?;
-            // The document about RakNet is written by a command of its own.
-            let own: Vec<_> = more.iter().copied().filter(|option| *option != "--publish").collect();
-            if own.contains(&"--quick") && own.len() < more.len() {
-                bail!("`--publish` needs a full run, without `--quick`");
-            }
-            let quick: &[&str] = if own.contains(&"--quick") { &["--report", QUICK_REPORT] } else { &[] };
-            run(shell, &[&["run"], &own[..], quick].concat())?;
-            return if own.len() < more.len() { run(shell, &["publish"]) } else { Ok(()) };
+            return run(shell, &[&["run"], more].concat());
         }
         ("relay", _) => {
             artifacts::fast_relay(shell)?;
@@ -83,7 +82,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
         ("secure", _) => {}
         _ => bail!("`bench` has no measurement {part:?} with {more:?}; see `cargo xtask bench --help`"),
     }
-    run(shell, &args)
+    run(shell, &[&[part], more].concat())
 }
 
 /// Checks that the hot paths take no more instructions than in the committed table.
@@ -93,7 +92,7 @@ pub(crate) fn instructions(shell: &Shell) -> Result<()> {
 
 /// Checks that the commands work.
 pub(crate) fn smoke(shell: &Shell) -> Result<()> {
-    run(shell, &["run", "--quick", "--report", QUICK_REPORT])?;
+    run(shell, &["run", "--quick"])?;
     run(shell, &["secure", "--quick", "--runs", "1"])?;
     fields::build(shell)?;
     run(shell, &["fields", "--quick", "--report", "target/bench/fields-quick.json"])?;
