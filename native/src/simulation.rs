@@ -70,6 +70,8 @@ mod present {
 
     /// Maximum number of addresses with datagrams in transit; datagrams of further addresses are dropped.
     const MAX_LINKS: usize = 4_096;
+    /// Number of links up to which those without datagrams in transit are kept.
+    const IDLE_LINKS: usize = 64;
 
     /// A simulated lossy network between an endpoint and its socket, equal in both directions and for all addresses.
     ///
@@ -163,6 +165,8 @@ mod present {
     pub(crate) struct NetworkEmulator {
         simulation: Simulation,
         links: HashMap<SocketAddr, Link>,
+        /// The number of links at which those without datagrams in transit are removed.
+        most: usize,
         seed: u64,
     }
 
@@ -170,7 +174,7 @@ mod present {
         pub(crate) fn new(simulation: Simulation, direction: Direction) -> Self {
             // The two directions must use different random numbers, or they would lose the same datagrams.
             let seed = simulation.seed.wrapping_mul(2).wrapping_add(u64::from(direction == Direction::In));
-            Self { simulation, links: HashMap::new(), seed }
+            Self { simulation, links: HashMap::new(), most: IDLE_LINKS, seed }
         }
 
         /// Sends a datagram into the network.
@@ -179,8 +183,10 @@ mod present {
                 link.send(now, datagram);
                 return;
             }
-            if self.links.len() >= MAX_LINKS {
+            if self.links.len() >= self.most {
                 self.links.retain(|_, link| link.next_arrival().is_some());
+                // The cost of this search is shared by as many new addresses as there are links.
+                self.most = (2 * self.links.len()).clamp(IDLE_LINKS, MAX_LINKS);
             }
             if self.links.len() < MAX_LINKS {
                 let mut link = Link::new(self.simulation.conditions, self.seed);
@@ -289,6 +295,17 @@ mod present {
             network.send(end, address(9), &[0]);
             network.send(end, address(60_000), &[0]);
             assert_eq!(network.links.len(), 2);
+        }
+
+        #[test]
+        fn memory_does_not_grow_with_addresses_that_send_no_more() {
+            let mut network = emulator("latency=1ms");
+            for port in 0..20 * IDLE_LINKS as u16 {
+                let now = Instant::from_micros(u64::from(port) * 10_000);
+                network.send(now, address(port), &[0]);
+                assert_eq!(network.receive(now + Duration::from_millis(5)).len(), 1);
+                assert!(network.links.len() <= IDLE_LINKS, "{}", network.links.len());
+            }
         }
     }
 }

@@ -50,13 +50,13 @@ impl Book {
             let text =
                 read(&document).with_context(|| format!("the contents of the book refer to {document}"))?;
             let text = if FOR_MAINTAINERS.contains(&part) { text } else { readers::without_tests(&text) };
-            book.add(line, &document, &text);
+            book.add(line, &document, &text)?;
         }
         Ok(book)
     }
 
     /// Adds a document with its line in the table of contents.
-    fn add(&mut self, line: &str, document: &str, text: &str) {
+    fn add(&mut self, line: &str, document: &str, text: &str) -> Result<()> {
         let indent = line.len() - line.trim_start().len();
         for page in pages::split(document, text) {
             for anchor in pages::anchors(&page.text) {
@@ -67,9 +67,17 @@ impl Book {
             } else {
                 format!("{}- [{}]({})\n", " ".repeat(indent + 2 * page.depth), page.title, page.path)
             };
+            if self.pages.iter().any(|other| other.path == page.path) {
+                bail!(
+                    "the book has two pages {}: rename the section \"{}\" of {document}",
+                    page.path,
+                    page.title
+                );
+            }
             self.pages.push(page);
         }
         self.documents.insert(document.to_owned());
+        Ok(())
     }
 
     /// Returns the text of a page with its links adapted to the book, and the files that it needs: those of the

@@ -65,7 +65,7 @@ pub(super) fn tests() -> [Stage; 6] {
 
 /// Tests with more programs, and of other parts that a change may break.
 #[rustfmt::skip]
-pub(super) fn tests_of_all_peers() -> [Stage; 7] {
+pub(super) fn tests_of_all_peers() -> [Stage; 8] {
     [
         Stage::new("demo-all", "the demo: two pages play against each other with each protocol", &DEMO, demo_games)
             .tier(Tier::Nightly, "takes minutes, because pages are rendered without a GPU"),
@@ -79,6 +79,9 @@ pub(super) fn tests_of_all_peers() -> [Stage; 7] {
         Stage::new("wasm-browsers", "the npm package in Firefox and Chromium, with each transport and with other servers",
             &BROWSERS, other_browser_tests)
             .reruns(Runner::Node("wasm")).load(Load::Half).tier(Tier::Ci, "needs another browser, certificates and networks"),
+        Stage::new("wasm-closing", "the npm package in Firefox and Chromium: closed tabs, silent transports, failing relays",
+            &BROWSERS, closing_tests)
+            .reruns(Runner::Node("wasm")).load(Load::Half).tier(Tier::Nightly, "waits for timeouts of each browser and transport"),
         Stage::new("quickstarts", "the commands of the quickstarts print the documented output",
             &[Need::HostTests], quickstarts::check)
             .load(Load::Half).tier(Tier::Ci, "documents change less often than code"),
@@ -102,23 +105,26 @@ fn secure_tests(shell: &Shell) -> Result<()> {
 
 fn wasm_tests(shell: &Shell) -> Result<()> {
     npm_size::check(shell, &[])?;
-    npm_tests(shell, |file| !OTHER_BROWSERS.contains(&file))
+    npm_tests(shell, |file| !OTHER_BROWSERS.contains(&file) && !CLOSING.contains(&file))
 }
 
 /// Tests of the npm package that need more than Node, Chromium and one other server.
-const OTHER_BROWSERS: [&str; 8] = [
-    "failures-firefox.test.mjs",
+const OTHER_BROWSERS: [&str; 5] = [
     "foreign.test.mjs",
-    "leave.test.mjs",
     "local-network.test.mjs",
     "paths.test.mjs",
     "transports.test.mjs",
-    "unanswered.test.mjs",
     "webrtc.test.mjs",
 ];
+/// Tests that mostly wait for timeouts, in all browsers.
+const CLOSING: [&str; 3] = ["failures-firefox.test.mjs", "leave.test.mjs", "unanswered.test.mjs"];
 
 fn other_browser_tests(shell: &Shell) -> Result<()> {
     npm_tests(shell, |file| OTHER_BROWSERS.contains(&file))
+}
+
+fn closing_tests(shell: &Shell) -> Result<()> {
+    npm_tests(shell, |file| CLOSING.contains(&file))
 }
 
 /// Runs the tests of the npm package in files with these names.
