@@ -1,7 +1,7 @@
 //! Stateless cookies, by which a client proves that it receives datagrams at its source address.
 //!
-//! A cookie has one of two kinds. The client returns the cookie, so the kind is one bit of state that the server need
-//! not store.
+//! A cookie has one of two kinds. The kind is one bit that the server would otherwise store for each client: the client
+//! returns it with the cookie.
 
 use core::hash::{Hash, Hasher};
 use core::net::SocketAddr;

@@ -136,11 +136,11 @@ pub trait Source<'a> {
         u16 -> u16, from_be_bytes, Number;
         /// Takes a big-endian 32-bit number.
         u32 -> u32, from_be_bytes, Number;
-        /// Takes a little-endian 32-bit number, as in those messages of C++ RakNet that contain a memory image.
+        /// Takes a little-endian 32-bit number, for C++ RakNet messages that are copies of a struct in memory.
         u32_le -> u32, from_le_bytes, Number;
         /// Takes a big-endian 64-bit number.
         u64 -> u64, from_be_bytes, Number;
-        /// Takes a big-endian 32-bit IEEE 754 number.
+        /// Takes a big-endian 32-bit IEEE 754 floating-point number.
         f32 -> f32, from_be_bytes, Float;
     }
 
@@ -351,7 +351,7 @@ impl<'b> Writer<'b> {
         Ok(())
     }
 
-    /// Overwrites two bytes at `at` with a big-endian 16-bit number, for a length that is known only later.
+    /// Overwrites two bytes at `at` with a big-endian 16-bit number, for a length that follows from later fields.
     ///
     /// # Errors
     /// [`WireError::NoRoom`] if the two bytes have not been written yet.
@@ -362,7 +362,7 @@ impl<'b> Writer<'b> {
     }
 }
 
-/// The position of a piece in [`Chunks`]. Only the implementation that returned it can interpret it.
+/// The position of a piece in [`Chunks`]. Its number has a meaning only to the implementation that returned it.
 ///
 /// ```
 /// use rakwire::{Chunks, Piece};
@@ -521,7 +521,8 @@ mod tests {
         })
     }
 
-    /// Fields read back as written. A field that does not fit, or is truncated, is an error and consumes nothing.
+    /// Fields read back as written. Writing a field that does not fit, or reading a truncated one, fails and consumes
+    /// nothing.
     #[test]
     fn fields_read_back_or_fail_without_consuming_bytes() {
         let input = (any_fields(), 0..200_usize, 0..20_usize);

@@ -15,7 +15,7 @@
 //! use rakwire::Instant;
 //! use rakwire::raknet::{Config, Delivery, Event, Peer, Resources};
 //!
-//! // All memory of both: one connection each, which shares 32 blocks of 128 bytes.
+//! // All memory of the client and the server: one connection each, and 32 blocks of 128 bytes for its messages.
 //! let (mut a, mut b) = (Resources::<1, 32, 128>::new(), Resources::<1, 32, 128>::new());
 //! let mut server_config = Config::new([2; 32]); // 32 random bytes in a real program
 //! server_config.max_incoming = 1;
@@ -27,7 +27,7 @@
 //! client.connect(now, server_address)?;
 //! let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
 //! let text = 'running: loop {
-//!     // Take events until there are none …
+//!     // Handle all events …
 //!     let mut greet = None;
 //!     while let Some(event) = client.poll_event() {
 //!         if let Event::Connected { id, .. } = event {
@@ -42,7 +42,7 @@
 //!             break 'running message.chunks().flatten().copied().collect::<Vec<u8>>();
 //!         }
 //!     }
-//!     // … then datagrams …
+//!     // … then deliver all datagrams …
 //!     while let Some(transmit) = client.poll_transmit(now, &mut buffer) {
 //!         server.handle_datagram(now, client_address, transmit.payload);
 //!     }
@@ -75,38 +75,38 @@
 //!
 //! # Guarantees
 //!
-//! Regardless of the input there is no panic and no unbounded work, and unknown addresses take no memory. Dropped
-//! datagrams are counted by reason ([`raknet::DropReason`]). A message that the receiver has acknowledged is
-//! delivered to its application, or the connection closes with a reason. The crate writes no log; read its counters
-//! and events instead.
+//! No input causes a panic or unbounded work. Handshake requests take no memory until their source address is
+//! validated, unless the configuration admits clients without a cookie. Dropped datagrams are counted by reason
+//! ([`raknet::DropReason`]). A message that the receiver has acknowledged is delivered to its application, or the
+//! connection closes with a reason. The crate writes no log; read its counters and events instead.
 //!
 //! # Features
 //!
 //! None of these is on by default:
 //!
 //! - `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]).
-//! - `zero-copy`: large messages in vectors that are not copied ([`endpoint::Peer::send_vec`],
-//!   [`endpoint::Peer::take_event_data`]).
+//! - `zero-copy`: large messages are sent from vectors and received into vectors without a copy
+//!   ([`endpoint::Peer::send_vec`], [`endpoint::Peer::take_event_data`]).
 //! - `deflate`: compressed aggregates of messages ([`codec::aggregate`]).
 //! - `sim`: the simulator.
 //! - `derive`: `#[derive(Pack, Unpack)]` for [`codec::rabbit`].
 //! - `secure`: secure connections.
-//! - `key-log`: export of the keys of secure connections on request.
-//! - `defmt`: events, reasons, errors and names implement `defmt::Format`.
+//! - `key-log`: export of the keys of secure connections, for decryption of captures.
+//! - `defmt`: events, reasons, errors and ids implement `defmt::Format`.
 //!
 //! # Profiles
 //!
-//! The feature `full`, on by default, is one of two profiles. Without it the crate has the *small* profile, for a client
-//! with little flash and RAM. Both follow the protocol and have the same interface:
+//! The feature `full`, on by default, selects the *full* profile. Without it the crate has the *small* profile, for a
+//! client with little flash and RAM. Both follow the protocol and have the same interface:
 //!
 //! | | full | small |
 //! |---|---|---|
-//! | messages longer than a datagram | sent in parts | sending one returns [`raknet::SendError::FeatureDisabled`]; receiving a part of one ends the connection with [`raknet::DisconnectReason::MessageTooLarge`] |
-//! | ordering channels | 0 to 31 | 0 to 3; sending on another one returns [`raknet::SendError::FeatureDisabled`], and a connection ends for lack of memory if its peer uses one |
+//! | messages longer than a datagram | sent in parts | sending one returns [`raknet::SendError::FeatureDisabled`]; receiving a part of one closes the connection with [`raknet::DisconnectReason::MessageTooLarge`] |
+//! | ordering channels | 0 to 31 | 0 to 3; sending on another one returns [`raknet::SendError::FeatureDisabled`], and a connection closes with [`raknet::DisconnectReason::ReceiveMemory`] if its peer uses one |
 //! | priorities | messages overtake others | messages leave in the order in which they were sent |
 //! | queued messages | share blocks | each message takes its own blocks |
 //! | connections at the same time | any number | one: `CONNECTIONS` must be 1, and every [`raknet::Capacity`] counts as 1 |
-//! | counters | count | are 0; measurements such as round-trip time and MTU remain, and the clock difference is that of the last ping |
+//! | counters | available | always 0; measurements such as round-trip time and MTU remain, and the clock difference is that of the last ping |
 //!
 //! Both profiles combine with these capabilities, which are on by default:
 //!
@@ -144,8 +144,8 @@ pub mod codec {
     //! Encodings for the payloads of messages, independent of the protocols.
     //!
     //! - [`bits`]: numbers of any bit width, in either bit order.
-    //! - [`rabbit`]: the encoding of the Game Protocol. It is read without a copy, even if a message is in several
-    //!   pieces.
+    //! - [`rabbit`]: the encoding of the Game Protocol's messages. It is decoded without a copy, even if a message is
+    //!   in several pieces.
     //! - [`bitstream`]: RakNet's bit stream.
     //! - [`aggregate`]: several messages packed into one, as in Minecraft Bedrock.
     //! - [`frames`]: length-prefixed messages in a byte stream, as in RakNet's packetised TCP.

@@ -53,7 +53,7 @@ impl Bucket {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     pub(crate) events: u16,
-    /// The period; longer than 71 minutes is clamped to that.
+    /// The period. The maximum is 2^32 microseconds (71 minutes); longer periods are clamped.
     pub(crate) period: Duration,
 }
 
@@ -93,9 +93,9 @@ impl Ration {
         after.is_some()
     }
 
-    /// Gives back one event taken at `taken_at`, except for the part refilled since.
+    /// Returns one event that was taken at `taken_at`, minus the part that has been refilled since.
     ///
-    /// The refilled part is already available again and may have been taken by other events.
+    /// The refilled part is already available, and may have been taken by another event.
     pub(crate) fn refund(&mut self, taken_at: Instant, now: Instant) {
         let refilled = u64::from(now.micros_since(taken_at)) * u64::from(self.events);
         self.spent = self.spent.saturating_sub(u64::from(self.period).saturating_sub(refilled));
@@ -112,9 +112,10 @@ pub(crate) struct Rates {
     pub(crate) address: u16,
 }
 
-/// The number of address groups that have a guaranteed part of their network's rate.
+/// The number of address groups, each with a guaranteed part of its network's rate.
 ///
-/// It is so large that one second of responses, as limited per network group, cannot exhaust every address group.
+/// The number is large enough that one second of responses, as limited per network group, cannot exhaust all address
+/// groups.
 pub(crate) const ADDRESS_GROUPS: usize = if cfg!(feature = "alloc") { 256 } else { 32 };
 
 /// Token buckets for a fixed number of groups of networks or addresses. A keyed hash selects the group.
@@ -246,7 +247,7 @@ mod tests {
         })
     }
 
-    /// A bucket allows at most its rate in a burst, and its rate in each further second.
+    /// A bucket allows a burst of at most one second's rate, plus its rate in each further second.
     #[test]
     fn a_bucket_never_exceeds_its_rate() {
         let input = (0..50_u16, any_times());
@@ -280,7 +281,7 @@ mod tests {
         });
     }
 
-    /// A ration counts the events of a period, and a refund returns one event if its period has not ended.
+    /// Takes two events and refunds the first. The refund frees an event only if the ration has not refilled since.
     #[test]
     #[cfg_attr(kani, kani::proof)]
     fn any_two_events_and_a_refund_are_counted() {
@@ -329,12 +330,12 @@ mod tests {
             for tenth in 0..10 {
                 let now = second * 1_000_000 + tenth * 100_000;
                 greedy += asks(now, 1, 1_000);
-                // Two other addresses send a request per second, like an open server list.
+                // Two other addresses send one request per second, like a client that shows a server list.
                 assert_eq!(asks(now + 1, 2, usize::from(tenth == 3)), usize::from(tenth == 3), "{now}");
                 assert_eq!(asks(now + 1, 3, usize::from(tenth == 7)), usize::from(tenth == 7), "{now}");
             }
         }
-        // The greedy first address gets the rest.
+        // The first address gets the rest of the network's rate.
         assert!((330..=390).contains(&greedy), "{greedy}");
     }
 
@@ -405,11 +406,11 @@ mod tests {
         let takes = |ration: &mut Ration, now| (0..9).filter(|_| ration.take(allowance, now)).count();
         let mut ration = Ration::default();
         assert!(ration.take(allowance, at(100)));
-        // Two seconds later the allowance is refilled.
+        // The allowance refills one event in two seconds, so after three seconds it is full again.
         assert_eq!(takes(&mut ration, at(103)), 4);
         ration.refund(at(100), at(103));
         assert_eq!(takes(&mut ration, at(103)), 0);
-        // After one second half of the allowance is refilled, and the refund returns the other half.
+        // After one second half an event is refilled, so the refund returns the other half.
         let mut ration = Ration::default();
         assert!(ration.take(allowance, at(100)));
         assert_eq!(takes(&mut ration, at(101)), 3);

@@ -89,8 +89,8 @@ impl Default for Instant {
 
 /// Returns `dividend / divisor`; a divisor of 0 is treated as 1.
 ///
-/// Microcontrollers without a 64-bit division instruction would link the compiler's routine, which takes more flash
-/// than some whole parts of the protocol.
+/// For targets without a 64-bit division instruction the compiler links a library routine, which takes more flash than
+/// this function.
 pub(crate) const fn divide(dividend: u64, divisor: u32) -> u64 {
     let divisor = if divisor == 0 { 1 } else { divisor };
     if cfg!(any(target_pointer_width = "64", target_family = "wasm")) {
@@ -100,7 +100,7 @@ pub(crate) const fn divide(dividend: u64, divisor: u32) -> u64 {
     }
 }
 
-/// Performs long division, bit by bit below the upper half.
+/// Divides the upper 32 bits in one operation, and the lower 32 bits bit by bit.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 const fn divide_in_steps(dividend: u64, divisor: u32) -> u64 {
     let upper = (dividend >> 32) as u32;

@@ -66,7 +66,7 @@ impl Count {
     }
 }
 
-/// A slot of one peer: the number of the peer, then the slot.
+/// The number of a peer, and a slot of that peer.
 type Place = (u32, u16);
 
 /// The connection in a reserved slot.
@@ -74,7 +74,7 @@ type Place = (u32, u16);
 struct Guest {
     identity: Option<u64>,
     address: IpAddr,
-    /// Set while it counts as a half-open connection of its network.
+    /// True while the connection counts as half-open for its network.
     is_half_open: bool,
     is_validated: bool,
 }
@@ -124,8 +124,8 @@ pub trait SharedAdmission: Debug + Send + Sync {
     /// - The Game Protocol: called when the client answers its challenge, which validates the address. A refused
     ///   client receives END, as from a full server.
     ///
-    /// It is not called if this peer is connecting to the same RakNet peer, because then this side has requested the
-    /// connection too.
+    /// In RakNet it is not called for a client to which this peer is connecting, because the application has requested
+    /// that connection itself.
     fn decide(&self, client: &Client) -> Decision {
         let _ = client;
         Decision::Accept
@@ -305,7 +305,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Called when a connection is no longer half open.
+    /// Called when a connection has left the half-open state.
     fn open(&mut self, place: Place) {
         let Some(guest) = self.places.get_mut(&place) else { return };
         if !core::mem::take(&mut guest.is_half_open) {
@@ -333,7 +333,7 @@ impl Admission {
 
     /// Called when the admission status of a connection changed from `before` to `after`.
     ///
-    /// `since` is when it began to count as unvalidated.
+    /// `since` is the time at which the connection began to count as unvalidated.
     fn change(&mut self, place: Place, (before, after): (Incoming, Incoming), since: Instant, now: Instant) {
         if before.is_counted() && !after.is_counted() {
             return self.release(place);

@@ -157,7 +157,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// Queues a message like [`send`](Self::send), without copying it if it is large.
     ///
     /// RakNet takes a message of 64 KiB or more out of `message` and keeps the vector until the remote peer has
-    /// acknowledged it all. Each of its parts takes a block for bookkeeping, but none for its bytes.
+    /// acknowledged it all. Each part of the message takes one block for bookkeeping and none for its bytes.
     /// [`max_message_len`](Self::max_message_len) applies unchanged, because the remote peer may have no more blocks
     /// than this one. Smaller messages, and all messages of the Game Protocol, are copied, and `message` is cleared.
     ///
@@ -169,7 +169,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// use rakwire::Instant;
     /// use rakwire::endpoint::{ConnectionId, Peer, Protocol, SendError};
     ///
-    /// /// Sends the waiting messages while there is room.
+    /// /// Sends the waiting messages until the connection refuses one.
     /// fn send_waiting<P: Protocol>(peer: &mut Peer<'_, P>, now: Instant, id: ConnectionId, waiting: &mut Vec<Vec<u8>>) {
     ///     while let Some(mut message) = waiting.pop() {
     ///         if peer.send_vec(now, id, &mut message, P::Delivery::default()) == Err(SendError::QuotaExceeded) {
@@ -227,7 +227,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// Checks whether [`send`](Self::send) would accept a message of `length` bytes.
     ///
     /// Use it to wait for free memory after a refused message. It cannot check the message ID. For a large message it
-    /// may return an error although `send_vec` (feature `zero-copy`) would succeed, because that needs fewer blocks.
+    /// may return an error although `send_vec` (feature `zero-copy`) would succeed: `send_vec` needs fewer blocks.
     ///
     /// # Errors
     ///

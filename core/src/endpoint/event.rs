@@ -35,8 +35,8 @@ pub enum Event<'p, P: Protocol> {
     /// A connection is open and accepts messages.
     ///
     /// In the Game Protocol, a client reports this once it has received the server's challenge. The protocol has no
-    /// packet that confirms the client's response, so the client learns of its acceptance only from the server's
-    /// first data.
+    /// packet that confirms the client's response: the first data from the server is the first sign that it has
+    /// accepted the client.
     Connected {
         /// The connection.
         id: ConnectionId,

@@ -15,8 +15,8 @@ impl<P: Protocol> Peer<'_, P> {
     /// It borrows its data until the next call that changes this peer.
     ///
     /// To read one connection at a time instead, use [`poll_unconnected`](Self::poll_unconnected),
-    /// [`poll_readable`](Self::poll_readable) and [`poll_event_of`](Self::poll_event_of). Together they return the
-    /// same events.
+    /// [`poll_readable`](Self::poll_readable) and [`poll_event_of`](Self::poll_event_of). Together they return all
+    /// events that `poll_event` would return.
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
         self.release_event_data();
         let next = self.next()?;
@@ -205,8 +205,7 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Releases the data of the last event early.
     ///
-    /// Its memory is free immediately, and not only when the next event is polled. [`Message`](super::Message) has an
-    /// example.
+    /// The memory is free immediately, before the next event is polled. [`Message`](super::Message) has an example.
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub fn release_event_data(&mut self) {
         match self.tables.events.take_data() {
@@ -247,7 +246,7 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Takes the data of the last event as a vector; see [`event_data`](Self::event_data).
     ///
-    /// A large RakNet message was reassembled in this vector, so it is not copied. Other data is.
+    /// A large RakNet message was reassembled in the returned vector, so it is not copied. All other data is copied.
     ///
     /// ```
     /// use rakwire::endpoint::{Event, Peer, Protocol};
@@ -346,7 +345,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// use rakwire::Instant;
     /// use rakwire::endpoint::{ConnectionId, Peer, Protocol, SendError};
     ///
-    /// /// Sends `message` again on each connection that refused it and has room now.
+    /// /// Sends `message` again on each connection that refused it and can accept it now.
     /// fn send_again<P: Protocol>(peer: &mut Peer<'_, P>, now: Instant, message: &[u8]) -> Result<(), SendError> {
     ///     while let Some(id) = peer.poll_writable() {
     ///         peer.send(now, id, message, P::Delivery::default())?;

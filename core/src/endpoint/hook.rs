@@ -50,13 +50,13 @@ pub struct Injected<'h, P: Protocol> {
     pub id: ConnectionId,
     /// The delivery options that the application sees.
     pub delivery: P::Delivery,
-    /// The message. If it is empty it is dropped.
+    /// The message. An empty message is dropped.
     pub message: &'h [u8],
 }
 
 /// Inspects and filters the traffic of a peer.
 ///
-/// Every method has a default. The times passed to it are monotonic.
+/// Every method has a default. The times passed to a hook are monotonic.
 ///
 /// ```
 /// use core::net::SocketAddr;
@@ -144,7 +144,7 @@ pub trait Hook<P: Protocol> {
     }
 }
 
-/// A hook that passes everything.
+/// A hook that passes all traffic.
 impl<P: Protocol> Hook<P> for () {
     fn watches_events(&self) -> bool {
         false

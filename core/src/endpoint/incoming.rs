@@ -10,9 +10,9 @@ use core::time::Duration;
 
 use crate::rate_limit::Ration;
 
-/// How a connection counts among the incoming ones.
+/// The flags that determine how a connection counts against the limits of incoming connections.
 ///
-/// One byte, because it is stored for each connection.
+/// They take one byte, because they are stored for each connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Incoming(u8);
 
@@ -51,7 +51,7 @@ impl Incoming {
     }
 }
 
-/// An origin at its limits, and those limits.
+/// An origin that has reached its limits, and the limits.
 pub(crate) type CrowdedOrigin = (Origin, ClientLimits);
 
 /// The number of cached origins; without `alloc` there are few connections to examine, so none is cached.
@@ -65,12 +65,11 @@ pub(crate) struct IncomingCounts {
     pub(crate) half_open: u16,
     /// The number of connections, open or half open, without a validated address.
     pub(crate) unvalidated: u16,
-    /// The ration of further clients without a validated address, if they are limited.
+    /// The rate limit for new clients without a validated address, used only if the configuration has one.
     pub(crate) ration: Ration,
     /// The origins last found at their limits: for unvalidated clients first, then for validated ones.
     ///
-    /// They are valid until the counts change, and allow to refuse further clients of the same origin without
-    /// examining all connections.
+    /// Until the counts change, further clients of these origins are refused without examining all connections.
     crowded: [Option<CrowdedOrigin>; CROWDED],
 }
 
@@ -133,10 +132,10 @@ impl ClientLimits {
     }
 }
 
-/// The number of slots from which default limits apply. Below it, friends in one household may fill the server.
+/// The number of slots from which default limits apply. A smaller server may be filled by friends in one household.
 const SMALL: u16 = 16;
 
-/// Returns `limit`, or by default all places minus `places / parts`.
+/// Returns `limit`, or by default all slots (`places`) minus `places / parts`.
 const fn or_share(limit: Option<u16>, places: u16, parts: u16) -> u16 {
     match (limit, places) {
         (Some(limit), _) => limit,
@@ -236,9 +235,9 @@ pub(crate) enum Rejection {
     Unvalidated,
     /// The network has reached its maximum number of half-open connections.
     HalfOpen,
-    /// [`Decision::Refuse`](super::admission::Decision::Refuse) of the application.
+    /// The application returned [`Decision::Refuse`](super::admission::Decision::Refuse).
     Refused,
-    /// [`Decision::Ignore`](super::admission::Decision::Ignore) of the application.
+    /// The application returned [`Decision::Ignore`](super::admission::Decision::Ignore).
     Ignored,
 }
 

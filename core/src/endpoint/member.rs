@@ -43,7 +43,7 @@ impl AdmissionMember {
         }
     }
 
-    /// Reserves a place in shared admission for the client that will use `slot`.
+    /// Reserves a slot in shared admission for the client that will use `slot` of this peer.
     pub(crate) fn reserve(&self, now: Instant, slot: u16, request: &Request) -> Result<(), Rejection> {
         self.member.as_ref().map_or(Ok(()), |member| member.reserve(now, slot, request))
     }
@@ -83,8 +83,8 @@ impl AdmissionMember {
 
     /// Counts one client without a validated address against the limit of this peer, or the shared limit.
     ///
-    /// Validation of the client's address gives the taken part of the limit back. At worst another peer of the server
-    /// has just taken the last one.
+    /// Once the client's address is validated, the limit is credited again. With a shared limit, another peer may take
+    /// the last admission between the check and this call; the limit is then exceeded by one.
     pub(crate) fn take_unvalidated(&mut self, allowance: Option<Allowance>, now: Instant) {
         let Some(allowance) = allowance else { return };
         match &self.member {

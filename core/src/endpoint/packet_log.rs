@@ -129,7 +129,7 @@ const IPV4_HEADER: u16 = 20;
 const UDP_HEADER: u16 = 8;
 const UDP: u8 = 17;
 const TIME_TO_LIVE: u8 = 64;
-/// Raw IP packets, either version (LINKTYPE_RAW).
+/// The link type for raw IPv4 and IPv6 packets (LINKTYPE_RAW).
 const LINK_TYPE: u32 = 101;
 
 /// A [`LogSink`] that produces a capture file (pcap with microsecond timestamps).
@@ -204,7 +204,7 @@ impl Ends {
 
 /// Returns an address as IPv4, or `None` if it is IPv6.
 ///
-/// An IPv4-mapped address counts as IPv4, and so does the unspecified address of a dual-stack socket.
+/// IPv4-mapped addresses and the unspecified address of a dual-stack socket count as IPv4.
 fn ipv4(address: IpAddr) -> Option<Ipv4Addr> {
     match address {
         IpAddr::V4(ip) => Some(ip),

@@ -31,9 +31,9 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Reports that the operating system or a router signalled this address as unreachable.
     ///
-    /// The cause is usually a closed port or a missing route. An attempt that has received no response fails with
-    /// `Unreachable`. Other connections ignore the report, because ICMP messages are easily forged (RFC 5927 section
-    /// 4, RFC 8085 section 5.2).
+    /// The cause is usually a closed port or a missing route. A connection attempt that has received no response fails
+    /// with `Unreachable`. All other connections ignore the report, because ICMP messages are easily forged (RFC 5927
+    /// section 4, RFC 8085 section 5.2).
     pub fn handle_unreachable(&mut self, now: Instant, to: SocketAddr) {
         self.advance(now);
         if let Some(slot) = self.tables.connections.find(&to) {
@@ -106,8 +106,8 @@ impl<P: Protocol> Peer<'_, P> {
     /// Writes a datagram of the connection at the front of the send queue; returns its slot and the datagram's
     /// length.
     ///
-    /// A protocol may allow several datagrams in a row, because the operating system can send those to one address in
-    /// one call.
+    /// A protocol may allow several datagrams in a row for one connection, because the operating system can send
+    /// several datagrams to one address in one call.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn poll_connections(&mut self, buffer: &mut [u8]) -> Option<(u16, usize)> {
         while let Some(slot) = self.tables.wakeups.front() {
@@ -142,7 +142,7 @@ fn transmit<'b, P: Protocol>(
 impl<'a, P: Protocol> Peer<'a, P> {
     /// Returns the slot of the connection with `address`.
     ///
-    /// A closed connection is evicted, so that a new one can be opened.
+    /// A closed connection is evicted, so that a new one with this address can be opened.
     pub(crate) fn find_or_evict(&mut self, address: &SocketAddr) -> Option<u16> {
         let slot = self.tables.connections.find(address)?;
         if self.evict_if_over(slot) { None } else { Some(slot) }
@@ -160,7 +160,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         is_over
     }
 
-    /// Returns a slot for a new connection. If none is vacant, it evicts a connection that allows it.
+    /// Returns a slot for a new connection. If no slot is vacant, it evicts a connection that may be evicted.
     pub(crate) fn vacant_slot(&mut self) -> Option<u16> {
         if let Some(slot) = self.tables.connections.take_vacant() {
             return Some(slot);
@@ -245,7 +245,8 @@ impl<'a, P: Protocol> Peer<'a, P> {
         }
     }
 
-    /// Calls `change` like [`with`](Self::with). Precondition: it changes neither the remote identity nor the events.
+    /// Calls `change` like [`with`](Self::with). Precondition: `change` leaves the remote identity and the events
+    /// unchanged.
     pub(crate) fn with_quietly<R>(
         &mut self,
         slot: u16,
@@ -271,7 +272,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         }
     }
 
-    /// Queues a connection that has events, and updates its status in the counts of incoming ones.
+    /// Queues a connection that has events, and updates the counts of incoming connections.
     pub(crate) fn list_events(&mut self, at: u16) {
         let Some(slot) = self.tables.connections.slot_mut(at) else { return };
         self.admission.recount(slot, at, self.last_now);
@@ -286,7 +287,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         }
     }
 
-    /// Removes a connection without work from the send queue until its deadline.
+    /// Removes a connection that has nothing to send from the send queue until its deadline.
     pub(crate) fn park(&mut self, at: u16) {
         self.update_deadline(at);
         let Some(slot) = self.tables.connections.slot_mut(at) else { return };

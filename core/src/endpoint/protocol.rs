@@ -60,7 +60,7 @@ pub trait Protocol: Internals {
     const FRESH_PORT: bool;
     /// True if a client sends messages directly after its last handshake request, without waiting for a response.
     ///
-    /// A driver that delays requests must then delay the datagrams after them too.
+    /// A driver that delays requests must then also delay the datagrams that follow them.
     const EARLY_DATA: bool;
 
     /// The configuration of a peer.
@@ -83,7 +83,7 @@ pub trait Protocol: Internals {
     /// Creates the configuration of a client from 32 unpredictable random bytes.
     fn config(entropy: [u8; 32]) -> Self::Config;
 
-    /// Returns the maximum number of incoming connections, for changes; 0 makes a pure client.
+    /// Returns a mutable reference to the maximum number of incoming connections; 0 makes the peer a pure client.
     fn max_incoming(config: &mut Self::Config) -> &mut u16;
 
     /// Mixes `entropy` into the keys of a configuration, so that peers created from copies of it have different keys.
@@ -98,7 +98,7 @@ pub trait Protocol: Internals {
         let _ = (peer, now, seconds);
     }
 
-    /// Returns advice for the operator that the counters suggest, for example that clients of some kind cannot
+    /// Returns advice for the operator if the counters indicate a problem, for example that some clients cannot
     /// connect.
     fn advice(peer: &Peer<'_, Self>) -> Option<&'static str> {
         let _ = peer;
@@ -138,7 +138,7 @@ pub trait Protocol: Internals {
 
     /// Returns true if a datagram looks like one that carries messages.
     ///
-    /// In a protected connection this cannot be seen. It is meant for hooks and tools that inspect plain connections.
+    /// It is meant for hooks and tools that inspect plain connections: encryption hides the kind of a datagram.
     fn is_data(datagram: &[u8]) -> bool;
 
     /// Returns the kind of a datagram in a few words without numbers, as a key for grouping.
@@ -223,7 +223,7 @@ pub(crate) trait Storage<P: Protocol> {
 
 /// The state of a peer outside its connections.
 pub(crate) trait State<P: Protocol>: Debug {
-    /// Returns true if nothing but connections can have something to send.
+    /// Returns true if only connections can have something to send.
     fn is_idle(&self) -> bool;
 
     /// Called when the remote identity of the connection in `slot` changed from `before` to `identity`.
@@ -275,7 +275,8 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
     ///
     /// The application has not been notified of the connection yet.
     ///
-    /// Returns false if the connection is past that phase.
+    /// Returns false if the handshake is past the point where this is possible, or if either side uses a secure
+    /// connection.
     fn open_simultaneously(
         &mut self,
         cx: &mut Context<'_, '_, P>,
@@ -380,7 +381,7 @@ pub(crate) enum ConnectionEvent<P: Protocol> {
         reason: RefuseReason,
         is_validated: bool,
     },
-    /// A message or a receipt; the header of the block tells which.
+    /// A message or a receipt, as recorded in the block header.
     Message(Block),
     Progress(Progress),
     MtuChanged(u16),

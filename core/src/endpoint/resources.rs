@@ -25,23 +25,23 @@ use crate::time::Instant;
 /// quarter of the blocks to receiving.
 ///
 /// With several connections, half of the blocks are guaranteed to them in equal parts: `BLOCKS / 4 / CONNECTIONS`
-/// (rounded down) in each direction. The other half is shared. A connection that needs more than its guaranteed part
-/// borrows, in each direction, as long as at least as much remains free as it has borrowed. A single borrower thus
-/// gets up to a quarter of all blocks, and each further borrower half of the remainder. The configuration's
-/// `connection_blocks` can lower the limit of a connection.
+/// (rounded down) in each direction. The other half is shared. In each direction, a connection that needs more than its
+/// guaranteed part borrows blocks. It may borrow until the shared half has fewer free blocks than the connection has
+/// borrowed. A single borrower thus gets up to a quarter of all blocks, and each further borrower half of the
+/// remainder. The configuration's `connection_blocks` can lower the limit of a connection.
 ///
 /// A message larger than the guaranteed part may have to wait until other connections return borrowed blocks. If they
-/// do not, it is not delivered, and RakNet closes its connection after `timeout`.
+/// do not, the message is not delivered, and RakNet closes its connection after `timeout`.
 ///
 /// RakNet: a split message needs blocks for all its parts, and out-of-order messages may use half of a connection's
 /// share. An ordered message should therefore need at most a quarter of all blocks with one connection, and an eighth
-/// with several. A larger one is received only while no other message waits.
+/// with several. A larger message is received only while the application has read all other messages.
 ///
 /// The first message on one of the channels 4 to 31 allocates their state in each direction, in addition to
-/// `connection_blocks` and until the connection closes. That is 28 times 12 bytes, each within one block: 6 blocks of
-/// 64 bytes, or 14 of 32. A peer too small for it supports only the channels 0 to 3: [`send`](Peer::send) returns
-/// [`NeverFits`](super::SendError::NeverFits), and a connection closes for lack of memory if the remote peer uses a
-/// higher channel.
+/// `connection_blocks` and until the connection closes. The state takes 12 bytes for each of the 28 channels, and does
+/// not cross block boundaries: 6 blocks of 64 bytes, or 14 blocks of 32 bytes. A peer with too few blocks for this
+/// state supports only the channels 0 to 3: [`send`](Peer::send) returns [`NeverFits`](super::SendError::NeverFits),
+/// and a connection closes for lack of memory if the remote peer uses a higher channel.
 ///
 /// The Game Protocol: each chunk of a message has at most 504 bytes and takes its own blocks, so a block size of 504
 /// or more gives one block per chunk. A message of several chunks takes one more block.
@@ -226,10 +226,10 @@ impl Capacity {
     /// Half of the blocks are guaranteed to the connections in equal parts: 16 KB in each direction with 512 to
     /// 16,384 connections.
     ///
-    /// With 1 to 512 connections, one connection may hold 8 MiB in each direction if the others are idle. That
-    /// suffices for a message of 4,000,000 bytes at any MTU: in the worst case, a part fills little more than half of
-    /// its two blocks. It accepts further messages to send while it holds less than half of that, which is 8,192
-    /// small messages.
+    /// With 1 to 512 connections, one connection may hold 8 MiB in each direction if the others are idle. That suffices
+    /// for a message of 4,000,000 bytes at any MTU: in the worst case, a part fills little more than half of its two
+    /// blocks. It accepts further messages to send while it holds less than half of those 8 MiB, which is 8,192 small
+    /// messages.
     ///
     /// ```
     /// use rakwire::raknet::Capacity;
@@ -251,8 +251,8 @@ impl Capacity {
 
 /// The maximum number of buckets, of four bytes each, in the index of datagrams in flight.
 ///
-/// Hashing touches every page of the table, so on a busy server all 256 KiB are resident: 26 bytes for each of 10,000
-/// connections. With more datagrams in flight than buckets, lookups walk longer chains.
+/// Hashing touches every page of the table, so on a busy server all 256 KiB are resident, which is 26 bytes per
+/// connection with 10,000 connections. With more datagrams in flight than buckets, the hash chains become longer.
 #[cfg(feature = "alloc")]
 const BUCKETS_MAX: usize = 65_536;
 

@@ -1,4 +1,4 @@
-//! A queue of reliable messages that wait until their connection has room (feature `alloc`).
+//! A queue of reliable messages that wait for free send memory of their connection (feature `alloc`).
 
 use alloc::borrow::Cow;
 use alloc::collections::VecDeque;
@@ -10,7 +10,7 @@ use super::protocol::Protocol;
 use super::types::{ConnectionId, Receipt, SendError};
 use crate::time::Instant;
 
-/// An endpoint that sends the messages of [`SendQueue`]s, which `polled::Endpoint` of the crate `rakwire-native` is.
+/// An endpoint that sends the messages of [`SendQueue`]s, such as `polled::Endpoint` of the crate `rakwire-native`.
 ///
 /// Another driver implements it like this:
 ///
@@ -56,10 +56,10 @@ use crate::time::Instant;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait QueueTarget<P: Protocol> {
-    /// Sends a message of a connection. It may take the bytes of an owned message, but only if it succeeds.
+    /// Sends a message on a connection. On success it may take the bytes of an owned message; on an error they stay.
     ///
     /// # Errors
-    /// As [`Peer::send`](super::Peer::send).
+    /// The errors of [`Peer::send`](super::Peer::send).
     fn send(
         &mut self,
         id: ConnectionId,
@@ -67,7 +67,7 @@ pub trait QueueTarget<P: Protocol> {
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError>;
 
-    /// Starts to close a connection. Reliable messages sent before are delivered first.
+    /// Starts closing a connection gracefully. Reliable messages sent before are delivered first.
     fn disconnect(&mut self, id: ConnectionId);
 
     /// Returns the current time, for the deadline of a connection that is being closed.
@@ -78,25 +78,25 @@ pub trait QueueTarget<P: Protocol> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Queued {
-    /// The connection has the message. The receipt is that of a reliability with receipt.
+    /// The message was passed to the connection. The receipt is set if the reliability requests one.
     Sent(Option<Receipt>),
-    /// The message is reliable, and waits until the connection has room.
+    /// The message is reliable, and waits in the queue until the connection has enough free send memory.
     Waiting,
-    /// The message is unreliable, and was dropped because the connection has no room.
+    /// The message is unreliable, and was dropped because the connection lacks send memory.
     Dropped,
 }
 
-/// The reason why a [`SendQueue`] refused a message. Nothing of it was kept.
+/// The reason why a [`SendQueue`] refused a message. The message is neither queued nor sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum QueueError {
     /// The message would exceed the limit of the queue.
     ///
-    /// The peer receives too slowly. A message that depends on this one would arrive without it, so most programs end
-    /// the connection by [`SendQueue::abort`].
+    /// The remote peer receives too slowly. Later messages that depend on the refused message would arrive without it,
+    /// so most programs close the connection with [`SendQueue::abort`].
     Full,
-    /// The connection refused the message, for a reason other than missing room.
+    /// The connection refused the message for a reason other than a lack of send memory.
     Refused(SendError),
 }
 
@@ -120,33 +120,35 @@ impl core::error::Error for QueueError {
     }
 }
 
-/// The reliable messages of one connection that wait until it has room, in order.
+/// The reliable messages of one connection that wait for free send memory, in order.
 ///
-/// It is for programs that send without waiting, such as a frame loop. [`Peer::send`](super::Peer::send) refuses a
-/// message while the connection has no room ([`SendError::QuotaExceeded`], [`SendError::PoolExhausted`]). This queue then
-/// keeps a reliable message, and every later one of the connection, so that none overtakes another. It drops an
-/// unreliable one. Call [`retry`](Self::retry) once a frame, after the events were handled.
+/// It is for programs that cannot wait when they send, such as a game with a frame loop.
+/// [`Peer::send`](super::Peer::send) refuses a message while the connection lacks memory ([`SendError::QuotaExceeded`],
+/// [`SendError::PoolExhausted`]). The queue then keeps the message if it is reliable, and drops it otherwise. While
+/// messages wait, later reliable messages are queued behind them, so none overtakes another. Call
+/// [`retry`](Self::retry) once per frame, after handling the events.
 ///
-/// The program keeps one queue for each open connection, and drops it with the connection.
+/// Keep one queue for each open connection, and drop it once the connection has closed.
 #[derive(Clone, Debug)]
 pub struct SendQueue<P: Protocol> {
     id: ConnectionId,
     waiting: VecDeque<(P::Delivery, Vec<u8>)>,
     bytes: usize,
     limit: usize,
-    /// Set if the connection is closed once nothing waits, and at this time at the latest.
+    /// The deadline of [`close`](Self::close); `None` before `close` is called.
     close_by: Option<Instant>,
 }
 
 impl<P: Protocol> SendQueue<P> {
-    /// The bytes that a waiting message counts for beyond its own: a vector and the entry of the queue.
+    /// The bytes charged for each waiting message in addition to its length, for its vector and its queue entry.
     ///
-    /// Without them, messages of one byte would take many times the limit.
+    /// Without this charge, one-byte messages would take many times the limit in memory.
     pub const OVERHEAD: usize = 64;
 
-    /// Creates an empty queue for a connection, with a limit of the waiting messages in bytes.
+    /// Creates an empty queue for a connection; `limit` bounds the waiting messages in bytes.
     ///
-    /// Each message counts for its length and [`OVERHEAD`](Self::OVERHEAD). With the limit 0 no message waits.
+    /// Each message is charged its length plus [`OVERHEAD`](Self::OVERHEAD). With a limit of 0, `send` returns
+    /// [`QueueError::Full`] for a reliable message that would have to wait.
     #[must_use]
     pub const fn new(id: ConnectionId, limit: usize) -> Self {
         Self { id, waiting: VecDeque::new(), bytes: 0, limit, close_by: None }
@@ -170,21 +172,22 @@ impl<P: Protocol> SendQueue<P> {
         self.waiting.is_empty()
     }
 
-    /// Returns the bytes that the waiting messages count for, at most the limit.
+    /// Returns the bytes charged for all waiting messages, at most the limit.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Sends a message, or lets it wait. A large owned message is not copied.
+    /// Sends a message, or queues it if it is reliable and must wait. A large owned message is not copied.
     ///
-    /// A message that waits returns no receipt. Its outcome is reported like that of any other message, but with a number
-    /// that the program does not know.
+    /// For a queued message no receipt is returned. If its reliability requests a receipt, the outcome is reported
+    /// later, with a receipt number that the program cannot match.
     ///
     /// # Errors
-    /// [`QueueError::Full`] if the message must wait and exceeds the limit, and [`QueueError::Refused`] if it is empty or
-    /// the connection refuses it. The connection and the messages that wait already are not affected. While other messages
-    /// wait, the connection is not asked, so [`retry`](Self::retry) reports a message that it refuses.
+    /// [`QueueError::Full`] if the message must wait and would exceed the limit, and [`QueueError::Refused`] if it is
+    /// empty or the connection refuses it. An error affects neither the connection nor the waiting messages. While
+    /// other messages wait, a reliable message is queued without being checked, so an error of the connection is
+    /// returned later by [`retry`](Self::retry).
     pub fn send<'m>(
         &mut self,
         target: &mut impl QueueTarget<P>,
@@ -209,7 +212,7 @@ impl<P: Protocol> SendQueue<P> {
         }
     }
 
-    /// Lets a message wait behind the others.
+    /// Appends a message to the queue.
     fn push(&mut self, message: Cow<'_, [u8]>, delivery: P::Delivery) -> Result<Queued, QueueError> {
         let bytes = self.bytes.saturating_add(Self::cost(&message));
         if bytes > self.limit {
@@ -224,15 +227,16 @@ impl<P: Protocol> SendQueue<P> {
         message.len().saturating_add(Self::OVERHEAD)
     }
 
-    /// Sends the waiting messages for which there is room now, and closes the connection if that is due.
+    /// Sends as many waiting messages as the connection accepts, and closes the connection if [`close`](Self::close)
+    /// was called and it is due.
     ///
-    /// Returns the number of messages that are discarded because the deadline of [`close`](Self::close) has passed. A
-    /// message that a hook drops is left out, as by [`Peer::send`](super::Peer::send); those behind it are sent.
+    /// Returns the number of messages discarded because the deadline of [`close`](Self::close) has passed. A message
+    /// that a hook drops is skipped, and later messages are sent.
     ///
     /// # Errors
-    /// Returns the error of a message that the connection refuses for another reason than missing room. It is
-    /// [`SendError::NotConnected`] if the connection has ended. The connection is then aborted, and nothing waits any
-    /// more, because the messages behind this one would arrive with a gap.
+    /// The [`SendError`] of a message that the connection refuses for a reason other than a lack of memory, for example
+    /// [`SendError::NotConnected`] after it has closed. The queue is then aborted and empty, because later messages
+    /// would arrive with a gap.
     pub fn retry(&mut self, target: &mut impl QueueTarget<P>) -> Result<usize, SendError> {
         while let Some((delivery, message)) = self.waiting.pop_front() {
             let cost = Self::cost(&message);
@@ -256,20 +260,20 @@ impl<P: Protocol> SendQueue<P> {
         Ok(0)
     }
 
-    /// Closes the connection as soon as no message waits, and after `timeout` without those that still wait.
+    /// Closes the connection once the queue is empty, or after `timeout`; messages still waiting then are discarded.
     ///
-    /// Continue to call [`retry`](Self::retry). A second call does not change the deadline. Messages sent after this call
-    /// are sent as well while others wait.
+    /// Continue to call [`retry`](Self::retry). A second call does not change the deadline. Messages can still be added
+    /// until the queue is empty.
     ///
     /// # Errors
-    /// The same as for [`retry`](Self::retry).
+    /// The errors of [`retry`](Self::retry).
     pub fn close(&mut self, target: &mut impl QueueTarget<P>, timeout: Duration) -> Result<usize, SendError> {
         self.close_by.get_or_insert_with(|| target.now() + timeout);
         self.retry(target)
     }
 
-    /// Closes the connection without the messages that wait, and returns their number. Messages that the connection
-    /// already has are delivered first.
+    /// Closes the connection, discards the waiting messages and returns their number. Messages already passed to the
+    /// connection are delivered first.
     pub fn abort(&mut self, target: &mut impl QueueTarget<P>) -> usize {
         let discarded = self.waiting.len();
         self.waiting.clear();
@@ -292,7 +296,7 @@ mod tests {
     /// The first byte of messages that a hook drops.
     const FILTERED: u8 = 0x88;
 
-    /// A connection with room for some messages.
+    /// A connection that accepts `room` messages.
     struct Connection<P: Protocol> {
         room: usize,
         sent: Vec<(Vec<u8>, P::Delivery)>,
@@ -343,7 +347,7 @@ mod tests {
         SendQueue::new(ConnectionId::without_peer(0), limit)
     }
 
-    /// Sends messages of both kinds with little room: reliable ones stay in order, unreliable ones are dropped.
+    /// Sends reliable and unreliable messages on a connection that accepts few of them.
     fn keeps_reliable_messages<P: Protocol>(reliable: P::Delivery, unreliable: P::Delivery) {
         let (mut queue, mut connection) = (queue::<P>(1_000), Connection::<P>::new(1));
         let mut send = |connection: &mut Connection<P>, number: u8, delivery| {
@@ -353,7 +357,7 @@ mod tests {
         assert_eq!(send(&mut connection, 2, unreliable), Ok(Queued::Dropped));
         assert_eq!(send(&mut connection, 3, reliable), Ok(Queued::Waiting));
         connection.room = 2;
-        // There is room, but a reliable message does not overtake those that wait.
+        // The connection accepts messages, but a reliable message does not overtake waiting messages.
         assert_eq!(send(&mut connection, 4, reliable), Ok(Queued::Waiting));
         assert_eq!(send(&mut connection, 5, unreliable), Ok(Queued::Sent(None)));
         assert_eq!(queue.retry(&mut connection), Ok(0));
@@ -389,7 +393,7 @@ mod tests {
         assert_eq!(queue.send(&mut connection, &[0x86, 1][..], Delivery::RELIABLE), Ok(Queued::Waiting));
         assert_eq!(queue.close(&mut connection, Duration::from_secs(1)), Ok(0));
         assert!(connection.is_open);
-        // The deadline passes in a long frame, but there is room again.
+        // The deadline has passed, but the connection accepts messages again.
         (connection.room, connection.now) = (1, Instant::from_micros(2_000_000));
         assert_eq!(queue.retry(&mut connection), Ok(0));
         assert_eq!((connection.numbers(), connection.is_open), (vec![1], false));
@@ -432,7 +436,7 @@ mod tests {
         let (mut queue, mut connection) = (queue::<RakNet>(1_000), Connection::new(0));
         for message in [&[0x86, 1][..], &[FILTERED, 2], &[0x86, 3]] {
             let sent = queue.send(&mut connection, message, Delivery::RELIABLE);
-            // The connection is not asked while another message waits.
+            // While another message waits, a message is queued without being offered to the connection.
             assert_eq!(sent, Ok(Queued::Waiting));
         }
         connection.room = 5;

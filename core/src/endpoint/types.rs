@@ -61,10 +61,10 @@ impl core::fmt::Display for ConnectionId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Side {
-    /// This peer. After a simultaneous open, both peers are clients.
+    /// This peer opened the connection. After a simultaneous open, both peers are clients.
     #[default]
     Client,
-    /// The remote peer.
+    /// The remote peer opened the connection.
     Server,
 }
 
@@ -123,10 +123,10 @@ pub enum Carrier {
     Datagrams,
     /// A reliable stream, such as a WebSocket to a relay: a loss delays all data after it (head-of-line blocking).
     ///
-    /// The retransmission timeout is at least one second (RFC 6298 section 2.4), and only sends a probe, so that
-    /// little is sent twice. RakNet treats a queue as congestion only if its delay exceeds such a stall. Datagrams
-    /// lost beyond the stream are retransmitted without the timeout, once a later one is acknowledged or the remote
-    /// peer sends a NACK.
+    /// The retransmission timeout is at least one second (RFC 6298 section 2.4), and its expiry sends only a probe, so
+    /// little is sent twice. RakNet treats a queueing delay as congestion only if it exceeds such a stall. Datagrams
+    /// can still be lost between the relay and the remote peer. They are retransmitted before the timeout, once a later
+    /// datagram is acknowledged or the remote peer sends a NACK.
     Stream,
 }
 
@@ -296,18 +296,17 @@ error_enum! {
         /// Split it, or give the peer more blocks. In RakNet the state of a channel from 4 up counts too when the
         /// channel is first used.
         NeverFits => "the message exceeds the memory of a connection; send it in pieces",
-        /// The connection has used up its share of memory. Retry after some messages were acknowledged.
+        /// The connection has used up its share of memory. Retry after the remote peer has acknowledged some messages.
         ///
         /// [`Peer::poll_writable`](super::Peer::poll_writable) returns the connection then.
         QuotaExceeded => "the send queue of the connection is full; try again later",
-        /// The message exceeds the connection's guaranteed memory, and the other connections leave too little of the
-        /// rest.
+        /// The message exceeds the connection's guaranteed memory, and too little of the shared memory is free.
         ///
         /// Retry when [`Peer::poll_writable`](super::Peer::poll_writable) returns this connection.
         PoolExhausted => "the memory for messages is full; try again later",
-        /// RakNet: the message needs a feature that was left out of the build.
+        /// The build has the small profile (no feature `full`), which cannot send this message; RakNet only.
         ///
-        /// Without the feature `full`, it is longer than a datagram, or on a channel from 4 on.
+        /// The message is longer than a datagram, or uses an ordering channel from 4 up.
         FeatureDisabled => "the message requires the full profile; enable the feature `full` of `rakwire` in Cargo.toml",
         /// A hook dropped the message.
         Filtered => "a hook dropped the message",
@@ -350,9 +349,9 @@ pub struct PeerStats<R: DropReasons> {
     pub bytes_received: u64,
     /// Datagrams with messages that connections dropped because of [`refuse_data`](super::Peer::refuse_data).
     pub datagrams_refused: u64,
-    /// Datagrams given to the driver for sending.
+    /// Datagrams passed to the driver for sending.
     pub datagrams_sent: u64,
-    /// Bytes given to the driver, without IP and UDP headers.
+    /// Bytes passed to the driver for sending, without IP and UDP headers.
     pub bytes_sent: u64,
     drops: R::Counts,
 }
@@ -439,7 +438,7 @@ impl<R: DropReasons> PeerStats<R> {
         }
     }
 
-    /// Counts a datagram that its connection refused.
+    /// Counts a datagram dropped because its connection refuses data.
     #[inline]
     pub(crate) const fn on_refused(&mut self) {
         if STATISTICS {

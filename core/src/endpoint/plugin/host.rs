@@ -66,9 +66,9 @@ struct Attached<T> {
     key: PluginKey,
     plugin: T,
     message_ids: MessageIds,
-    /// Set until the plugin was notified of the connections that were open when it was attached.
+    /// True until the plugin has been notified of the connections that were open when it was attached.
     is_new: bool,
-    /// The earliest time of the next call, after a message was refused.
+    /// The earliest time of the next `update` after the connection refused a message of the plugin.
     retry_at: Option<Instant>,
     stats: PluginStats,
 }
@@ -86,7 +86,7 @@ impl<T> Attached<T> {
     }
 }
 
-/// A hook that hosts up to `N` plugins in order: a message that one drops is not shown to the following ones.
+/// A hook that hosts up to `N` plugins in order: a message that one plugin drops is hidden from the later ones.
 ///
 /// As a hook, it works with every driver. `T` may be a plugin, an enum of several, or `&RefCell<dyn Plugin<P>>`. With
 /// the feature `alloc` it may be `Box<dyn Plugin<P>>` or `Rc<RefCell<dyn Plugin<P>>>`.

@@ -121,7 +121,7 @@ pub trait Plugin<P: Protocol> {
         let _ = (now, id, reason);
     }
 
-    /// Inspects a received message: those with an ID of the plugin, or all if the plugin [watches
+    /// Inspects a received message with an ID of the plugin, or any message if the plugin [watches
     /// all](Self::watches_all).
     ///
     /// `Verdict::Drop` hides the message from the following plugins and the application. Drop the plugin's own

@@ -25,7 +25,7 @@ pub(crate) trait Occupant {
     /// Returns true if the connection has closed, even if it still answers retransmissions of the remote peer.
     fn is_over(&self) -> bool;
 
-    /// Returns true if the connection has closed and needs to answer no more, so that the slot can be reused.
+    /// Returns true if the connection has closed and has nothing left to answer, so that the slot can be reused.
     fn is_finished(&self, now: Instant) -> bool;
 
     /// Returns true if the connection has closed and only answers retransmissions, so that it may be evicted.
@@ -38,10 +38,10 @@ pub(crate) trait Occupant {
         self.is_lingering()
     }
 
-    /// Returns how the connection counts among the incoming ones.
+    /// Returns how the connection counts against the limits of incoming connections.
     fn incoming(&self) -> Incoming;
 
-    /// Returns when the connection began to count as unvalidated; the value remains after validation.
+    /// Returns when the connection began to count as unvalidated. The time remains available after validation.
     fn unvalidated_since(&self) -> Instant {
         Instant::ZERO
     }
@@ -58,7 +58,7 @@ pub(crate) struct Slot<C> {
     pub(super) in_ready: bool,
     /// Set while the slot is in the queue of readable connections.
     pub(super) in_readable: bool,
-    /// How the connection counts among the incoming ones.
+    /// How the connection counts against the limits of incoming connections.
     pub(crate) incoming: Incoming,
     /// Set while the address index points to this slot.
     ///
@@ -70,14 +70,14 @@ pub(crate) struct Slot<C> {
     pub(super) in_blocked: bool,
     /// Set while the slot is in the queue of connections that can send again.
     pub(super) in_writable: bool,
-    /// The blocks that the smallest message needs of those refused since the connection was last writable; 0 if none
-    /// was refused.
+    /// The number of blocks needed by the smallest message refused since the connection was last writable; 0 if no
+    /// message was refused.
     pub(super) wanted: u32,
     pub(crate) connection: C,
 }
 
 impl<C: Default> Default for Slot<C> {
-    /// Creates a vacant slot. Not inlined, because it is rarely needed and takes much code.
+    /// Creates a vacant slot. The function is not inlined, because it is rarely called and takes much code.
     #[inline(never)]
     fn default() -> Self {
         Self {
@@ -250,7 +250,7 @@ impl<C: Default> ConnectionTable<'_, C> {
         }
     }
 
-    /// Restricts ids to part `number` of `of` parts.
+    /// Restricts the connection ids to part `number` of `of` equal parts.
     pub(crate) fn partition_ids(&mut self, number: u16, of: u16) -> Result<(), PartitionError> {
         let Some(ids) = u32::MAX.checked_div(of.into()).filter(|_| number < of) else {
             return Err(PartitionError::NoSuchPeer);
@@ -297,7 +297,7 @@ impl<'a> Wakeups<'a> {
         Self { ready, deadlines, in_a_row: 0 }
     }
 
-    /// Adds a connection that may have something to send to the send queue.
+    /// Adds a connection to the send queue, because it may have something to send.
     pub(crate) fn list<C>(&mut self, slot: &mut Slot<C>, at: u16) {
         if !core::mem::replace(&mut slot.in_ready, true) {
             self.ready.push(at);
@@ -442,9 +442,9 @@ pub(crate) struct Writable<'a> {
     writable: SlotQueue<'a>,
     /// The number of blocked connections not yet examined in this round.
     unexamined: usize,
-    /// Blocks of the shared part still to be assigned in this round.
+    /// The number of free shared blocks not yet assigned to a connection in this round.
     left: usize,
-    /// Blocks of the shared part that must be free before another round is worthwhile.
+    /// The number of free shared blocks from which another round can succeed.
     needed: usize,
 }
 
@@ -524,7 +524,7 @@ impl<'a> Writable<'a> {
             self.blocked.pop();
             let Some(slot) = connections.slot_mut(at) else { return };
             let (mut share, wanted) = (*slot.connection.send_share(), slot.wanted as usize);
-            // Charge the blocks for each queued connection, so that two are not queued for the same blocks.
+            // Charge the blocks for each queued connection, so that no two connections are queued for the same blocks.
             if wanted > 0 && left.charge(&mut share, wanted, Purpose::Send).is_err() {
                 self.needed = self.needed.min(left.needed(&share, wanted));
                 self.blocked.push(at);

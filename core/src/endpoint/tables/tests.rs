@@ -18,12 +18,12 @@ fn use_slot<P: Protocol>(peer: &mut Peer<'_, P>) -> Result<ConnectionId, Connect
     Ok(id)
 }
 
-/// Uses up the ids of a slot, and expects no duplicate.
+/// Checks that ids are not repeated, until the slot has used up its ids and is retired.
 fn names_end<P: Protocol>() {
     let capacity = Capacity { connections: 1, blocks: 16, block_size: 64 };
     let mut peer = Peer::<P>::with_capacity(capacity, P::config([7; 32]));
     let first = use_slot(&mut peer).expect("a vacant slot");
-    // More than a 16-bit generation would allow.
+    // More connections than a 16-bit generation could distinguish.
     for _ in 0..70_000 {
         assert_ne!(use_slot(&mut peer), Ok(first));
     }
