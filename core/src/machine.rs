@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_with_an_interface_and_a_port_are_split() {
+    fn split_zoned_host_requires_an_interface_and_a_port() {
         assert_eq!(split_zoned_host("[fe80::1%2]:1"), Some(("fe80::1%2", 1)));
         for other in [
             "",

@@ -284,7 +284,7 @@ mod tests {
     /// Takes two events and refunds the first. The refund frees an event only if the ration has not refilled since.
     #[test]
     #[cfg_attr(kani, kani::proof)]
-    fn any_two_events_and_a_refund_are_counted() {
+    fn a_ration_accounts_for_refills_and_refunds() {
         let wait = one_of((produce::<u64>(), 0..=u64::from(u32::MAX)));
         let input = (0..4_u16, 1..=u64::from(u32::MAX), produce::<u64>(), wait);
         bolero::check!().with_iterations(10_000).with_generator(input).for_each(
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn each_network_gets_its_share_within_the_total() {
+    fn responses_are_limited_per_network_and_in_total() {
         let rates = Rates { network: 5, all: 12, address: 0 };
         let mut limit = <RateLimit>::default();
         let mut count = |now, network: u8| {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greedy_address_leaves_its_neighbours_their_share() {
+    fn an_address_flooding_requests_leaves_the_guaranteed_rate_to_its_network() {
         let rates = Rates { network: 20, all: 1_000, address: 5 };
         let mut limit = RateLimit::<32, 32>::default();
         let mut asks = |now: u64, host: u8, times: usize| {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greedy_network_leaves_other_networks_their_share() {
+    fn a_network_flooding_requests_does_not_block_other_networks() {
         let rates = Rates { network: 20, all: 1_000, address: 5 };
         let mut limit = RateLimit::<32, 32>::default();
         let greedy = IpAddr::from([10, 1, 1, 1]);
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_refund_leaves_other_events_taken() {
+    fn a_refund_excludes_the_part_already_refilled() {
         let allowance = Allowance { events: 4, period: Duration::from_secs(8) };
         let at = |seconds: u64| Instant::from_micros(seconds * 1_000_000);
         let takes = |ration: &mut Ration, now| (0..9).filter(|_| ration.take(allowance, now)).count();
@@ -419,14 +419,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_zero_admits_no_answer() {
+    fn a_total_rate_of_zero_blocks_every_response() {
         let rates = Rates { network: 5, all: 0, address: 0 };
         let to = IpAddr::from([127, 0, 0, 1]);
         assert!(!<RateLimit>::default().admits(&SECRET, rates, Instant::ZERO, to));
     }
 
     #[test]
-    fn the_host_part_of_an_address_is_ignored() {
+    fn addresses_of_one_network_have_one_rate_limit_key() {
         let same = |left: &str, right: &str| {
             let [left, right] = [left, right].map(|text| network(text.parse().expect("a literal address")));
             left == right

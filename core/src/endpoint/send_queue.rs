@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn small_messages_count_for_more_than_their_bytes() {
+    fn each_waiting_message_is_charged_the_overhead() {
         let (mut queue, mut connection) = (queue::<RakNet>(650), Connection::new(0));
         for number in 1..=10 {
             assert_eq!(queue.send(&mut connection, &[0x86][..], Delivery::RELIABLE), Ok(Queued::Waiting));
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_connection_closes_once_nothing_waits() {
+    fn close_waits_until_the_queue_is_empty() {
         let (mut queue, mut connection) = (queue::<RakNet>(1_000), Connection::new(0));
         assert_eq!(queue.send(&mut connection, &[0x86, 1][..], Delivery::RELIABLE), Ok(Queued::Waiting));
         assert_eq!(queue.close(&mut connection, Duration::from_secs(1)), Ok(0));
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn the_connection_closes_at_its_deadline_which_a_second_call_does_not_move() {
+    fn a_second_close_does_not_postpone_the_deadline() {
         let (mut queue, mut connection) = (queue::<RakNet>(1_000), Connection::new(0));
         assert_eq!(queue.send(&mut connection, &[0x86][..], Delivery::RELIABLE), Ok(Queued::Waiting));
         let second = Duration::from_secs(1);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_message_that_waited_aborts_the_connection() {
+    fn retry_aborts_when_the_connection_refuses_a_waiting_message() {
         let (mut queue, mut connection) = (queue::<RakNet>(1_000), Connection::new(0));
         for message in [&[0x86, 1][..], &[0x86, 2]] {
             let sent = queue.send(&mut connection, message, Delivery::RELIABLE);
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(sent, Err(QueueError::Refused(SendError::NotConnected)));
     }
     #[test]
-    fn a_message_that_a_hook_drops_does_not_hold_up_others() {
+    fn retry_skips_a_message_that_a_hook_drops() {
         let (mut queue, mut connection) = (queue::<RakNet>(1_000), Connection::new(0));
         for message in [&[0x86, 1][..], &[FILTERED, 2], &[0x86, 3]] {
             let sent = queue.send(&mut connection, message, Delivery::RELIABLE);
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn an_aborted_queue_returns_the_number_of_discarded_messages() {
+    fn abort_returns_the_number_of_discarded_messages() {
         let (mut queue, mut connection) = (queue::<RakNet>(1_000), Connection::new(0));
         for _ in 0..3 {
             assert_eq!(queue.send(&mut connection, &[0x86][..], Delivery::RELIABLE), Ok(Queued::Waiting));

@@ -22,7 +22,7 @@ use crate::secure::{
 /// The protocol versions that a server accepts, at most eight.
 pub type ProtocolVersions = Vec<u8, 8>;
 
-/// When a server requires clients to validate their address by a cookie (docs/raknet.md#cookies).
+/// The policy by which a server requests cookies, which validate the addresses of clients (docs/raknet.md#cookies).
 ///
 /// A server requests a cookie by setting the security flag of reply 1. That flag has two meanings:
 ///
@@ -52,16 +52,18 @@ pub enum CookiePolicy {
     Automatic,
     /// Always request a cookie.
     ///
-    /// Request 2 without it is dropped and counted as [`MissingCookie`](super::DropReason::MissingCookie).
+    /// A client's second request without the cookie is dropped and counted as
+    /// [`MissingCookie`](super::DropReason::MissingCookie).
     ///
-    /// Requests from forged addresses leave no state.
+    /// Requests from forged addresses create no state.
     Required,
     /// Request a cookie only under load, like TCP's SYN cookies.
     ///
     /// At most `unvalidated` clients may be connecting or connected without a validated address at a time
-    /// (docs/raknet.md#address-validation). They are also rate-limited: `unvalidated` in a burst, and as many again,
-    /// one at a time, within each [`handshake_timeout`](Config::handshake_timeout). A client that has answered a ping
-    /// is validated and does not count. With 0 this is [`Required`](Self::Required).
+    /// (docs/raknet.md#address-validation). New clients of this kind are also rate-limited: `unvalidated` in a burst,
+    /// refilled one by one in the course of one [`handshake_timeout`](Config::handshake_timeout). A client that has
+    /// answered a ping is validated and does not count. With `unvalidated` 0 the policy is the same as
+    /// [`Required`](Self::Required).
     ///
     /// Below the limit, requests from forged addresses are treated as with `Off`. An attacker can occupy up to
     /// `unvalidated` slots, each for ten seconds, and make the server send three times the bytes of its requests to a
@@ -70,9 +72,9 @@ pub enum CookiePolicy {
     /// the number of its players plus twice `unvalidated`.
     ///
     /// A full server evicts half-open connections to admit new clients. A client without a cookie evicts only
-    /// connections that were opened without one, and each of them counts towards `unvalidated`.
+    /// connections that were opened without one, and each eviction counts towards the rate limit.
     UnderLoad {
-        /// The number of clients that are admitted without a validated address.
+        /// The maximum number of clients without a validated address, and the number of new ones in a burst.
         unvalidated: u16,
     },
     /// Never request a cookie.
@@ -98,7 +100,7 @@ pub enum DialledAddress {
     Known,
     /// The unassigned address, 0.0.0.0:0.
     ///
-    /// For clients behind a relay, where only the relay knows the destination.
+    /// Use it for clients behind a relay: only the relay has the address of the server.
     Unknown,
 }
 
@@ -161,7 +163,7 @@ pub struct Config {
     /// Drivers on operating system sockets enable it in [`Protocol::config`](crate::endpoint::Protocol::config). The
     /// embassy driver does not: the query takes flash, and firmware usually knows the version of its server. Without
     /// the query, a wrong version costs a round trip too. The attempt then continues with the version that the server
-    /// names. If the application insists on its version, it fails with
+    /// names. If [`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version) is set, it fails with
     /// [`ConnectFailure::IncompatibleProtocol`](super::ConnectFailure).
     pub learn_version: bool,
     /// The protocol versions that a server accepts, at most eight.
@@ -174,9 +176,9 @@ pub struct Config {
     pub max_incoming: u16,
     /// The maximum number of blocks that one connection may hold in each direction, at most half of all.
     ///
-    /// Default: none. Half of the blocks are guaranteed to the connections in equal parts, and borrowing from the
-    /// other half is bounded ([`Resources`](super::Resources)). If your clients need little memory, set this to what
-    /// they need, so that a few greedy clients leave more to the others.
+    /// Default: none. Half of the blocks are guaranteed to the connections in equal parts, and borrowing from the other
+    /// half is bounded ([`Resources`](super::Resources)). If your clients need little memory, set a limit: a few
+    /// clients with large queues then leave more memory to the others.
     pub connection_blocks: Option<u32>,
     /// The maximum number of half-open connections from one network (a /24 of IPv4, a /64 of IPv6).
     ///
@@ -205,22 +207,22 @@ pub struct Config {
     /// The maximum number of pongs per second to one network (a /24 of IPv4, a /64 of IPv6).
     ///
     /// Default: 20, one fiftieth of the total. Within the network each address is guaranteed a quarter of the rate,
-    /// with bursts of half a second's worth, and may use what the others leave.
+    /// with bursts of half a second's worth, and may use what the other addresses leave unused.
     pub pongs_per_network: u16,
-    /// Whether the data of pongs is preceded by its length. Default: derived from the protocol versions.
+    /// The framing of pong data: with or without a preceding length. Default: derived from the protocol versions.
     ///
     /// By default a server writes the length, as Minecraft Bedrock does, in two cases:
     ///
-    /// - if it accepts only versions above 6,
-    /// - if it accepts at least one of them and its advertisement begins with `MCPE;` or `MCEE;`.
+    /// - if it accepts only protocol versions above 6,
+    /// - if it accepts at least one version above 6 and its advertisement begins with `MCPE;` or `MCEE;`.
     ///
-    /// A client strips the length if the data begins with it (`docs/raknet.md#advertisements`). Advertisements and
-    /// the data of [`Event::Pong`](super::Event::Pong) never include the length.
+    /// A client strips a leading length that matches the data (`docs/raknet.md#advertisements`). Advertisements and the
+    /// data of [`Event::Pong`](super::Event::Pong) never include the length.
     pub pong_framing: Option<PongFraming>,
-    /// When clients must validate their address by a cookie.
+    /// The policy by which a server requests cookies.
     ///
-    /// Default: once several clients without a validated address connect at about the same time, so that forged
-    /// addresses take few slots.
+    /// Default: [`CookiePolicy::Automatic`]. Cookies are requested once several clients without a validated address
+    /// connect at about the same time, so forged addresses take few slots.
     pub cookies: CookiePolicy,
     /// The server address that a client writes into the handshake.
     ///
@@ -251,7 +253,7 @@ pub struct Config {
     ///
     /// Default: 12; C++ RakNet sends one more (`docs/raknet.md#connection-attempts`).
     pub connect_attempts: u8,
-    /// The interval between transmissions of the first request; longer than 71 minutes is clamped to that.
+    /// The interval between transmissions of the first request; values above 71 minutes are clamped.
     ///
     /// Default: 500 ms, as in C++ RakNet (`docs/raknet.md#connection-attempts`).
     pub connect_interval: Duration,
@@ -294,7 +296,7 @@ pub struct Config {
     pub min_resend_timeout: Duration,
     /// The maximum retransmission timeout. Default: 2 s, as in C++ RakNet (`docs/raknet.md#round-trip`).
     pub max_resend_timeout: Duration,
-    /// How often the retransmission timeout may double without an acknowledgement, at most 16 times.
+    /// The maximum number of times that the retransmission timeout doubles without an acknowledgement, at most 16.
     ///
     /// Default: 4, the exponential backoff of RFC 6298 section 5.5 with a bound. With 0 the timeout never doubles, as
     /// in C++ RakNet.
@@ -309,9 +311,9 @@ pub struct Config {
     ///
     /// Default: none, so that only congestion control limits the rate.
     pub outgoing_limit: Option<u64>,
-    /// Whether out-of-band messages and advertisements from unconnected peers are reported.
+    /// The treatment of out-of-band messages and advertisements from unconnected peers.
     ///
-    /// Default: no, because their sender may be forged.
+    /// Default: they are dropped, because their sender addresses may be forged.
     pub out_of_band: OutOfBand,
     /// Keys for secure connections, and what a server requires of its clients (`docs/secure.md`).
     ///
@@ -345,13 +347,13 @@ pub(crate) enum Protection {
     Test,
 }
 
-/// Whether messages from unconnected peers are reported.
+/// The treatment of messages from unconnected peers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutOfBand {
-    /// They are dropped and counted, and take no memory.
+    /// The messages are dropped and counted, and take no memory.
     #[default]
     Refuse,
-    /// They are reported. At most eight are queued at a time; their senders may be forged.
+    /// The messages are reported as events. At most eight are queued at a time; their sender addresses may be forged.
     Accept,
 }
 
@@ -433,8 +435,8 @@ impl Config {
 
     /// Returns the framing of `data` in the pongs that this peer sends.
     ///
-    /// An unconnected ping does not show the framing that its sender expects, but `data` shows for which game it is
-    /// meant.
+    /// An unconnected ping does not contain the framing that its sender expects, so the framing depends on the game
+    /// that `data` advertises.
     pub(crate) fn sent_pong_framing(&self, data: &[u8]) -> PongFraming {
         let versions = &self.accepted_versions;
         let is_prefixed = |version: &u8| PongFraming::of_version(*version) == PongFraming::Prefixed;
@@ -458,12 +460,12 @@ impl Config {
         self.pong_framing.unwrap_or_else(|| PongFraming::of(data))
     }
 
-    /// Returns the allowance of clients without a cookie, or `None` if they are not limited by number.
+    /// Returns the limit for clients without a cookie, or `None` if there is none.
     pub(super) fn unvalidated(&self) -> Option<Allowance> {
         let unvalidated = match self.cookies {
             CookiePolicy::UnderLoad { unvalidated } => unvalidated,
             CookiePolicy::Automatic => {
-                // Small servers also admit two clients at a time, if most of their slots remain free.
+                // Small servers still admit one or two unvalidated clients at a time.
                 (self.max_incoming / 4).clamp(1, 2).max(self.max_incoming / 8).min(MAX_UNVALIDATED)
             }
             CookiePolicy::Required | CookiePolicy::Off => return None,
@@ -598,17 +600,17 @@ pub struct ConnectOptions<'p> {
     /// The only protocol version to offer.
     ///
     /// Default: the version that this server named last (feature `alloc`), or else that of the configuration. If the
-    /// server then names another version, the attempt continues with that.
+    /// server then names another version, the attempt continues with that version.
     pub protocol_version: Option<u8>,
     /// The timeout of the attempt, from `connect` to the open connection.
     ///
-    /// The first request is retransmitted during the whole time. Default: `interval` times one more than `attempts`,
-    /// or 21 s after the server named another version; then the configuration's `handshake_timeout` for the rest of
-    /// the handshake.
+    /// The first request is retransmitted during the whole time. Default: the first request is sent for `interval`
+    /// times (`attempts` + 1), or for 21 s once the server has named another version. The rest of the handshake then
+    /// has the configuration's `handshake_timeout`.
     pub connect_timeout: Option<Duration>,
     /// The number of transmissions of the first request, at least 3.
     pub attempts: Option<u8>,
-    /// The interval between transmissions of the first request; longer than 71 minutes is clamped to that.
+    /// The interval between transmissions of the first request; values above 71 minutes are clamped.
     pub interval: Option<Duration>,
     /// The timeout of the open connection ([`Config::timeout`](super::Config::timeout)).
     pub timeout: Option<Duration>,
@@ -681,7 +683,7 @@ pub(crate) const SPLITTING: bool = cfg!(feature = "full");
 /// True if messages have priorities (feature `full`).
 pub(crate) const PRIORITIES: bool = cfg!(feature = "full");
 
-/// Returns `room` if a feature is enabled, or else the minimum table size.
+/// Returns the table size `room` if a feature (`part`) is enabled, or else 1, the minimum.
 pub(crate) const fn room(part: bool, room: usize) -> usize {
     if part { room } else { 1 }
 }

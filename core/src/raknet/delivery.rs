@@ -32,8 +32,8 @@ pub enum Reliability {
 }
 
 impl Reliability {
-    /// Returns the reliability with this number (0 to 7) in RakNet's `PacketReliability`, which is also the order
-    /// above.
+    /// Returns the reliability with this number in RakNet's `PacketReliability`, or `None` above 7. The variants are
+    /// declared in this order.
     ///
     /// ```
     /// use rakwire::raknet::Reliability;

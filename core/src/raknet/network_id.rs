@@ -1,6 +1,6 @@
 //! Network-wide IDs for the objects of a game (docs/raknet.md#network-ids).
 //!
-//! The transport does not use them. They are for games that replicate objects.
+//! They are for games that replicate objects. The transport itself does not use them.
 
 /// The ID of an object that several peers share: 64 bits, big endian on the wire.
 ///
@@ -16,7 +16,7 @@
 pub struct NetworkId(pub u64);
 
 impl NetworkId {
-    /// The ID of no object.
+    /// The ID that refers to no object.
     pub const UNASSIGNED: Self = Self(u64::MAX);
 
     /// Returns true unless the value is [`UNASSIGNED`](Self::UNASSIGNED).
@@ -39,7 +39,7 @@ impl core::fmt::Display for NetworkId {
     }
 }
 
-/// Generates sequential IDs from a random start, so that independent peers do not collide.
+/// Generates sequential IDs from a random start; the IDs of independent peers almost never collide.
 ///
 /// ```
 /// use rakwire::raknet::{NetworkId, NetworkIdGenerator};
@@ -57,7 +57,7 @@ impl NetworkIdGenerator {
     /// The maximum number of used IDs that one call skips.
     pub const MAX_STEPS: u32 = 65_536;
 
-    /// Creates a generator that begins after `start`, which should be 64 random bits.
+    /// Creates a generator whose first ID follows `start`, which should be 64 random bits.
     #[must_use]
     pub const fn new(start: u64) -> Self {
         Self { last: start }

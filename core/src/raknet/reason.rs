@@ -22,8 +22,8 @@ pub enum ConnectFailure {
     Refused(Refusal),
     /// The protocol versions of client and server differ.
     ///
-    /// Either the application insists on another version than the server's, or the server also rejected the version
-    /// that it had named.
+    /// Either [`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version) differs from the server's
+    /// version, or the server rejected a request with the version that it had named.
     IncompatibleProtocol {
         /// The protocol version that the server named.
         server: u8,
@@ -43,7 +43,7 @@ pub enum ConnectFailure {
     IdentityRequired,
     /// The server rejected the identity of the client, or the connect token belongs to another client.
     InvalidIdentity,
-    /// The server's public key is not the trusted one, or the server reports that.
+    /// The server's public key is not the trusted one, or the server reported a key mismatch.
     PublicKeyMismatch,
     /// The server rejected the password or the connect token.
     ///
@@ -140,8 +140,8 @@ error_enum! {
         SentTooLarge => "a message exceeds the memory of the peer; send it in pieces",
         /// The path MTU became too small for the parts of a message from this peer.
         ///
-        /// The parts are lost, even with IP fragmentation, while smaller datagrams arrive. They cannot be split
-        /// again, because the remote peer has received some of them, or may have.
+        /// The parts are lost, even with IP fragmentation, while smaller datagrams arrive. They cannot be split again,
+        /// because the remote peer may have received some of them.
         PathTooNarrow => "the MTU of the path became too small for a message that was sent in parts",
         /// Out-of-order messages of the remote peer take more memory than one connection may hold.
         ReceiveMemory => "too many messages wait for earlier ones that the peer did not send",

@@ -13,7 +13,7 @@ use crate::secure::{
 /// use rakwire::raknet::{Config, Security};
 /// use rakwire::secure::{ServerIdentity, StaticKey};
 ///
-/// // Random bytes in a real program, others each time it starts, and a key from a file.
+/// // In a real program: new random bytes at each start, and a key loaded from a file.
 /// let (entropy, seed, key) = ([7; 32], [8; 32], StaticKey::from_bytes([9; 32]));
 /// let mut identity = ServerIdentity::new(key);
 /// identity.requires_security = true;
@@ -78,7 +78,7 @@ impl Security {
 
     /// Takes the generator of the peer's ephemeral keys out of the settings.
     ///
-    /// What remains reveals none of the keys, and another peer created from it derives different ones.
+    /// The remaining settings reveal none of these keys, and another peer created from them derives different keys.
     pub(super) fn take_random(&mut self) -> SeededRandom {
         self.random.split()
     }
@@ -88,7 +88,7 @@ impl Security {
     }
 }
 
-/// A copy has the same seed, so only one of the two may be used.
+/// A copy has the same seed, so create a peer only from the copy or only from the original.
 ///
 /// The drivers of this project mix in fresh entropy for each endpoint created from the same options.
 impl Clone for Security {

@@ -62,7 +62,7 @@ pub(super) const WORDS: usize = WINDOW_WORDS + LOST_WORDS;
 
 /// Words for each connection, in the order of slots.
 ///
-/// Only the code that writes them knows their format. Words that a connection has not written may hold data of an
+/// The code that writes the words defines their format. Words that a connection has not written may hold data of an
 /// earlier connection in the slot.
 #[derive(Debug)]
 pub(crate) struct LossHistory<'a>(Slots<'a, u32>);
@@ -107,9 +107,9 @@ mod handshakes {
     /// The number of groups of networks; each group has its own rate limit.
     const NETWORKS: usize = room(SERVER, 32);
 
-    /// The handshake rate of a site, a /48 of IPv6, in multiples of that of a network.
+    /// The handshake rate limit of a site (a /48 of IPv6), as a multiple of the limit of a network.
     ///
-    /// One customer may have many networks.
+    /// One customer may have a whole /48, which contains 65,536 networks.
     const NETWORKS_OF_SITE: u16 = 4;
 
     /// The rate limit of handshakes.
@@ -125,7 +125,7 @@ mod handshakes {
         /// Takes a handshake from the limits; returns false if one of them is reached.
         ///
         /// A refused handshake takes nothing from any bucket. Otherwise a network could use up the rate of its site,
-        /// and a site that of all networks.
+        /// and a site could use up the total rate.
         fn take(&mut self, secret: &[u8; 16], rates: Rates, now: Instant, from: IpAddr) -> bool {
             let network = self.networks.of(secret, network(from));
             let site = site(from).and_then(|site| self.sites.of(secret, site));
@@ -201,7 +201,7 @@ mod handshakes {
 
         const RATES: Rates = Rates { all: 1_000, network: 50, address: 0 };
 
-        /// Returns how many handshakes `networks` networks of a site get in a burst, if each requests 100.
+        /// Returns how many handshakes a site gets in a burst if each of `networks` networks requests 100.
         fn admitted(limit: &mut HandshakeLimit, site: u16, networks: u16) -> usize {
             let from = |network| IpAddr::V6(Ipv6Addr::new(0x2001, 0xDB8, site, network, 0, 0, 0, 1));
             let all = (0..networks).flat_map(|network| core::iter::repeat_n(from(network), 100));
@@ -209,7 +209,7 @@ mod handshakes {
         }
 
         #[test]
-        fn a_site_with_many_networks_is_limited_to_its_share() {
+        fn a_site_with_many_networks_gets_four_times_the_rate_of_a_network() {
             let mut limit = HandshakeLimit::default();
             assert_eq!(admitted(&mut limit, 1, 1), 50, "one network does not get all of its site");
             assert_eq!(admitted(&mut limit, 1, 1_000), 150);

@@ -30,8 +30,8 @@ drop_reasons! {
         MissingCookie,
         /// Request 2 without a cookie, which has become required since request 1.
         ///
-        /// In the meantime other clients have used up the limit for unvalidated ones, or unvalidated connections
-        /// occupy the place. The server requests a cookie now.
+        /// Since request 1, other unvalidated clients have used up their limit or occupy the slot. The server has
+        /// answered with a request for a cookie.
         CookieRequested,
         /// A request that is shorter than its response.
         WouldAmplify,
@@ -119,13 +119,13 @@ pub struct ConnectionStats {
     pub datagrams_received: u64,
     /// Datagrams declared lost, so that their messages were queued for retransmission.
     ///
-    /// Some may have been delayed only: [`datagrams_missing`](Self::datagrams_missing) excludes those known to be
-    /// received.
+    /// Some of them may only have been delayed: [`datagrams_missing`](Self::datagrams_missing) excludes those known to
+    /// be received.
     pub datagrams_lost: u64,
     /// Spurious losses: datagrams declared lost and acknowledged later.
     ///
-    /// They are detected while the messages of a lost datagram await retransmission, and for the last sixteen lost
-    /// datagrams after that.
+    /// They are detected while the messages of a lost datagram await retransmission, and after that for the last
+    /// sixteen lost datagrams.
     pub datagrams_late: u64,
     /// Datagrams acknowledged by the remote peer.
     pub datagrams_acknowledged: u64,
@@ -170,7 +170,7 @@ pub struct ConnectionStats {
 impl ConnectionStats {
     /// Returns the number of datagrams declared lost and not known to have been received.
     ///
-    /// They were dropped by the path, or are still delayed. Unlike a counter, the number decreases when a late
+    /// The path dropped them, or has not delivered them yet. Unlike a counter, the number decreases when a late
     /// acknowledgement arrives.
     #[must_use]
     pub const fn datagrams_missing(&self) -> u64 {
@@ -277,7 +277,7 @@ mod counters {
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Metrics<const N: usize>([PerSecond<N>; KEPT]);
 
-    /// Counters of bytes, and the second that they count now.
+    /// The byte counters, and the number of the current second.
     #[derive(Clone, Copy, Debug)]
     struct PerSecond<const N: usize> {
         counters: [Counter; N],
@@ -347,7 +347,7 @@ mod counters {
         const FIRST: usize = 0;
 
         #[test]
-        fn the_last_second_is_the_last_full_second() {
+        fn last_second_counts_the_last_full_second() {
             let mut metrics = Metrics::<2>::default();
             let last_second = |metrics: &Metrics<2>, millis| metrics.amounts(at(millis))[FIRST].last_second;
             metrics.add(at(100), FIRST, 10);

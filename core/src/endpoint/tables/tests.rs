@@ -111,7 +111,7 @@ fn queue() -> SlotQueue<'static> {
 }
 
 #[test]
-fn connections_send_bursts_in_turn_and_are_queued_once() {
+fn connections_take_turns_after_each_burst() {
     let mut wakeups = Wakeups::new(queue(), Deadlines::new(Slots::owned(2)));
     let mut slots: [Slot<Open>; 2] = Default::default();
     for _ in 0..2 {
@@ -138,7 +138,7 @@ fn only_expired_deadlines_are_taken() {
 }
 
 #[test]
-fn a_paused_connection_is_not_queued_for_its_events() {
+fn a_paused_connection_with_events_is_not_queued() {
     let mut events = EventQueue::new(queue());
     let mut slot =
         Slot { is_paused: true, connection: Open { has_events: true, ..Open::default() }, ..Slot::default() };

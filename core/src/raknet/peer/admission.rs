@@ -25,7 +25,7 @@ use crate::raknet::wire::offline::{ClientSecurity, Refusal};
 use crate::secure::{AcceptedToken, HandshakeError, Negotiated, ReplyFields};
 use crate::time::Instant;
 
-/// A second request with a verified cookie, or without one.
+/// A second request, whose cookie has been verified if it has one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request2<'r> {
     pub(super) from: SocketAddr,
@@ -39,7 +39,7 @@ pub(super) struct Request2<'r> {
     pub(super) challenge: Option<Challenge<'r>>,
 }
 
-/// Whether a client's second request validated its address.
+/// The result of address validation by a client's second request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientAddress {
     /// The client returned a valid cookie.
@@ -103,10 +103,11 @@ impl Request2<'_> {
         }
     }
 
-    /// Requests a cookie now, because other clients have used up the limit for unvalidated ones since request 1.
+    /// Requests a cookie after request 2, because other clients have used up the limit for unvalidated clients since
+    /// request 1.
     ///
-    /// It is sent once per first request, because a client without cookie support repeats its second request after
-    /// each reply. The response is shorter than the request.
+    /// The cookie is requested once per first request, because a client without cookie support repeats its second
+    /// request after each reply. The response is shorter than the request.
     fn request_cookie(&self, config: &Config, state: &mut State<'_>) -> Option<Answer> {
         let Self { from, mtu, source, .. } = *self;
         let may_request =
@@ -122,7 +123,7 @@ impl Request2<'_> {
 impl Peer<'_, RakNet> {
     /// Assigns a slot to a client, or returns the refusal.
     ///
-    /// `None` lets the client retry.
+    /// Returns `None` if no response is sent; the client then retransmits its request.
     pub(super) fn accept(&mut self, request: &Request2<'_>) -> Option<Answer> {
         let Request2 { from, guid, mtu, length, source: Source { address: source, list_length }, .. } =
             *request;
@@ -162,7 +163,7 @@ impl Peer<'_, RakNet> {
         accepted.ok().filter(|()| request.challenge.is_none()).map(|()| Answer::Reply2 { mtu })
     }
 
-    /// Returns an error if the limits of this peer alone refuse the client.
+    /// Returns an error if this peer's own limits refuse the client.
     fn rejection(&mut self, request: &Request2<'_>) -> Result<(), Rejection> {
         let Self { config, state, admission, tables, last_now, .. } = self;
         let (connections, now) = (&tables.connections, *last_now);
@@ -180,7 +181,7 @@ impl Peer<'_, RakNet> {
         }
         let is_full = admission.incoming() >= config.max_incoming;
         if is_full && admission.half_open() == 0 {
-            // No connection can be evicted, so none need be examined.
+            // Only half-open connections can be evicted, and there are none.
             return Err(Rejection::Full);
         }
         let limit = config.max_half_open_per_network;
@@ -365,7 +366,7 @@ impl Peer<'_, RakNet> {
 // Without the feature `secure` a peer has no keys.
 #[cfg(not(feature = "secure"))]
 impl Request2<'_> {
-    /// Answers no challenge, because a peer has no key without the feature `secure`.
+    /// Refuses every challenge, because a peer has no key without the feature `secure`.
     fn answer(
         &self,
         _: &Challenge<'_>,

@@ -280,7 +280,7 @@ mod tests {
 
     /// A dual-stack socket reports all addresses as IPv6.
     #[test]
-    fn ipv4_mapped_addresses_are_ipv4_addresses() {
+    fn ipv4_mapped_addresses_match_ipv4_patterns() {
         assert!(matches("192.0.2.0/24", "::ffff:192.0.2.1"));
         assert!(matches("::ffff:192.0.2.1", "192.0.2.1"));
         assert!(matches("::ffff:192.0.2.0/120", "192.0.2.7"));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_list_refuses_bans_until_others_expire() {
+    fn a_full_ban_list_refuses_bans_until_others_expire() {
         let mut bans = BanList::new();
         for number in 0..MAX_BANS {
             let until = Instant::from_micros(number as u64);

@@ -15,7 +15,7 @@ use crate::time::Instant;
 pub struct FilterGroup(pub u8);
 
 impl FilterGroup {
-    /// The group of every connection that was not assigned to another one.
+    /// The group of every connection that has not been assigned to another group.
     pub const DEFAULT: Self = Self(0);
 }
 
@@ -33,7 +33,7 @@ pub const FILTER_GROUPS: usize = 8;
 /// const PLAYERS: FilterGroup = FilterGroup(1);
 /// let mut filter = MessageFilter::<64>::new();
 /// filter.deny_all(GUESTS);
-/// filter.allow(GUESTS, 0x86..=0x86); // a guest may log in, and nothing else
+/// filter.allow(GUESTS, 0x86..=0x86); // a guest may only send login messages
 /// assert!(filter.is_allowed(PLAYERS, 0x90));
 /// assert!(!filter.is_allowed(GUESTS, 0x90));
 /// ```
@@ -58,14 +58,14 @@ impl<const MEMBERS: usize> MessageFilter<MEMBERS> {
         }
     }
 
-    /// Forbids a group to send messages with these IDs.
+    /// Forbids a group from sending messages with these IDs.
     pub fn deny(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>) {
         if let Some(allowed) = self.allowed.get_mut(usize::from(group.0)) {
             ids.into_iter().for_each(|id| allowed.remove(id));
         }
     }
 
-    /// Forbids a group to send any message; allow individual IDs afterwards.
+    /// Forbids a group from sending any message; allow individual IDs afterwards.
     pub fn deny_all(&mut self, group: FilterGroup) {
         self.deny(group, 0..=u8::MAX);
     }

@@ -1,7 +1,7 @@
 //! RakNet as a protocol of the endpoint, with the operations that only RakNet peers have.
 //!
 //! - [`routing`]: dispatch of datagrams to connections.
-//! - [`admission`]: which clients get a slot.
+//! - [`admission`]: the decision which clients get a slot.
 //! - [`responder`]: responses to unconnected peers.
 //! - [`state`]: the state of a peer outside its connections.
 
@@ -169,8 +169,9 @@ impl Peer<'_, RakNet> {
 
     /// Sets the local addresses that this peer announces in future handshakes.
     ///
-    /// Pass the addresses of its network interfaces with the port of its socket. The default is none. They take 7 or
-    /// 29 bytes each of the message memory. Remote peers with protocol version 8 or lower receive only the first ten.
+    /// Pass the addresses of its network interfaces with the port of its socket. The default is none. Each address
+    /// takes 7 (IPv4) or 29 (IPv6) bytes of the message memory. Remote peers with protocol version 8 or lower receive
+    /// only the first ten.
     ///
     /// ```
     /// use rakwire::raknet::{Config, Peer, Resources, SetError};
@@ -185,8 +186,8 @@ impl Peer<'_, RakNet> {
     ///
     /// # Errors
     ///
-    /// [`SetError::TooManyAddresses`] if there are more than the configuration's `address_count`, or than 20.
-    /// [`SetError::NoMemory`] if they do not fit; this peer then announces none.
+    /// [`SetError::TooManyAddresses`] if there are more addresses than the configuration's `address_count`, or more
+    /// than 20. [`SetError::NoMemory`] if the message memory is too small for them; this peer then announces none.
     pub fn set_internal_addresses(&mut self, addresses: &[SocketAddr]) -> Result<(), SetError> {
         if addresses.len() > most_addresses(&self.config) {
             return Err(SetError::TooManyAddresses);
@@ -280,10 +281,10 @@ impl<'a> Peer<'a, RakNet> {
         self.state.bans = Bans::Borrowed(bans);
     }
 
-    /// Returns the ban list, for changes.
+    /// Returns a mutable reference to the ban list.
     ///
-    /// With the feature `alloc` the first call creates it if none was set. Without that feature it is `None` unless
-    /// one was set.
+    /// With the feature `alloc` the first call creates an empty list if none was set. Without `alloc` the result is
+    /// `None` unless a list was set.
     pub fn bans_mut(&mut self) -> Option<&mut BanList> {
         #[cfg(feature = "alloc")]
         if matches!(self.state.bans, Bans::None) {

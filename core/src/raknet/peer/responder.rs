@@ -29,8 +29,8 @@ use crate::time::Instant;
 
 /// The maximum number of queued responses; a further one replaces the oldest.
 ///
-/// A driver that handles more datagrams than this before it sends loses handshakes, which clients restart half a
-/// second later.
+/// If a driver handles more requests than this between two calls of `poll_transmit`, responses are lost; the clients
+/// retransmit their requests half a second later.
 const ANSWERS: usize = room(SERVER, if cfg!(feature = "alloc") { 256 } else { 16 });
 /// The maximum number of this peer's pings that await their pongs.
 const PINGS: usize = room(UNCONNECTED, 8);
@@ -48,7 +48,8 @@ const REPLY_1: usize = 28;
 /// The size of reply 2 to an IPv4 address, in bytes.
 const REPLY_2_IPV4: usize = 35;
 const REPLY_2_IPV6: usize = 57;
-/// The number of second requests for which the budget reserves the excess of reply 2 over the request.
+/// The number of retransmitted second requests that the budget must still be able to answer: reply 2 is longer than
+/// request 2.
 const REPEATED_REQUESTS: usize = 4;
 
 /// Returns the size of reply 2 to this address in bytes.
@@ -61,7 +62,8 @@ const fn reply_2(to: &SocketAddr) -> usize {
 pub(super) struct Reply1 {
     pub(super) mtu: u16,
     pub(super) requires_cookie: bool,
-    /// Derived from the protocol version in request 1. Request 2 does not repeat it, so the cookie carries it.
+    /// Derived from the protocol version in request 1. Request 2 does not contain the version, so the cookie encodes
+    /// the list length.
     pub(super) list_length: ListLength,
 }
 
@@ -182,7 +184,8 @@ impl StatelessResponder {
     /// Returns the anti-amplification budget of a connection without a cookie, after its second request of `length`
     /// bytes.
     ///
-    /// It is three times the bytes of both requests (RFC 9000 section 8.1); the first has the size of the MTU.
+    /// It is three times the bytes of both requests (RFC 9000 section 8.1), minus reply 2. The first request has the
+    /// size of the MTU.
     pub(super) fn connection_budget(
         &mut self,
         config: &Config,
@@ -292,7 +295,7 @@ impl StatelessResponder {
         self.advertisement.extend_from_slice(data).is_ok()
     }
 
-    /// Returns true if a ping is to be sent; usually there is none, and the queue need not be searched.
+    /// Returns true if a ping is still to be sent. Usually there are no pings, so the queue is not searched.
     #[inline]
     fn has_unsent_pings(&self) -> bool {
         !self.pings.is_empty() && self.pings.iter().any(|ping| !ping.sent)
@@ -404,14 +407,14 @@ fn write_answer(
 
 /// The number of entries in the table of sources.
 const SOURCES: usize = room(SERVER, if cfg!(feature = "alloc") { 1_024 } else { 64 });
-/// The number of new sources per second above which a server requests cookies.
+/// The number of new sources per second from which a server requests cookies.
 ///
 /// At this rate, an entry survives a round trip of 100 ms with a probability of 98 %.
 const SOURCES_PER_SECOND: u16 = if cfg!(feature = "alloc") { 200 } else { 12 };
 
 /// Sources that received reply 1 without a cookie last, in a table indexed by a keyed hash.
 ///
-/// A new source may replace another one, which then has to repeat its first request. The table is needed because
+/// A new source may replace another source, which then has to repeat its first request. The table is needed because
 /// request 2 contains neither the protocol version nor whether a cookie was requested.
 #[derive(Debug)]
 pub(super) struct CookielessSources {
@@ -429,7 +432,7 @@ impl Default for CookielessSources {
 }
 
 impl CookielessSources {
-    /// Returns the entry of a source, and the value that it has for this source, without the last bit.
+    /// Returns the entry for a source, and the upper 15 bits of the entry if it belongs to this source.
     fn place(&mut self, secret: &[u8; 16], source: &SocketAddr) -> Option<(&mut u16, u16)> {
         let mut hasher = SipHasher13::new_with_key(secret);
         AddressKey(*source).hash(&mut hasher);
@@ -439,7 +442,7 @@ impl CookielessSources {
         Some((self.entries.get_mut(place)?, tag))
     }
 
-    /// Returns true if another source can be added without likely displacing others.
+    /// Returns true if another source can be added with little risk of displacing a recent one.
     pub(super) fn has_room(&mut self, now: Instant) -> bool {
         self.added.fill_up(SOURCES_PER_SECOND, now)
     }
@@ -471,7 +474,7 @@ impl CookielessSources {
 /// The number of groups of addresses, each with its own budget.
 const GROUPS: usize = room(SERVER, 32);
 
-/// The bytes received minus the bytes sent in response, by groups of addresses. A keyed hash selects the group.
+/// The bytes received minus the bytes sent in response, for each group of addresses. A keyed hash selects the group.
 ///
 /// A group is never sent more bytes than were received from its addresses.
 #[derive(Debug, Default)]
@@ -527,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_source_replaces_others_without_altering_them() {
+    fn a_new_source_may_replace_others_but_does_not_change_their_list_length() {
         let mut sources = CookielessSources::default();
         for number in 0..20_000_u16 {
             let reads = ListLength::from_bit(number % 3 == 0);
@@ -536,7 +539,7 @@ mod tests {
         }
         let kept = (0..20_000_u16).filter(|number| {
             let found = sources.list_length(&SECRET, &source(*number));
-            // One source of 32,767 has the same hash as another.
+            // Two sources in the same entry have equal hash bits with a probability of 1 in 32,767.
             found == Some(ListLength::from_bit(number % 3 == 0))
         });
         assert!((SOURCES * 9 / 10..=SOURCES + 2).contains(&kept.count()));
@@ -553,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_sources_is_full_until_a_flood_ends() {
+    fn the_table_of_sources_is_full_after_one_second_of_the_maximum_rate() {
         let mut sources = CookielessSources::default();
         let mut now = Instant::from_micros(1_000_000);
         for number in 0..SOURCES_PER_SECOND {
@@ -581,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn few_sources_share_an_amplification_budget() {
+    fn less_than_an_eighth_of_sources_share_an_amplification_budget() {
         let (secret, mut budget) = ([3; 16], AmplificationBudget::default());
         budget.add(&secret, &SocketAddr::from(([10, 0, 0, 1], 9)), 1_464, 28);
         let others = (0..320).map(|port| SocketAddr::from(([10, 0, 0, 2], port)));

@@ -212,7 +212,7 @@ impl Peer<'_, RakNet> {
 
     /// Handles request 2 by the table in docs/raknet.md#request-2.
     ///
-    /// Precondition: its address is validated, or the budget was charged.
+    /// Precondition: the source address is validated, or the amplification budget was charged.
     fn handle_request_2(&mut self, request: &Request2<'_>) {
         self.forget_rejections(request);
         let by_address = self.find_or_evict(&request.from);
@@ -231,7 +231,7 @@ impl Peer<'_, RakNet> {
 
     /// Frees the address and the GUID of a refused client that sends a new request.
     ///
-    /// The client may not have acknowledged the refusal.
+    /// The connection may still exist, because the client has not acknowledged the refusal.
     fn forget_rejections(&mut self, request: &Request2<'_>) {
         let connections = &self.tables.connections;
         let slots = [connections.at(&request.from), self.state.slot_of(request.guid, connections)];
@@ -263,7 +263,8 @@ impl Peer<'_, RakNet> {
 
     /// Returns the response to a retransmitted second request of a half-open connection.
     ///
-    /// A plain connection does not become secure by it, nor the reverse.
+    /// The request must be of the same kind: it turns neither a plain connection into a secure one nor a secure one
+    /// into a plain one.
     fn answer_again(&mut self, slot: u16, request: &Request2<'_>) -> Option<Answer> {
         let connection = &self.tables.connections.slot(slot)?.connection;
         match (&request.challenge, connection.is_plain()) {
@@ -291,7 +292,7 @@ impl Peer<'_, RakNet> {
         if is_paid { Ok(source) } else { Err(DropReason::WouldAmplify) }
     }
 
-    /// Returns an error if the cookie is wrong, or missing although it is required.
+    /// Verifies the cookie; returns an error if it is wrong, or missing although it is required.
     fn source(
         &mut self,
         from: SocketAddr,
@@ -318,7 +319,8 @@ impl Peer<'_, RakNet> {
 
     /// Returns the address list length of a client without a cookie, or the reason to drop its request.
     ///
-    /// On an error, a cookie was requested from the client, or its entry was replaced and it has to repeat request 1.
+    /// An error means that a cookie was requested from the client, or that another source has replaced its table entry.
+    /// In the second case the client repeats request 1.
     fn list_length_without_cookie(&mut self, from: SocketAddr, guid: Guid) -> Result<ListLength, DropReason> {
         let kept = self.state.responder.cookieless.list_length(&self.config.secret, &from);
         if let Some(list_length) = kept {

@@ -82,8 +82,8 @@ impl<'a> State<'a> {
 
     /// Derives the protocol version of a server from its pong, if possible, and remembers it.
     ///
-    /// Data with a length prefix indicates Minecraft Bedrock; the configuration determines which version. Data
-    /// without one indicates nothing.
+    /// Data with a length prefix indicates Minecraft Bedrock; the configuration determines which version. Data without
+    /// a length prefix allows no conclusion.
     pub(super) fn learn_version(&mut self, config: &Config, from: SocketAddr, data: &[u8]) -> Option<u8> {
         let known = self.known_versions.of(from);
         let is_bedrock = PongFraming::of(data) == PongFraming::Prefixed;
@@ -195,7 +195,7 @@ impl endpoint::State<RakNet> for State<'_> {
 }
 
 impl Peer<'_, RakNet> {
-    /// Returns the connection with the peer of this GUID, if there is one.
+    /// Returns the connection with the remote peer that has this GUID, if there is one.
     #[must_use]
     pub fn connection_of(&self, guid: Guid) -> Option<ConnectionId> {
         let connections = &self.tables.connections;

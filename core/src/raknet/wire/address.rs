@@ -128,7 +128,7 @@ impl<'a> AddressList<'a> {
         self.bytes
     }
 
-    /// Returns the addresses; it stops early at bytes that cannot be decoded.
+    /// Returns the addresses; the iterator stops at the first bytes that cannot be decoded.
     pub fn iter(&self) -> impl Iterator<Item = SocketAddr> + use<'a> {
         let mut reader = Reader::new(self.bytes);
         core::iter::from_fn(move || read(&mut reader, "address").ok())
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_list_leaves_the_bytes_after_it_unread() {
+    fn reading_an_address_list_leaves_the_tail_unread() {
         let bytes = [UNASSIGNED_V4; 5];
         let mut with_tail = [0; 51];
         with_tail[..35].copy_from_slice(bytes.as_flattened());

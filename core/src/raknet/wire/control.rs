@@ -9,7 +9,7 @@ use super::security::SecuritySizes;
 use super::{Guid, Wire};
 use crate::cursor::{Source, WireError, Writer};
 
-/// The maximum size of an accepted control message in bytes: 21 IPv6 addresses and two times.
+/// The maximum size of an accepted control message in bytes: 21 IPv6 addresses and two timestamps.
 pub const MAX_CONTROL: usize = 640;
 /// The maximum length of a password in bytes.
 pub const MAX_PASSWORD: usize = 255;

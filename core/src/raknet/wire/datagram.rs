@@ -198,9 +198,9 @@ const COUNTED_HEADER: usize = 9;
 
 /// The MTUs to which a connection may be reduced.
 ///
-/// 1,200 is `BASE_PLPMTU` of RFC 8899 section 5.1.2, which fits IPv6 links of 1,280 bytes; the other is the minimum
-/// MTU of RakNet. There is no step in between, because messages split for it could never be delivered over a path
-/// that carries less.
+/// 1,200 is `BASE_PLPMTU` of RFC 8899 section 5.1.2, which fits IPv6 links of 1,280 bytes; the other is the minimum MTU
+/// of RakNet. There is no step in between: a message split for an intermediate MTU could never be delivered over a path
+/// with a smaller MTU.
 const SMALLER_MTUS: [u16; 2] = [1_200, MIN_MTU];
 
 /// The size arithmetic at the current path MTU, which may be smaller than the negotiated MTU.
@@ -490,7 +490,7 @@ mod tests {
 
     /// The datagram of docs/raknet.md#eight-messages: eight messages with the reliabilities 0 to 7 on channel 3.
     #[test]
-    fn the_documented_datagram_of_eight_messages_is_read() {
+    fn the_documented_datagram_with_eight_reliabilities_is_parsed() {
         let datagram = [
             0x84, 4, 0, 0, //
             0x00, 0, 0x20, 0x86, 0, 2, 3, //

@@ -229,7 +229,7 @@ mod tests {
 
     /// A count of 2^32 - 1 costs no more than the bytes after it.
     #[test]
-    fn a_count_without_entries_is_refused() {
+    fn a_peer_count_above_the_number_of_entries_is_rejected() {
         let bytes = [&[0x21, 0xFF, 0xFF, 0xFF, 0xFF][..], &ADDRESS, &GUID, &[1, 2]].concat();
         assert_eq!(Notice::read(&mut Reader::new(&bytes)), Err(WireError::Truncated));
     }

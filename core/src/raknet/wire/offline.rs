@@ -1,7 +1,7 @@
 //! Messages outside a connection (docs/raknet.md#offline-messages).
 //!
-//! Each contains the 16 bytes of [`MAGIC`], which begin with 00 and so cannot be mistaken for a datagram of a
-//! connection.
+//! Each begins with an id below 80 (hexadecimal) and contains the 16 bytes of [`MAGIC`]. The first byte of a
+//! connection's datagrams is at least 80.
 
 use core::net::SocketAddr;
 
@@ -437,7 +437,7 @@ fn read_out_of_band<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, Wi
     Ok(Offline::OutOfBand { guid, data })
 }
 
-/// Whether the data of a pong is preceded by its length (docs/raknet.md#advertisements).
+/// The framing of pong data: with or without a preceding length (docs/raknet.md#advertisements).
 ///
 /// ```
 /// use rakwire::raknet::PongFraming;
@@ -473,7 +473,7 @@ impl PongFraming {
 
     /// Returns `Prefixed` if `data` begins with the number of the bytes that follow, and otherwise `Raw`.
     ///
-    /// Text of at most 399 bytes is never mistaken for `Prefixed`, unless it begins with a control character.
+    /// Text of at most 399 bytes is never mistaken for `Prefixed`, unless it begins with a control character (0 or 1).
     #[must_use]
     pub fn of(data: &[u8]) -> Self {
         let mut reader = Reader::new(data);
@@ -634,7 +634,7 @@ mod tests {
         assert_eq!(size(Offline::IncompatibleProtocol { protocol: 6, guid: GUID }), 26);
     }
 
-    /// One implementation pads its reply 1 with zeros up to the MTU (peers, difference 1).
+    /// One implementation pads its reply 1 with zeros up to the MTU.
     #[test]
     fn padding_of_reply_1_is_not_read_as_a_key() {
         let mut bytes = [&[6][..], &MAGIC, &GUID_BYTES, &[1, 0, 0, 1, 2, 5, 0xD4]].concat();
@@ -643,8 +643,7 @@ mod tests {
         assert_eq!(Offline::read(&mut Reader::new(&bytes)), Ok(expected));
     }
 
-    /// Implementations encode the encryption bit of reply 2 differently, and one sets it in plain connections (peers,
-    /// difference 3).
+    /// Implementations encode the encryption bit of reply 2 differently, and one sets it in plain connections.
     #[test]
     fn reply_2_without_an_answer_is_plain() {
         for byte in [1, 0x80] {

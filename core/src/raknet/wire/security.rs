@@ -4,8 +4,8 @@ use crate::cursor::{Source, WireError, Writer};
 
 /// The sizes of the security fields in bytes.
 ///
-/// The fields have no length on the wire, so a reader must know it. A writer does not use these sizes: it writes each
-/// field at its own length.
+/// The wire format contains no lengths for these fields, so the reader must know them. A writer does not use these
+/// sizes: it writes each field at its own length.
 ///
 /// ```
 /// use rakwire::raknet::Guid;
@@ -104,8 +104,8 @@ const MTU: usize = 2;
 impl<'a> ServerSecurity<'a> {
     /// Reads the security flag and the fields that it announces.
     ///
-    /// A reply without a key may be padded with zeros. The bytes after the cookie decide: they are a key unless they
-    /// are all zero.
+    /// A reply without a key may be padded with zeros, so the bytes after the cookie are read as a key only if they are
+    /// not all zero.
     pub(super) fn read<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         if source.u8("security")? == 0 {
             return Ok(Self::None);
@@ -145,7 +145,7 @@ const TAIL_6: usize = 29 + 2 + 8;
 impl<'a> ClientSecurity<'a> {
     /// Reads the security fields of request 2.
     ///
-    /// A server keeps no state after request 1, so the length of request 2 decides whether there is a cookie.
+    /// A server keeps no state after request 1, so a cookie is recognized by the length of request 2.
     pub(super) fn read<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         if matches!((source.remaining(), source.peek().first()), (TAIL_4, Some(4)) | (TAIL_6, Some(6))) {
             return Ok(Self::None);
