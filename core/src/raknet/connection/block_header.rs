@@ -38,7 +38,7 @@ pub(crate) enum BlockHeader {
 pub(crate) struct OutgoingMessage {
     pub(crate) reliability: Reliability,
     pub(crate) channel: u8,
-    /// Empty, like the next two fields, if messages cannot be split.
+    /// Empty without the feature `full`, like the next two fields, because messages are then never split.
     split_id: [u16; SPLITTING as usize],
     /// The number of parts; 0 if the message is not split.
     split_count: [u32; SPLITTING as usize],
@@ -112,7 +112,7 @@ pub(crate) struct IncomingMessage {
     pub(crate) order: U24,
     /// The number of later messages of the same channel that are packed into this block while buffered.
     pub(crate) followers: u8,
-    /// The length of this message's own bytes.
+    /// The length of this message in bytes, without the packed messages behind it.
     pub(crate) length: u16,
 }
 
@@ -184,7 +184,7 @@ impl BlockHeader {
 }
 
 impl SendStatus {
-    /// The status of a message to retransmit; its virtual time puts it before all new messages.
+    /// The status of a message to be retransmitted.
     pub(crate) const RESEND: Self = Self::Queued { virtual_time: 0, queued_at: Instant::ZERO };
 
     /// Returns the datagram that begins with this message.
@@ -307,7 +307,7 @@ pub(crate) mod key {
     }
 }
 
-/// A source of messages for the next datagram.
+/// A source from which messages for the next datagram are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SendSource {
     /// Lost messages first, then new messages by priority.
@@ -326,7 +326,7 @@ pub(crate) enum SendSource {
 }
 
 impl SendSource {
-    /// The sources to probe in rotation while the receiver seems to be blocked.
+    /// The sources that are probed in rotation while the receiver seems to be blocked.
     pub(crate) const PROBED: [Self; 7] = [
         Self::New(Priority::Immediate),
         Self::OldestLost,

@@ -38,7 +38,7 @@ pub(crate) fn unpack(bytes: &[u8]) -> [u32; 3] {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Channels<T> {
     near: [T; NEAR],
-    /// The blocks with the state of the other channels; allocated when one of them is first used.
+    /// The blocks with the state of all other channels; allocated when the first of those channels is used.
     far: BlockLink,
 }
 
@@ -61,7 +61,7 @@ impl<T: Packed> Channels<T> {
         (pool.block_size() / T::BYTES).max(1)
     }
 
-    /// Allocates the missing blocks. If `share` may not hold them, it allocates none and returns false.
+    /// Allocates the missing blocks. If `share` may not hold that many, it allocates none and returns false.
     #[inline]
     pub(crate) fn prepare<H: Copy + Default>(
         &mut self,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_without_memory_allocates_nothing() {
+    fn preparing_a_channel_without_memory_allocates_nothing() {
         with_pool(|pool| {
             assert!(pool.shares.charge_common(16));
             let mut share = Share::default();

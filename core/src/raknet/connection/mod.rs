@@ -17,11 +17,11 @@
 //!                            v      v
 //!                             Closed -- its last event is taken --> the slot is free
 //! ```
-//! A timeout or a refusal leads from every state to `Closed`. After a failure that only this peer knows of, such as
-//! exhausted memory, an open connection passes through `Aborting`, in which the remote peer is notified.
+//! A timeout or a refusal leads from every state to `Closed`. After a failure of which the remote peer must be
+//! notified, such as exhausted memory, an open connection passes through `Aborting`.
 //!
-//! A part depends only on the parts below it: the handshake sends its messages through the sender, and the sender
-//! tracks its datagrams in the recovery. All other interaction between parts is in this module:
+//! In this list, a part depends only on the parts below it: the handshake sends its messages through the sender, and
+//! the sender tracks its datagrams in the recovery. All other interaction between parts is in this module:
 //!
 //! ```text
 //!   handshake            state, opening and closing
@@ -75,7 +75,7 @@ use crate::time::{Instant, divide, long_micros};
 
 /// The maximum size of an accepted datagram of a secure connection in bytes: the UDP payload of an Ethernet frame.
 ///
-/// Plain datagrams have no such limit, because other implementations send up to 1,492 bytes.
+/// Plain datagrams have no such limit, because other implementations send up to 1,492 bytes of UDP payload.
 const MAX_SEALED: usize = 1500 - IP_UDP_OVERHEAD as usize;
 
 /// The connection with one remote peer.
@@ -91,7 +91,7 @@ pub(crate) struct Connection {
     last_received: Instant,
     /// The time without datagrams from the remote peer after which the connection is lost, in milliseconds.
     timeout: u32,
-    /// Set while data datagrams are dropped on behalf of the application.
+    /// Set while data datagrams are dropped at the request of the application.
     refuses_data: bool,
 }
 
@@ -119,7 +119,8 @@ impl Connection {
 
     /// Handles the second request of a remote peer to which this peer is connecting (simultaneous open).
     ///
-    /// Returns false if this peer is not connecting, or its handshake is past that point.
+    /// Returns false if the two attempts cannot be combined: this peer is past the offline handshake, has handled such
+    /// a request before, or is opening a secure connection.
     pub(crate) fn cross(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) -> bool {
         let may_cross = guid != cx.config.guid && !self.protection.is_secure();
         let crosses = may_cross && self.handshake.cross(guid);
@@ -181,7 +182,7 @@ impl Connection {
 
     /// Closes the connection if it has not closed before, and stops sending.
     ///
-    /// Received messages stay available if the application knows of the connection.
+    /// Received messages remain available if the application has been notified of the connection.
     fn end(&mut self, cx: &mut Context<'_, '_>, end: End) {
         if !self.handshake.end(cx.now, end) {
             return;
@@ -269,7 +270,7 @@ impl Connection {
     ///
     /// Returns false if it was ignored.
     pub(crate) fn handle_unmarked(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) -> bool {
-        // A peer with keys authenticates everything that it sends.
+        // A remote peer with keys authenticates every datagram, and this one is not authenticated.
         if self.has_keys() {
             return false;
         }
@@ -320,7 +321,7 @@ impl Connection {
         }
     }
 
-    /// Not inlined, so that plain datagrams do not pay for its stack buffer.
+    /// The function is not inlined, because it has a stack buffer that plain datagrams do not need.
     #[inline(never)]
     fn handle_sealed(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         if datagram.len() > MAX_SEALED {
@@ -352,18 +353,18 @@ impl Connection {
         }
     }
 
-    /// Returns true if an open connection has a message that the path cannot carry.
+    /// Returns true if the connection has a message that exceeds the path MTU and cannot be split again.
     fn is_stuck(&self) -> bool {
         self.sender.is_stuck() && !self.handshake.state().is_over()
     }
 
-    /// Closes a connection with a message that the path cannot carry.
+    /// Closes a connection with a message that exceeds the path MTU and cannot be split again.
     #[cold]
     fn end_stuck(&mut self, cx: &mut Context<'_, '_>) {
         self.abort(cx, DisconnectReason::PathTooNarrow, ConnectFailure::Closed);
     }
 
-    /// Moves receipts to the queue that the application reads.
+    /// Moves receipts from the sender to the queue of events for the application.
     fn collect_receipts(&mut self, cx: &mut Context<'_, '_>) {
         let receipts = self.sender.take_receipts();
         self.receiver.push_receipts(cx, receipts);
@@ -391,7 +392,7 @@ impl Connection {
                 cx.stats.drop(DropReason::OutsideWindow);
                 return Ok(());
             }
-            // Some implementations reuse datagram numbers, so the message numbers decide what is new.
+            // Some implementations reuse datagram numbers, so duplicates are recognized by their message numbers.
             DatagramStatus::New | DatagramStatus::Deferred | DatagramStatus::Duplicate => {
                 let is_repeated = status == DatagramStatus::Duplicate;
                 if is_repeated {
@@ -431,8 +432,8 @@ impl Connection {
 
     /// Handles the capsules of a datagram.
     ///
-    /// At a malformed capsule, processing stops; the capsules before it are kept. A capsule for which no memory is
-    /// free does not stop the following ones, because they may free memory.
+    /// At a malformed capsule, processing stops; the capsules before it are kept. Processing continues after a capsule
+    /// for which no memory is free, because later capsules may free memory.
     fn handle_capsules(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -466,7 +467,7 @@ impl Connection {
 
     /// Returns true if messages of the remote peer are accepted.
     ///
-    /// A peer that has sent its disconnection notification only retransmits that.
+    /// After its disconnection notification, the remote peer only retransmits the notification.
     const fn takes_capsules(&self) -> bool {
         let state = self.handshake.state();
         !state.is_over() && !matches!(state, State::Rejecting)
@@ -552,8 +553,9 @@ impl Connection {
 
     /// Returns when the remote peer is considered lost: the timeout after its last datagram.
     ///
-    /// Only a peer with an acknowledgement outstanding can be lost, and it has at least half of the timeout to send
-    /// it. So neither a shorter timeout nor a suspended process closes a connection before the peer was probed.
+    /// The remote peer is considered lost only while an acknowledgement is outstanding, and it has at least half of the
+    /// timeout to send the acknowledgement. A process that was suspended therefore probes the remote peer before it
+    /// closes the connection, and so does a process that has reduced the timeout.
     fn silence_deadline(&self) -> Option<Instant> {
         let (unacked_since, timeout) = (self.sender.unacked_since()?, self.timeout_micros());
         if !self.handshake.state().is_open() {
@@ -562,7 +564,7 @@ impl Connection {
         Some(self.last_received.plus_long(timeout).max(unacked_since.plus_long(timeout / 2)))
     }
 
-    /// Returns when the connection closes because incomplete data fills its memory.
+    /// Returns when the connection closes because incomplete or out-of-order messages fill its memory.
     fn memory_deadline(&self) -> Option<Instant> {
         self.receiver.exhausted_since().map(|since| since.plus_long(self.timeout_micros()))
     }

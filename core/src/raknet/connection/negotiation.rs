@@ -51,11 +51,11 @@ pub(super) struct Offer<'o> {
     pub(super) server_address: SocketAddr,
     /// The MTU for request 2.
     pub(super) mtu: u16,
-    /// The protocol version offered now, and the one offered first.
+    /// The protocol version offered in the current request, and the version offered first.
     pub(super) versions: [u8; 2],
 }
 
-/// How to answer reply 1.
+/// The decision how to answer reply 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Acceptance {
     Plain,
@@ -86,7 +86,7 @@ fn accept_in_plain(security: ServerSecurity<'_>) -> Result<Acceptance, ConnectFa
 
 /// Returns true if the server's key field states that security is optional (docs/secure.md#reply-1-the-key-64-bytes).
 ///
-/// The key of another cipher suite, such as that of C++ RakNet, does not state that.
+/// A key of another cipher suite, such as a C++ RakNet key, has no such flag.
 fn is_optional(key: &[u8]) -> bool {
     const REQUIRED: u8 = 1;
     matches!(key, [_, _, flags, b'r', b'w', b's', b'0', b'1', ..] if flags & REQUIRED == 0)
@@ -180,8 +180,8 @@ impl ConnectionProtection {
         reply: &Reply2Fields<'_>,
     ) -> Result<bool, ConnectFailure> {
         let Self::Dialling(dialling) = self else {
-            // This client sent no challenge, so there is nothing to verify. But a server with an answer would
-            // encrypt.
+            // This client sent no challenge, so there is nothing to verify. A server that still sends an answer would
+            // encrypt its datagrams.
             return if reply.answer.is_some() { Err(ConnectFailure::SecurityRequired) } else { Ok(true) };
         };
         let Some(established) = dialling.establish(cx, reply) else {
@@ -255,7 +255,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Server: redeems the connect token of a client. A client without an identity has none.
+    /// Server: redeems the connect token of a client. Only a client with an identity can present a token.
     fn use_token(
         &mut self,
         cx: &Context<'_, '_>,
@@ -273,7 +273,7 @@ impl ConnectionProtection {
 
     /// Server: handles a retransmitted or new second request for a half-open connection.
     ///
-    /// Returns true if it replaces the previous one.
+    /// Returns true if the request replaces the previous one.
     pub(super) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, request: &ChallengeRequest<'_>) -> bool {
         let half_open = if let Self::Sealed(sealed) = self { sealed.half_open() } else { None };
         let Some((handshake, reply_due, has_opened)) = half_open else {
@@ -370,7 +370,7 @@ impl ChallengeRequest<'_> {
         SecureRequest { negotiated: &self.negotiated, challenge: self.challenge }
     }
 
-    /// Returns true if it is the request that this handshake has answered.
+    /// Returns true if this request is identical to the one that `handshake` has answered.
     fn repeats(&self, config: &Config, handshake: &ServerHandshake) -> bool {
         config.server_identity().is_some_and(|identity| handshake.is_repeated(identity, self.fields()))
     }
@@ -382,7 +382,7 @@ impl ChallengeRequest<'_> {
 
     /// Computes the answer, if the rate limit of the client's network allows it.
     ///
-    /// A rejected challenge is counted as dropped, unless it belongs to another security suite.
+    /// A rejected challenge is counted in the drop counters, unless it belongs to another cipher suite.
     pub(crate) fn respond(
         &self,
         config: &Config,
@@ -465,7 +465,8 @@ impl ConnectionProtection {
         _: &Context<'_, '_>,
         reply: &Reply2Fields<'_>,
     ) -> Result<bool, ConnectFailure> {
-        // This client sent no challenge, so there is nothing to verify. But a server with an answer would encrypt.
+        // This client sent no challenge, so there is nothing to verify. A server that still sends an answer would
+        // encrypt its datagrams.
         if reply.answer.is_some() { Err(ConnectFailure::SecurityRequired) } else { Ok(true) }
     }
 
@@ -501,7 +502,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_key_of_this_suite_makes_security_optional() {
+    fn only_a_key_of_this_cipher_suite_can_declare_security_optional() {
         let mut key = [7; 64];
         key[2..8].copy_from_slice(b"\0rws01");
         assert!(is_optional(&key));

@@ -22,7 +22,7 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub(crate) enum ConnectionProtection {
     Plain(Plain),
-    /// Client: connecting securely; the keys are not agreed on yet.
+    /// Client: opening a secure connection, before the key agreement.
     #[cfg(feature = "secure")]
     Dialling(Stored<Dialling>),
     #[cfg(feature = "secure")]
@@ -72,7 +72,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Returns the part of `buffer` in which to write a datagram for [`seal`](Self::seal).
+    /// Returns the part of `buffer` into which the plain datagram is written before [`seal`](Self::seal).
     pub(crate) fn place<'b>(&self, buffer: &'b mut [u8]) -> &'b mut [u8] {
         #[cfg(feature = "secure")]
         if matches!(self, Self::Sealed(_)) {
@@ -99,7 +99,7 @@ impl ConnectionProtection {
 
     /// Opens a datagram; if it was sealed, the plain bytes are in `buffer`.
     ///
-    /// Returns `None` if it is forged, damaged or replayed.
+    /// Returns `None` if the datagram is forged, damaged or replayed.
     #[cfg_attr(not(feature = "secure"), expect(unused_variables, reason = "only keys have an age"))]
     pub(crate) fn open<'d>(
         &mut self,
@@ -154,9 +154,9 @@ pub(crate) struct Sealed {
 
 #[cfg(feature = "secure")]
 pub(super) enum Stage {
-    /// Client: the connection request is to be written.
+    /// Client: the connection request has not been sent yet.
     Requesting(Stored<ClientProof>),
-    /// Server: the connection request was not received yet.
+    /// Server: the connection request has not been received yet.
     HalfOpen {
         handshake: Stored<ServerHandshake>,
         /// Set while reply 2 is to be sent.
@@ -230,7 +230,7 @@ pub(crate) mod tests {
 
     /// Flips every bit but the first, numbers datagrams, and appends the number and a checksum.
     ///
-    /// Its overhead is that of an authentication tag and a truncated counter.
+    /// The overhead equals that of an authentication tag (16 bytes) and a truncated counter (3 bytes).
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct TestProtection {
         sent: u32,
@@ -338,7 +338,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_connection_works_with_sealed_datagrams() {
+    fn messages_arrive_and_no_plaintext_is_sent_with_packet_protection() {
         let (mut two, id) = Two::connect();
         let messages = [std::vec![0x86; 20], std::vec![0x87; 20_000], std::vec![0x88; 1_400]];
         for message in &messages {
@@ -375,7 +375,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn unauthentic_datagrams_are_dropped_without_effect() {
+    fn forged_replayed_and_plain_datagrams_are_dropped_and_counted() {
         let (mut two, id) = Two::connect();
         two.peers[0].send(two.now, id, b"\x86once", Delivery::RELIABLE).expect("room");
         two.run(1);
@@ -393,7 +393,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_datagram_size_leaves_space_for_the_overhead() {
+    fn plain_protection_adds_no_bytes_and_test_protection_adds_19() {
         assert_eq!(ConnectionProtection::new(Protection::Plain).overhead(), 0);
         assert_eq!(ConnectionProtection::new(Protection::Test).overhead(), 19);
     }

@@ -34,7 +34,7 @@ impl endpoint::Connection<RakNet> for Connection {
         if self.handshake.side() == Side::Client || self.protection.is_secure() || options.is_secure() {
             return Ok(false);
         }
-        // Fails for the reasons for which a new connection would, such as an identity without a trusted server.
+        // Validates the options as for a new connection; for example, an identity requires `trust`.
         ConnectionProtection::dial(cx, options)?;
         if self.is_unverified() {
             self.handshake.open(cx, options)?;
@@ -82,8 +82,8 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        // Checked before the timeout of an unresponsive peer, which would not be notified. An application that cannot
-        // wait passes a time after all deadlines, and the notification is still sent.
+        // Checked before the idle timeout, after which the remote peer would not be notified. An application that does
+        // not wait passes a time after all deadlines, and its notification must still be sent.
         if self.handshake.is_close_overdue(cx) {
             let result = self.handshake.on_timeout(cx, &self.protection, &mut self.sender);
             return self.end_on_error(cx, result);

@@ -10,7 +10,7 @@ use crate::time::Instant;
 const MIN_QUEUE_DELAY: u32 = 5_000;
 /// The maximum of the queueing delay limit in microseconds.
 const MAX_QUEUE_DELAY: u32 = 12_000;
-/// The minimum of the limit over a stream in microseconds; there the limit is the whole base RTT.
+/// The minimum queueing delay limit over a stream in microseconds; the limit is then the whole base RTT.
 ///
 /// While a stream retransmits, all data is delayed by an RTT.
 const MIN_STREAM_DELAY: u32 = 30_000;
@@ -20,11 +20,11 @@ const MAX_STREAM_DELAY: u32 = 200_000;
 /// A larger window has a lower limit and is reduced earlier, so that flows that started at different times converge
 /// (flow scaling of Swift, SIGCOMM 2020).
 const SCALED_FROM_DATAGRAMS: u32 = 128;
-/// The change of the limit in per cent: lower for each doubling of the window, higher for each halving.
+/// The change of the limit in per cent: a decrease for each doubling of the window, an increase for each halving.
 const PERCENT_PER_DOUBLING: u32 = 25;
 /// The maximum change of the limit in per cent.
 const MAX_SCALING_PERCENT: u32 = 50;
-/// The time in microseconds for which a minimum RTT counts as base RTT; limited because routes change.
+/// The time in microseconds for which a minimum RTT counts as base RTT. It is limited because routes change.
 const BASE_RTT_WINDOW: u32 = 10_000_000;
 /// [`BASE_RTT_WINDOW`] while a competing flow keeps the queue filled and hides the base RTT, in microseconds.
 ///
@@ -34,33 +34,33 @@ const CONTESTED_BASE_RTT_WINDOW: u32 = 60_000_000;
 const ACK_DELAY: u32 = 10_000;
 /// The number of datagrams in flight from which the peer is assumed not to delay acknowledgements.
 ///
-/// A peer acknowledges every eighth datagram immediately, and half of the datagrams may be lost.
+/// The remote peer acknowledges every eighth datagram immediately; twice eight allows for 50 % loss.
 const UNDELAYED_DATAGRAMS: u32 = 16;
-/// The number of RTT samples in a round from which slow start may end.
+/// The minimum number of RTT samples in a round that can end slow start.
 const MIN_ROUND_SAMPLES: u8 = 4;
-/// The number of acknowledged or lost datagrams in a loss rate sample.
+/// The number of acknowledged and lost datagrams in a loss rate sample.
 const LOSS_RATE_SAMPLE: u32 = 128;
 /// A loss rate of 100 %, in units of 1/65,536.
 const ALL: u32 = 1 << 16;
 /// The maximum loss rate that is treated as random.
 ///
-/// It includes lost acknowledgements.
+/// The rate includes lost acknowledgements.
 const MAX_RANDOM_LOSS: u32 = ALL / 5;
 /// The margin above 1.5 times the random loss rate from which losses indicate congestion.
 const LOSS_MARGIN: u32 = ALL / 16;
 /// [`LOSS_MARGIN`] during slow start.
 const SLOW_START_LOSS_MARGIN: u32 = ALL / 3;
-/// The number of loss rate samples after which the older minimum is discarded.
+/// The number of loss rate samples in a window; minima are kept for the current and the previous window.
 const LOSS_RATE_WINDOW: u8 = 8;
 /// The number of consecutive reductions without effect on the queue from which a competing flow is assumed.
 const MAX_FUTILE_REDUCTIONS: u8 = 3;
-/// The initial number of futile reductions after competitive state, because the other flow is probably still there.
+/// The initial number of futile reductions after competitive state: the competing flow is probably still active.
 const FUTILE_REDUCTIONS_AFTER_COMPETING: u8 = 2;
-/// The number of rounds in competitive state after which steady state is tried again.
+/// The maximum number of consecutive rounds in competitive state; steady state follows.
 ///
-/// It is more than the number of rounds between two losses of `NewReno`.
+/// It is more than the number of rounds between two losses of a competing NewReno flow.
 const MAX_COMPETITIVE_ROUNDS: u8 = 128;
-/// The number of rounds in competitive state after which the growth per round increases by a datagram.
+/// The number of rounds in competitive state after which the growth per round increases by one datagram.
 const ROUNDS_PER_STEP: u8 = 10;
 /// The reciprocal of the maximum growth per round in competitive state.
 const MAX_COMPETITIVE_GROWTH: u32 = 16;
@@ -92,9 +92,9 @@ struct Round {
     samples: u8,
     /// Bytes acknowledged in this round.
     bytes: u32,
-    /// Set once at least half of the window was in flight.
+    /// Set once at least half of the window was in flight in this round.
     ///
-    /// A round without it does not measure the window.
+    /// Otherwise the round does not measure the window.
     window_used: bool,
 }
 
@@ -127,9 +127,9 @@ pub(super) struct DelayBased {
     loss_rates: u8,
     /// Set once the peer has sent a negative acknowledgement.
     peer_sends_nacks: bool,
-    /// Consecutive reductions after which the queue was still at least half of the limit.
+    /// The number of consecutive reductions after which the queueing delay was still at least half of the limit.
     futile_reductions: u8,
-    /// The window as it would be without those reductions.
+    /// The window that this flow would have without the futile reductions.
     window_before: u32,
     /// The number of rounds in competitive state.
     competitive_rounds: u8,
@@ -227,8 +227,8 @@ impl DelayBased {
 
     /// Returns the queueing delay limit in microseconds.
     ///
-    /// A delayed acknowledgement looks like a queue, so the limit is at least three quarters of the acknowledgement
-    /// delay.
+    /// A delayed acknowledgement looks like a queueing delay, so the limit is at least three quarters of the
+    /// acknowledgement delay.
     fn max_queue_delay(&self) -> u32 {
         if self.is_over_stream {
             return self.base_rtt().clamp(MIN_STREAM_DELAY, MAX_STREAM_DELAY);
@@ -279,7 +279,7 @@ impl DelayBased {
 
     const fn end_slow_start(&mut self) {
         self.state = State::Steady;
-        // Slow start causes losses of its own, so the random loss rate is measured from here on.
+        // Slow start itself causes losses, so the random loss rate is measured only from here on.
         self.min_loss_rates = [ALL; 2];
         self.loss_rates = 0;
     }
@@ -317,7 +317,7 @@ impl DelayBased {
         }
     }
 
-    /// Grows the window without reductions by a datagram, as `NewReno` does, if it was used.
+    /// Grows `window_before` by one datagram, as NewReno would, if the window was used.
     ///
     /// A window of few datagrams does not grow, because this flow may have filled the queue alone.
     fn grow_window_before(&mut self) {
@@ -329,8 +329,8 @@ impl DelayBased {
 
     /// Grows the window until the queue shrinks.
     ///
-    /// `NewReno` shrinks the queue only by a loss. A queue that shrinks otherwise suggests another delay-based flow
-    /// that tries to drain it, which succeeds only if all flows do so at once.
+    /// A NewReno flow shrinks the queue only after a loss. If the queue shrinks without a loss, the competing flow is
+    /// probably delay-based and tries to drain the queue. That succeeds only if all flows drain it at the same time.
     fn compete(&mut self, queue: u32) {
         self.competitive_rounds = self.competitive_rounds.saturating_add(1);
         self.max_competitive_queue = self.max_competitive_queue.max(queue);
@@ -343,7 +343,7 @@ impl DelayBased {
 
     /// Returns the growth in datagrams: faster while the queue is short, slower near the limit.
     ///
-    /// With a competing flow the growth is no faster than that of `NewReno`.
+    /// With a competing flow the growth is no faster than that of NewReno.
     const fn next_step(&self, queue: u32, limit: u32) -> u32 {
         if self.is_contested() {
             1
@@ -404,7 +404,7 @@ impl DelayBased {
         }
         let margin = match self.state {
             State::SlowStart => SLOW_START_LOSS_MARGIN,
-            // With a queue, losses are unlikely to be random.
+            // While there is a queue, losses are unlikely to be random.
             State::Steady | State::Competitive if self.queue_delay() > MAX_QUEUE_DELAY => LOSS_MARGIN / 4,
             State::Steady | State::Competitive => LOSS_MARGIN,
         };
@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn random_losses_leave_the_window_unchanged() {
+    fn random_losses_do_not_shrink_the_window() {
         let mut path = Path::new();
         for _ in 0..6 {
             let before = path.delay_based.window();
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rising_loss_rate_is_congestion() {
+    fn a_rising_loss_rate_reduces_the_window() {
         let mut path = Path::new();
         path.rounds(4, 0);
         path.rounds(2, 10_000);
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn a_persistent_queue_causes_competition_until_a_loss() {
+    fn a_persistent_queue_leads_to_competitive_state_until_a_loss() {
         let mut path = Path::new();
         path.rounds(4, 0);
         path.rounds(2, 10_000);
@@ -610,9 +610,9 @@ mod tests {
         assert_eq!(path.delay_based.state, State::Steady);
     }
 
-    /// The flow's own reductions bring the queue below the limit; the remainder belongs to the other flow.
+    /// This flow's reductions bring the queueing delay below the limit; the competing flow causes the remaining delay.
     #[test]
-    fn a_shorter_but_still_long_queue_causes_competition() {
+    fn a_queue_that_reductions_shorten_but_do_not_drain_leads_to_competitive_state() {
         let mut path = Path::new();
         path.rounds(4, 0);
         path.rounds(2, 10_000);
@@ -625,7 +625,7 @@ mod tests {
         assert!(path.delay_based.window() >= before, "{} after {before}", path.delay_based.window());
     }
 
-    /// An unused window does not measure the capacity that another flow leaves.
+    /// A flow that does not use its window cannot measure the capacity that a competing flow leaves.
     #[test]
     fn an_application_limited_flow_does_not_compete() {
         let mut path = Path::new();
@@ -633,7 +633,7 @@ mod tests {
         path.rounds(2, 10_000);
         path.rounds(4, 25_000);
         assert!(path.delay_based.is_contested());
-        // The first application-limited round ends the round in which the window was used.
+        // The first application-limited round trip still ends a round in which the window was used.
         path.quiet_rounds(1, 9_000);
         let before = path.delay_based.window_before;
         path.quiet_rounds(1_000, 9_000);
@@ -643,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_bounded_by_the_bytes_in_flight() {
+    fn the_window_does_not_exceed_8192_datagrams() {
         let mut path = Path::new();
         let largest = MAX_DATAGRAMS * DATAGRAM;
         assert_eq!(path.rounds(12, 0), largest);
@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_queue_after_a_reduction_is_not_competition() {
+    fn a_short_queue_after_each_reduction_keeps_steady_state() {
         let mut path = Path::new();
         path.rounds(4, 0);
         path.rounds(5, 10_000);

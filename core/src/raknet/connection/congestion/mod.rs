@@ -74,7 +74,7 @@ impl Congestion {
         u32::try_from(divide(bytes_per_rtt * 1_000_000, rtt)).unwrap_or(u32::MAX)
     }
 
-    /// Returns true if a datagram sent at `sent_at` belongs to a recovery period. Only NewReno has recovery periods.
+    /// Returns true if a datagram sent at `sent_at` belongs to a recovery period; always false without NewReno.
     pub(super) fn is_in_recovery(&self, sent_at: Instant) -> bool {
         match &self.controller {
             Controller::NewReno(new_reno) => new_reno.is_in_recovery(sent_at),
@@ -101,7 +101,7 @@ impl Congestion {
         dispatch!(&mut self.controller, on_lost(loss))
     }
 
-    /// Handles a spurious loss: a datagram declared lost was acknowledged. `ordinal` is the ordinal of its loss.
+    /// Handles a spurious loss: a datagram declared lost was acknowledged. `ordinal` is the ordinal of the loss.
     pub(super) fn on_spurious_loss(&mut self, ordinal: u32) {
         dispatch!(&mut self.controller, on_spurious_loss(ordinal))
     }
@@ -134,7 +134,7 @@ pub struct PathSample {
     pub next: u64,
 }
 
-/// RakNet's delay-based congestion controller, for a tunnel that carries its datagrams.
+/// The delay-based congestion controller of this crate, for a tunnel that carries RakNet datagrams.
 ///
 /// A relay that carries RakNet in QUIC or SCTP needs congestion control for the outer connection too. A controller
 /// that treats each loss as congestion would throttle the RakNet connection inside. `docs/congestion.md` describes
@@ -168,7 +168,7 @@ pub struct PathWindow {
     max: u32,
     /// The highest number in the first acknowledgement, the base of the controller's 24-bit numbers.
     ///
-    /// It also ends the first round. After a path change the numbers of a connection do not restart from zero.
+    /// It also ends the first round. It need not be zero: after a path change, the numbers of a connection continue.
     first: Option<u64>,
 }
 
@@ -253,12 +253,12 @@ mod tests {
 
     const DATAGRAM: u32 = 1_200;
 
-    /// Acknowledges whole windows, without regard to what was sent.
+    /// Acknowledges a whole window in each of `rounds` round trips.
     fn acknowledge(path: &mut PathWindow, rounds: u64) {
         acknowledge_from(path, 0, 1..=rounds);
     }
 
-    /// Acknowledges rounds `rounds` of a path on which the first datagram has the number `first`.
+    /// Acknowledges the rounds `rounds` of a path whose datagram numbers begin at `first`.
     fn acknowledge_from(path: &mut PathWindow, first: u64, rounds: RangeInclusive<u64>) {
         for round in rounds {
             let sent_at = Instant::from_micros(round * 50_000);
@@ -300,7 +300,7 @@ mod tests {
     }
     /// A connection that changes its path creates a new window, and its datagram numbers continue.
     #[test]
-    fn rounds_end_for_any_first_datagram_number() {
+    fn the_window_does_not_depend_on_the_first_datagram_number() {
         let grown = |first| {
             let mut path = PathWindow::new(DATAGRAM, 1 << 30);
             acknowledge_from(&mut path, first, 1..=4);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ecn_mark_shrinks_the_window_once_a_round_trip() {
+    fn ecn_marks_reduce_the_window_once_per_round_trip() {
         let mut path = PathWindow::new(DATAGRAM, 1 << 30);
         acknowledge(&mut path, 5);
         let mark = |path: &mut PathWindow, sent_at| {
@@ -328,7 +328,7 @@ mod tests {
         let before = path.bytes();
         let shrunk = mark(&mut path, 260_000);
         assert!((before / 100 * 84..=before / 100 * 86).contains(&shrunk), "{shrunk} of {before}");
-        // A mark on a datagram sent before the reduction reports the same queue.
+        // A mark on a datagram sent before the reduction is ignored.
         assert_eq!(mark(&mut path, 305_000), shrunk);
         assert!(mark(&mut path, 320_000) < shrunk / 100 * 86);
     }

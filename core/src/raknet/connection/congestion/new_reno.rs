@@ -36,13 +36,13 @@ pub(in super::super) struct AckSample {
     pub(in super::super) rtt: u32,
     /// The time between sending the oldest and the newest acknowledged datagram, in microseconds.
     ///
-    /// It is a lower bound of the peer's acknowledgement delay for the oldest.
+    /// It is a lower bound of the delay with which the peer acknowledged the oldest datagram.
     pub(in super::super) ack_span: u32,
     /// Set if the carrier is a stream.
     pub(in super::super) is_over_stream: bool,
 }
 
-/// How a loss was detected.
+/// The mechanism that detected a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum LossTrigger {
     /// By the time threshold after a later datagram was acknowledged (RFC 9002 section 6.1.2).
@@ -72,7 +72,7 @@ pub(in super::super) struct Loss {
     pub(in super::super) trigger: LossTrigger,
 }
 
-/// How the window grows, which determines the pacing rate.
+/// The growth phase of the window, which determines the pacing rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     SlowStart,
@@ -230,12 +230,12 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_reduced_once_a_round_trip() {
+    fn losses_reduce_the_window_once_per_round_trip() {
         let mut new_reno = NewReno::new(DATAGRAM);
         acknowledge(&mut new_reno, 90, 1_000 * DATAGRAM);
         lose(&mut new_reno, 5, 9);
         lose(&mut new_reno, 8, 10);
-        // Sent at the instant of the first loss, so before the reduction took effect.
+        // A datagram sent at the time of the first loss still belongs to the recovery period.
         lose(&mut new_reno, 9, 11);
         assert_eq!(new_reno.window(), 50 * DATAGRAM);
         lose(&mut new_reno, 10, 12);
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(new_reno.window(), MIN_DATAGRAMS * DATAGRAM);
     }
 
-    /// Without a loss there is no recovery period.
+    /// There is no recovery period before the first loss, or after persistent congestion.
     #[test]
     fn datagrams_sent_before_the_reduction_belong_to_recovery() {
         let at = Instant::from_micros;

@@ -97,7 +97,7 @@ impl Handshake {
                 let client = Introduction { guid, time, proof, password };
                 return self.on_request(cx, protection, sender, remote, client);
             }
-            // Messages of an earlier connection must not end this attempt.
+            // Messages of an earlier connection must not fail this attempt.
             (_, State::Opening) => cx.stats.drop(DropReason::BadControl),
             // Any other message before the connection request closes the connection. The address is not banned.
             (_, State::Unverified) if SERVER => {
@@ -148,7 +148,7 @@ impl Handshake {
 
     /// Returns true if a connection request with this GUID is to be answered.
     ///
-    /// It is the first one, or a retransmission because the acceptance was lost.
+    /// It is either the first request or a retransmission, sent because the acceptance was lost.
     fn expects_request(&self, guid: Guid) -> bool {
         let is_first = matches!(self.state, State::Opening | State::Unverified | State::Requested);
         let is_repeated = self.state == State::Connected && self.acceptance_due && self.guid == guid;
@@ -280,7 +280,8 @@ impl Handshake {
         };
         self.send(cx, sender, &incoming, Delivery::RELIABLE_ORDERED)?;
         self.forget_password(cx);
-        // Some servers read only the first message of a datagram, and some accept no other message before this one.
+        // Some servers read only the first message of a datagram, and some accept no other message before "new incoming
+        // connection".
         sender.pings.follow_messages();
         self.on_open(cx, sender);
         Ok(())
@@ -293,7 +294,7 @@ impl Handshake {
         sender.ping(cx, Delivery::UNRELIABLE);
     }
 
-    /// Returns how the connection ends after the remote peer's disconnection notification.
+    /// Returns the final state of the connection after the remote peer's disconnection notification.
     const fn on_disconnection_notification(&self, reason: DisconnectReason) -> End {
         let ending = if matches!(self.state, State::Connected) {
             Ending::Disconnected(reason)
@@ -312,7 +313,7 @@ impl Handshake {
         sender: &mut Sender,
     ) -> Result<(), End> {
         match self.public_state() {
-            // The remote peer may consider the connection open already; only the acceptance was sent to it.
+            // The acceptance was sent, so the remote peer may already consider the connection open.
             ConnectionState::Connecting if self.state == State::AwaitingNewIncoming => {
                 self.reject(cx.now, ConnectFailure::Cancelled);
                 let delivery = Delivery::RELIABLE_ORDERED;

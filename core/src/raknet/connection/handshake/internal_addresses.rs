@@ -141,7 +141,7 @@ impl ListLength {
         lengths.all(|length| length == first).then_some(first)
     }
 
-    /// Returns the length as one bit, which a cookie carries.
+    /// Returns the length as one bit, the kind of a cookie.
     pub(in crate::raknet) const fn is_twenty(self) -> bool {
         matches!(self, Self::Twenty)
     }

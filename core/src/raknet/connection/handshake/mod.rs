@@ -47,8 +47,8 @@ pub(super) enum State {
     Connected,
     Closing,
     Draining,
-    /// Closed by this peer after an error; the remote peer is notified as long as its datagrams show that it has not
-    /// noticed.
+    /// Closed by this peer after an error. The notification is repeated while datagrams show that the remote peer has
+    /// not received it.
     Aborting,
     Closed,
 }
@@ -61,12 +61,13 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Ends an attempt with a failure.
+    /// Creates the end of a failed attempt.
     pub(super) const fn failed(failure: ConnectFailure) -> Self {
         Self { state: State::Closed, ending: Ending::Failed(failure) }
     }
 
-    /// Ends an attempt that the remote peer refused; the refusal may be retransmitted and must be acknowledged.
+    /// Creates the end of an attempt that the remote peer refused. The refusal may be retransmitted, and must then be
+    /// acknowledged again.
     const fn rejected(failure: ConnectFailure) -> Self {
         Self { state: State::Draining, ending: Ending::Failed(failure) }
     }
@@ -109,15 +110,15 @@ pub(super) struct Handshake {
     guid: Guid,
     /// Client: the password or connect token, until it was sent.
     password: BlockLink,
-    /// Set while [`Event::Connected`](crate::endpoint::Event::Connected) is to be reported.
+    /// Set until [`Event::Connected`](crate::endpoint::Event::Connected) has been reported.
     opened: bool,
-    /// Set once the connection has opened, also after it has closed.
+    /// Set once the connection has opened; it remains set after the connection has closed.
     was_open: bool,
     /// Server: the refusal to be reported to the application.
     refused: Option<RefuseReason>,
     /// The last event of the connection, to be reported to the application.
     ending: Option<Ending>,
-    /// The failure of this peer's attempt in a simultaneous open, while that of the remote peer continues.
+    /// The failure of this peer's attempt in a simultaneous open, while the attempt of the remote peer continues.
     failure: Option<ConnectFailure>,
     /// Set in a simultaneous open while the remote peer may still expect "connection request accepted".
     acceptance_due: bool,
@@ -127,7 +128,7 @@ pub(super) struct Handshake {
     internal_addresses: StoredAddresses,
     /// Set once the disconnection notification was sent.
     ///
-    /// A peer accepts no message after the notification, so all earlier ones must be acknowledged first.
+    /// A peer accepts no message after the notification, so it is sent once all earlier messages are acknowledged.
     disconnection_notification_sent: bool,
     /// The number of datagrams received since the connection was aborted.
     unexpected: u8,
@@ -169,9 +170,9 @@ impl Handshake {
         Ok(())
     }
 
-    /// Makes this peer a client too of a connection that the remote peer is opening.
+    /// Makes this peer a client of a connection that the remote peer is opening; both peers are then clients.
     ///
-    /// Returns false unless "new incoming connection" is the only message missing.
+    /// Returns false unless only "new incoming connection" has not been received yet.
     pub(super) fn open_simultaneously(&mut self) -> bool {
         let adopts = SERVER && self.state == State::AwaitingNewIncoming;
         if adopts {
@@ -240,12 +241,12 @@ impl Handshake {
         self.state.public()
     }
 
-    /// Returns true if the connection counts against the limit of incoming ones.
+    /// Returns true if the connection counts against the limit of incoming connections.
     pub(super) const fn takes_incoming_slot(&self) -> bool {
         matches!(self.state, State::Unverified | State::AwaitingNewIncoming) || self.state.is_open()
     }
 
-    /// Returns true if the connection is open, or was before it closed.
+    /// Returns true if the connection is open, or was open before it closed.
     ///
     /// Only then can it have messages for the application.
     pub(super) const fn was_open(&self) -> bool {
@@ -276,7 +277,7 @@ impl Handshake {
 
     /// Closes the connection; returns false if it has already closed.
     ///
-    /// The application is notified if it knows of the connection.
+    /// The application is notified of the end if it has been notified of the connection, or has requested it.
     pub(super) fn end(&mut self, now: Instant, end: End) -> bool {
         if matches!(self.state, State::Free) || self.state.is_over() {
             return false;
@@ -290,13 +291,13 @@ impl Handshake {
         true
     }
 
-    /// Returns how the connection ends: with `reason` if it was open, or else with `failure`.
+    /// Returns the final state of the connection: closed for `reason` if it was open, or else failed with `failure`.
     pub(super) fn abort(&mut self, reason: DisconnectReason, failure: ConnectFailure) -> End {
         (self.disconnection_notification_sent, self.unexpected) = (false, 0);
         self.ends_for_size = reason == DisconnectReason::MessageTooLarge;
         let is_open = self.state.is_open();
-        // The remote peer may have considered the connection open before this one did. Notifying an unresponsive peer
-        // is pointless.
+        // In `AwaitingNewIncoming` the remote peer may already consider the connection open. Notifying an unresponsive
+        // peer is pointless.
         let is_notified =
             (is_open || self.state == State::AwaitingNewIncoming) && reason != DisconnectReason::Lost;
         let ending = if is_open {
@@ -319,7 +320,7 @@ impl Handshake {
 
     /// Starts to refuse the connection. The slot is kept until the remote peer has acknowledged the refusal.
     ///
-    /// If the application knows of the connection, it is notified immediately.
+    /// If this peer opened the connection, the application is notified immediately.
     fn reject(&mut self, now: Instant, failure: ConnectFailure) {
         self.enter(now, State::Rejecting);
         if self.side == Side::Client {
@@ -327,10 +328,10 @@ impl Handshake {
         }
     }
 
-    /// Handles a datagram after the connection has closed, which the remote peer has not noticed.
+    /// Handles a datagram that the remote peer sent before it noticed that the connection has closed.
     ///
     /// The notification is repeated after 1, 2, 4, ... datagrams. Otherwise two peers that abort at the same time would
-    /// answer each other's notifications without an end (RFC 9000 section 10.2.1).
+    /// answer each other's notifications forever (RFC 9000 section 10.2.1).
     pub(super) const fn on_unexpected_datagram(&mut self) {
         self.unexpected = self.unexpected.saturating_add(1);
         if self.unexpected.is_power_of_two() {
@@ -376,9 +377,9 @@ impl Handshake {
         }
     }
 
-    /// Returns true if the time for closing the connection is over.
+    /// Returns true if the time limit for closing the connection has passed.
     ///
-    /// A closing or refused connection waits for acknowledgements, and a closed one for retransmissions.
+    /// A closing or refused connection waits for acknowledgements, and a closed connection for retransmissions.
     pub(super) fn is_close_overdue(&self, cx: &Context<'_, '_>) -> bool {
         let is_closing = matches!(self.state, State::Closing | State::Rejecting) || self.state.is_over();
         is_closing && self.deadline(cx).is_some_and(|at| at <= cx.now)
@@ -399,7 +400,7 @@ impl Handshake {
                 self.opening.postpone(cx.now, REPEAT_REQUEST);
                 // A secure connection request cannot be repeated, and servers with security respond reliably.
                 if sender.is_delivered() && !protection.is_secure() {
-                    // Without memory for a repetition, the first request has to suffice.
+                    // If there is no memory for the repetition, only the first request was sent.
                     let _ = self.request_connection(cx, sender, None);
                 }
                 Ok(())

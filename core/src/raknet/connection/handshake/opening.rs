@@ -23,8 +23,8 @@ use crate::time::{Instant, long_micros, micros};
 const MTUS: [u16; 3] = [MAX_MTU, 1200, MIN_MTU];
 /// The MTUs that a client probes over IPv6.
 ///
-/// They fit links of 1,500, 1,420 and 1,280 bytes (the minimum, RFC 8200 section 5), minus 20 bytes: an MTU value
-/// assumes an IPv4 header.
+/// They fit links of 1,500, 1,420 and 1,280 bytes (the IPv6 minimum, RFC 8200 section 5). Each value is 20 bytes
+/// smaller than the link allows, because MTU values on the wire assume an IPv4 header.
 const IPV6_MTUS: [u16; 3] = [MAX_MTU_IPV6, 1400, 1260];
 
 /// The default time for which a client retries after the server named another version.
@@ -40,7 +40,7 @@ enum Question {
     None,
     /// The unconnected ping is to be sent.
     Due,
-    /// The ping was sent. The first request is delayed until the pong is received or its own deadline passes.
+    /// The ping was sent. Request 1 is delayed until the pong is received, or until the query times out.
     Asked,
     /// The pong was received.
     Answered,
@@ -49,18 +49,18 @@ enum Question {
 /// The state of a client's offline handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Opening {
-    /// The number of first requests sent since the largest MTU was last tried.
+    /// The number of times that request 1 was sent since the probing last restarted with the largest MTU.
     requests: u8,
-    /// The MTU of the last first request. A reply cannot raise it.
+    /// The MTU of the last request 1, which a reply cannot raise.
     probed: u16,
     attempts: u8,
     version: Version,
-    /// The interval between first requests in microseconds.
+    /// The interval between transmissions of request 1 in microseconds.
     interval: u32,
     next_request: Instant,
     /// The time at which the attempt fails.
     deadline: Instant,
-    /// Set if the application chose the deadline, which then covers the whole handshake.
+    /// Set if the application has set a timeout; the deadline then covers the whole handshake.
     has_timeout: bool,
     question: Question,
     reply_1: Option<Reply1>,
@@ -84,7 +84,7 @@ pub(super) struct Reply2 {
 
 impl Opening {
     pub(super) fn new(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Self {
-        // A known version is not used for a secure handshake, which authenticates its first version.
+        // A secure handshake authenticates the version that it offers first, so it does not use a remembered version.
         let known = cx.remote.filter(|_| !options.is_secure());
         let known = known.and_then(|server| cx.state.known_versions.of(server));
         let attempts = options.attempts.unwrap_or(cx.config.connect_attempts).clamp(3, 254);
@@ -93,7 +93,7 @@ impl Opening {
         let timeout = options.connect_timeout.map_or(all_attempts, long_micros);
         let is_unknown = options.protocol_version.is_none() && known.is_none() && !options.is_secure();
         let asks = shared_state::ASKS && is_unknown && cx.config.queries_version();
-        // At most as long as for a lost request, and a quarter of a short timeout.
+        // Waits for the pong at most one request interval, and at most a quarter of the timeout.
         let answer_time = if asks { u64::from(micros(interval)).min(timeout / 4) } else { 0 };
         Self {
             attempts,
@@ -150,9 +150,9 @@ impl Opening {
         self.next_request = now + wait;
     }
 
-    /// Returns when the next request is due, or when the attempt fails.
+    /// Returns when the next request is due, or when the attempt fails if that is earlier.
     ///
-    /// After reply 2 it is the deadline of the rest of the handshake.
+    /// After reply 2, `usual` is the deadline of the rest of the handshake.
     pub(super) fn next_deadline(&self) -> Instant {
         self.next_request.min(self.deadline)
     }
@@ -214,7 +214,7 @@ impl Opening {
         let offer = Offer { guid, security, server_address, mtu, versions };
         if let Some(acceptance) = protection.on_offer(cx, &offer)? {
             self.version.on_accepted();
-            // A DDoS scrubber may reply before the server does, so every later reply is processed too.
+            // A DDoS scrubber may send a reply 1 before the server does, so later replies replace earlier ones.
             self.reply_1 = Some(Reply1 { acceptance, mtu });
         }
         Ok(())
@@ -222,7 +222,7 @@ impl Opening {
 
     /// Handles a reply that names another protocol version.
     ///
-    /// The client sends its requests with that version from then on, the first one immediately.
+    /// From then on the client sends its requests with that version, beginning immediately.
     fn on_incompatible(&mut self, cx: &mut Context<'_, '_>, server: u8) -> Result<(), ConnectFailure> {
         if let Some(remote) = *cx.remote {
             cx.state.known_versions.remember(remote, server);
@@ -336,18 +336,18 @@ pub(super) const fn dialled(config: &Config, remote: SocketAddr) -> SocketAddr {
     }
 }
 
-/// How often a server may make a client change its version in one attempt.
+/// The maximum number of times that a server's replies make a client change its version in one attempt.
 const MAX_CHANGES: u8 = 2;
 
-/// The protocol version that a client offers, and its knowledge of the server's version.
+/// The protocol version that a client offers, and the state of its negotiation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Version {
     announced: u8,
     /// The version offered first.
     first: u8,
-    /// Set if the application insists on this version.
+    /// Set if `ConnectOptions::protocol_version` requires this version.
     is_fixed: bool,
-    /// How often the server made the client change the version.
+    /// The number of times that replies of the server changed the version.
     changes: u8,
     /// The number of outstanding replies to requests with earlier versions.
     late_answers: u8,
@@ -355,17 +355,18 @@ struct Version {
     is_accepted: bool,
 }
 
-/// The result of handling another protocol version.
+/// The result of handling a reply with another protocol version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reaction {
     /// The client now offers the version that the server named.
     Changed,
-    /// The reply was to a request with an earlier version.
+    /// The reply belongs to a request with an earlier version.
     Ignored,
 }
 
 impl Version {
-    /// Chooses the version: of the application, else of the server if known, else of the configuration.
+    /// Chooses the version of the options, or else the remembered version of the server, or else that of the
+    /// configuration.
     fn new(options: &ConnectOptions<'_>, known: Option<u8>, config: &Config) -> Self {
         let announced = options.protocol_version.or(known).unwrap_or(config.protocol_version);
         Self { announced, first: announced, is_fixed: options.protocol_version.is_some(), ..Self::default() }
@@ -383,7 +384,7 @@ impl Version {
             self.late_answers = requests.max(1);
             return Ok(Reaction::Changed);
         }
-        // The server rejects the version that it named itself, so retrying is pointless.
+        // Without outstanding replies, the server has rejected the version that it had named, so retrying is pointless.
         self.late_answers = self.late_answers.checked_sub(1).ok_or(failure)?;
         Ok(Reaction::Ignored)
     }
@@ -400,12 +401,12 @@ impl Version {
         self.is_accepted = true;
     }
 
-    /// Returns true if the server made the client change the version.
+    /// Returns true if a reply of the server has changed the version.
     const fn was_changed(&self) -> bool {
         self.changes > 0
     }
 
-    /// Returns the failure of an attempt without further replies.
+    /// Returns the failure to report if no further reply is received.
     const fn silence(&self) -> ConnectFailure {
         if self.was_changed() && !self.is_accepted {
             ConnectFailure::NoAnswerAfterIncompatible { server: self.announced }

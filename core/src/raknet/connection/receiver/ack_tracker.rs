@@ -13,9 +13,9 @@ const MAX_MISSING: u32 = 1_000;
 
 /// The number of acknowledgements that name each received datagram.
 ///
-/// Acknowledgements are not acknowledged, so without repetition a lost one would make its datagrams look lost. A
-/// repeated number usually extends a record and adds no bytes. Peers ignore numbers that they no longer track
-/// (docs/raknet.md#acknowledgements).
+/// Acknowledgements are not acknowledged. Without repetition, the loss of an acknowledgement would make its datagrams
+/// look lost. A repeated number usually extends a record and adds no bytes. Peers ignore numbers that they no longer
+/// track (docs/raknet.md#acknowledgements).
 const TIMES_NAMED: usize = 3;
 
 /// The maximum datagram number.
@@ -34,7 +34,7 @@ pub(in super::super) enum DatagramStatus {
     OutsideWindow,
 }
 
-/// The list of numbers that an acknowledgement datagram is composed from.
+/// The list of numbers from which an acknowledgement datagram is composed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordKind {
     Ack,
@@ -50,13 +50,13 @@ pub(in super::super) struct AckTracker {
     gap_end: Option<U24>,
     /// The values of `next` at the last acknowledgements, oldest first.
     named_until: [U24; TIMES_NAMED],
-    /// The oldest number that the next acknowledgement must name: received since the last one, or without space in
-    /// it. The next one names all received numbers from it on.
+    /// The oldest number not yet acknowledged: received since the last acknowledgement, or omitted from it for lack of
+    /// space. The next acknowledgement names all received numbers from this one on.
     unnamed: Option<U24>,
     /// The number of datagrams received since the last acknowledgement.
     unacknowledged_count: u32,
     missing_count: u32,
-    /// The oldest deferred number that no negative acknowledgement has named since.
+    /// The oldest deferred number that no negative acknowledgement has named since it was deferred.
     oldest_deferred: Option<U24>,
     /// Negative acknowledgements also name the deferred numbers from this one on. They stay deferred, because their
     /// unreliable messages must not be delivered again.
@@ -100,7 +100,7 @@ impl AckTracker {
         }
     }
 
-    /// Returns the states of `number` and of some numbers after it, and how many they are.
+    /// Returns the states of `number` and of some numbers after it, and the count of these states.
     fn word(&self, states: &RecvStates<'_>, number: U24) -> (Word, u32) {
         if self.gap_end.is_some() { states.word(number) } else { Word::RECEIVED }
     }
@@ -132,7 +132,7 @@ impl AckTracker {
         }
     }
 
-    /// Returns true if there are deferred numbers that no negative acknowledgement has named since.
+    /// Returns true if there are deferred numbers that no negative acknowledgement has named since they were deferred.
     pub(super) const fn has_deferred(&self) -> bool {
         self.oldest_deferred.is_some()
     }
@@ -191,7 +191,7 @@ impl AckTracker {
         self.gap_end = self.gap_end.filter(|end| self.next.since(*end) < WINDOW);
     }
 
-    /// Records that a number before `end` is missing or deferred.
+    /// Records that at least one number before `end` is missing or deferred.
     fn begin_gap(&mut self, states: &mut RecvStates<'_>, end: U24) {
         if self.gap_end.is_none() {
             states.fill();
@@ -277,11 +277,11 @@ impl AckTracker {
         if begins_before_the_wrap { (oldest, TOP) } else { (U24::new(0), newest) }
     }
 
-    /// Called when an acknowledgement was written, which names all numbers, or those before `rest`.
+    /// Called when an acknowledgement was written. It names all numbers, or those before `rest` if some did not fit.
     fn on_acknowledged(&mut self, rest: Option<U24>) {
         self.unnamed = rest;
         if let Some(rest) = rest {
-            // The rest comes first in the next acknowledgement, which does not repeat the numbers named here.
+            // The next acknowledgement begins with the rest, and does not repeat the numbers just named.
             self.named_until = [rest; TIMES_NAMED];
             return;
         }
@@ -306,7 +306,7 @@ impl AckTracker {
         Some(at)
     }
 
-    /// Returns which numbers from `number` on are listed, as bits from the lowest, and the count of valid bits.
+    /// Returns a bit mask of the listed numbers, whose lowest bit is `number`, and the count of valid bits.
     fn listed(&self, states: &RecvStates<'_>, kind: RecordKind, number: U24) -> (u32, u32) {
         let (Word { low, high }, bits) = self.word(states, number);
         match (kind, self.names_deferred_from) {
@@ -323,7 +323,7 @@ impl AckTracker {
         self.listed(states, kind, number).0 & 1 != 0
     }
 
-    /// Returns how many numbers from the unlisted `number` on are known to be unlisted.
+    /// Returns how many consecutive numbers, from the unlisted `number` on, are known to be unlisted.
     fn unlisted(&self, states: &RecvStates<'_>, kind: RecordKind, number: U24) -> u32 {
         let (listed, bits) = self.listed(states, kind, number);
         listed.trailing_zeros().min(bits).max(1)
@@ -332,7 +332,7 @@ impl AckTracker {
     /// Returns the last number of the range of listed numbers that begins with `first`, at most `last`.
     ///
     /// C++ RakNet rejects a record that ends with the maximum number, and all records after it
-    /// (docs/raknet.md#records), so that number gets a record of its own.
+    /// (docs/raknet.md#records), so the maximum number gets a record of its own.
     fn end_of_run(&self, states: &RecvStates<'_>, kind: RecordKind, first: U24, last: U24) -> U24 {
         let last = if last == TOP && first != TOP { TOP.minus(1) } else { last };
         let mut at = first;
@@ -433,7 +433,7 @@ impl<'h> RecvStates<'h> {
         high.fill(0);
     }
 
-    /// Returns the states from `number` on, in the lowest bit first, and how many they are.
+    /// Returns the states from `number` on, the first in the lowest bit, and the count of these states.
     fn word(&self, number: U24) -> (Word, u32) {
         let (word, bit) = Self::place(number);
         let at =
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_reported_once_and_datagrams_acknowledged_three_times() {
+    fn each_gap_is_reported_once_and_each_datagram_acknowledged_three_times() {
         let mut ack_tracker = Window::starting_at(0);
         for number in [0, 1, 2, 5, 4, 9] {
             assert_eq!(ack_tracker.classify(number), DatagramStatus::New);
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_numbers_extend_the_record_of_following_ones() {
+    fn repeated_acknowledgements_share_a_record_with_newer_numbers() {
         let mut ack_tracker = Window::starting_at(0xFF_FFFC);
         let mut first = U24::new(0xFF_FFFC);
         for _ in 0..300 {
@@ -591,9 +591,10 @@ mod tests {
         assert_eq!(listed(&mut ack_tracker, RecordKind::Ack), [(1_188, 1_195)]);
     }
 
-    /// The limits of docs/raknet.md#gaps: a jump to 3000 reports 2000 to 2999, and one to 60000 is dropped.
+    /// The limits of docs/raknet.md#gaps: after a jump to 3000 the numbers 2000 to 2999 are reported missing, and a
+    /// jump to 60000 is dropped.
     #[test]
-    fn a_jump_of_datagram_numbers_is_bounded() {
+    fn a_jump_of_datagram_numbers_reports_at_most_1000_as_missing() {
         let mut ack_tracker = Window::starting_at(0);
         ack_tracker.commit(0);
         assert_eq!(ack_tracker.classify(60_000), DatagramStatus::OutsideWindow);
@@ -604,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn records_do_not_wrap_and_the_highest_number_has_its_own() {
+    fn the_maximum_number_has_a_record_of_its_own_and_no_record_wraps() {
         let mut ack_tracker = Window::starting_at(0xFF_FFFC);
         for step in 0..8 {
             ack_tracker.commit(0xFF_FFFC + step);
@@ -629,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_on_both_sides_of_the_highest_number_are_reported() {
+    fn gaps_before_and_after_the_wrap_are_reported() {
         let mut ack_tracker = Window::starting_at(0xFF_FFFC);
         ack_tracker.commit(0xFF_FFFC);
         ack_tracker.commit(2);
@@ -641,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_behind_the_window_are_not_acknowledged() {
+    fn numbers_that_left_the_window_are_not_acknowledged() {
         let mut ack_tracker = Window::starting_at(0);
         ack_tracker.commit(5);
         (6..1_029).for_each(|number| ack_tracker.defer(number));
@@ -672,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn deferred_datagrams_behind_the_window_are_forgotten() {
+    fn deferred_datagrams_that_left_the_window_are_forgotten() {
         let mut ack_tracker = Window::starting_at(0xFF_FFF0);
         ack_tracker.defer(0xFF_FFF0);
         (1..1_100).for_each(|step| ack_tracker.commit(0xFF_FFF0 + step));

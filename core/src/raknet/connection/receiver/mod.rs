@@ -1,9 +1,9 @@
 //! The receiving side of a connection: datagrams, capsules and messages (docs/raknet.md#receiving).
 //!
-//! Complete messages are delivered to the application's queue, or buffered until they are next on their channel.
-//! While a lost datagram is retransmitted, all later messages of its channel are buffered, and even a short message
-//! would take a block. Therefore a message that directly follows the one buffered last is appended to the same block,
-//! after its length in two bytes. It is moved to a block of its own when it is next.
+//! Complete messages are delivered to the application's queue, or buffered until they are next on their channel. While
+//! a lost datagram is retransmitted, all later messages of its channel are buffered, and even a short message would
+//! take a block. To save memory, a message that directly follows the last buffered one is appended to its block, after
+//! its length in two bytes. It is moved to a block of its own when it is next in order.
 
 mod ack_tracker;
 mod reassembly;
@@ -44,7 +44,7 @@ enum ReceivedBytes {
     Datagrams,
 }
 
-/// Where the bytes of a message are stored.
+/// The location of a message's bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Payload<'d> {
     /// In the datagram that is being handled.
@@ -119,7 +119,7 @@ impl Receiver {
         self.datagrams_received.add_one();
     }
 
-    /// Schedules the acknowledgement of a datagram, for `latest` at most.
+    /// Schedules the acknowledgement of a datagram, no later than `latest`.
     pub(super) fn acknowledge(&mut self, cx: &mut Context<'_, '_>, number: U24, latest: Instant) {
         // RFC 9000 section 13.2.1: datagrams after a gap are acknowledged immediately, because the peer detects the
         // loss by them.
@@ -142,7 +142,7 @@ impl Receiver {
         self.ack_at.filter(|_| self.datagrams.unacknowledged() > 0)
     }
 
-    /// Writes an acknowledgement or a negative one, if it is due.
+    /// Writes an acknowledgement or a negative acknowledgement, if one is due.
     pub(super) fn compose(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -234,7 +234,7 @@ impl Receiver {
         }
         let payload = match capsule.split {
             None => Payload::Borrowed(payload),
-            // Closes the connection, like a message that exceeds its memory.
+            // Without the feature `full` a split message closes the connection, like a message that exceeds its memory.
             Some(_) if !SPLITTING => return Err(ReceiveError::MessageTooLarge),
             Some(split) if self.reassembly.is_superseded(&message, capsule.reliable, split) => {
                 self.count(cx.now, ReceivedBytes::Ignored, payload.len());
@@ -278,8 +278,8 @@ impl Receiver {
         match self.reassembly.on_part(cx, &mut self.share, sizes, &part) {
             Err(ReceiveError::NoMemory) => Err(self.no_room(cx)),
             Ok(Some(whole)) => {
-                // The sender of a long message may be waiting with all but the last parts acknowledged. A shorter
-                // message can complete without this, and an immediate acknowledgement for each would be expensive.
+                // The sender of a long message may be waiting for the acknowledgement of the last parts. Messages of
+                // few parts are excluded, because an immediate acknowledgement for each of them would be expensive.
                 if split.count > ACK_AT_ONCE {
                     self.ack_at = Some(cx.now);
                 }
@@ -294,7 +294,7 @@ impl Receiver {
         ReceiveError::NoMemory
     }
 
-    /// Returns since when the memory of the connection is exhausted, if it is.
+    /// Returns the time since which the memory of the connection has been exhausted, or `None`.
     pub(super) const fn exhausted_since(&self) -> Option<Instant> {
         self.share.exhausted_since()
     }
@@ -320,7 +320,7 @@ impl Receiver {
 
     /// Reports deferred datagrams as missing once half of the share is free.
     ///
-    /// Earlier, most of them would be deferred again.
+    /// If they were retransmitted earlier, most of them would be deferred again.
     pub(super) fn nack_deferred(&mut self, cx: &mut Context<'_, '_>) {
         if self.share.admits(cx, 0, Disposition::Buffer) {
             self.datagrams.nack_deferred(&recv_states(cx));
@@ -593,7 +593,7 @@ fn translate_timestamp(
 impl Receiver {
     /// Appends a message to the block of the one buffered last.
     ///
-    /// Returns false if it does not directly follow that message, or does not fit.
+    /// Returns false if the message does not directly follow that one, or does not fit into the block.
     fn pack(&self, cx: &mut Context<'_, '_>, message: &IncomingMessage, payload: &[u8]) -> bool {
         let Some(block) = self.packing else { return false };
         let Some(mut first) = cx.pool.header(block).received().copied() else { return false };

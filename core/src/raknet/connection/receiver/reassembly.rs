@@ -1,17 +1,17 @@
 //! Reassembly of split messages (docs/raknet.md#splits).
 //!
 //! The first part received creates a record and reserves blocks in the pool for all parts. If that fails, the part is
-//! not acknowledged. A message can therefore always be completed once one of its parts was acknowledged. Parts are
+//! not acknowledged. A message can therefore always be completed once any of its parts was acknowledged. Parts are
 //! indexed, so their order does not matter.
 //!
 //! With the feature `zero-copy` a large message is assembled in a vector as its parts are received, and only parts
 //! ahead of a gap are stored in blocks. The reservation stays charged, and the vector never exceeds the blocks
 //! charged for its message. All vectors of a peer together therefore take no more memory than its blocks.
 //!
-//! A message may have been received whole while its acknowledgement was lost, and its sender then splits it
-//! (docs/raknet.md#path-mtu). The first part has the message's original number, so it is a duplicate. Its split id is
-//! remembered to recognize the other parts: they have new numbers, and without the first part their message would
-//! never complete.
+//! If the acknowledgement of an unsplit message is lost, its sender may later split the message, although it was
+//! received (docs/raknet.md#path-mtu). The first part has the message's original number, so it is a duplicate. Its
+//! split id is remembered to drop the other parts: they have new numbers, and without the first part their message
+//! would never complete.
 
 use super::reorder_buffer::{Disposition, ReorderBuffer, disposition};
 use super::share::{ReceiveError, ReceiveShare};
@@ -29,7 +29,7 @@ use crate::storage::{Block, BlockLink, Purpose, Queue, ZERO_COPY};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reassembly {
     records: Queue,
-    /// Messages that were received whole before their sender split them.
+    /// Messages that were received unsplit before their sender split them.
     cut: CutMessages,
     /// The latest progress of a split message, if the application enabled it.
     pub(super) progress: Option<Progress>,
@@ -90,8 +90,8 @@ impl Reassembly {
 
     /// Handles a part with a reliable number that was received before.
     ///
-    /// If that number belonged to the whole message, the other parts are not needed, and those already stored are
-    /// freed.
+    /// If the number belonged to an unsplit message, that message was received before. The other parts are then not
+    /// needed, and stored ones are freed.
     #[cold]
     pub(super) fn on_duplicate(
         &mut self,
@@ -116,7 +116,7 @@ impl Reassembly {
         self.cut.add(number, &message, split, arrived);
     }
 
-    /// Returns true if a part with a new number belongs to a message that was received whole.
+    /// Returns true if a part with a new number belongs to a message that was received unsplit.
     pub(super) fn is_superseded(&mut self, message: &IncomingMessage, number: U24, split: Split) -> bool {
         message.reliability.has_number_on_wire() && self.cut.take(number, message, split)
     }
@@ -187,7 +187,7 @@ impl Reassembly {
         whole
     }
 
-    /// Turns the record of a message into the message itself, once all its parts are in the vector.
+    /// Converts the record of a message into the complete message, once all its parts are in the vector.
     fn complete_owned(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -212,7 +212,7 @@ impl Reassembly {
     }
 }
 
-/// Frees the parts of an incomplete message and its record. Precondition: the record is no longer listed.
+/// Frees the parts of an incomplete message and its record. Precondition: the record has been removed from the list.
 fn free_incomplete(cx: &mut Context<'_, '_>, share: &mut ReceiveShare, record: Block) {
     let Some(Partial { split_id, parts, .. }) = partial_mut(cx, record).copied() else { return };
     for index in 0..parts {
@@ -244,7 +244,7 @@ fn keep_part(
     part: &ArrivedPart<'_>,
 ) -> Result<(), ReceiveError> {
     let blocks = cx.pool.blocks_for(part.payload.len());
-    // A part longer than the MTU allows takes more blocks than were reserved for it.
+    // A part longer than the MTU allows takes more blocks than are reserved for a part.
     let excess = blocks.saturating_sub(cx.pool.blocks_for(sizes.foreign_part()));
     let disposition = part.disposition(cx);
     if excess > 0 && !share.take(cx, excess, disposition) {
@@ -261,7 +261,7 @@ fn keep_part(
     Ok(())
 }
 
-/// Stores a part in the blocks reserved for it; returns false if there are none.
+/// Stores a part in blocks reserved for its message; returns false if no block is free.
 fn store_part(cx: &mut Context<'_, '_>, part: &ArrivedPart<'_>) -> bool {
     let (owner, split_id, index) = (cx.slot, part.split.id, part.split.index);
     let header = BlockHeader::Part(Part { owner, split_id, index });
@@ -329,7 +329,7 @@ fn promised(cx: &Context<'_, '_>, record: Block) -> usize {
     if let BlockHeader::Partial(partial) = cx.pool.header(record) { partial.promised as usize } else { 0 }
 }
 
-/// Takes up to `blocks` blocks from the reservation of a message; returns how many.
+/// Takes up to `blocks` blocks from the reservation of a message; returns the number taken.
 fn take_promise(cx: &mut Context<'_, '_>, record: Block, blocks: usize) -> usize {
     let Some(partial) = partial_mut(cx, record) else { return 0 };
     let taken = blocks.min(partial.promised as usize);
@@ -380,13 +380,13 @@ fn take_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> BlockLink {
     Some(part)
 }
 
-/// The number of messages to remember that were received whole.
+/// The number of remembered messages that were received unsplit and then sent again in parts.
 ///
-/// The parts of one message are sent in succession, so more than one entry is needed only after further losses.
+/// The parts of one message are sent in succession, so several entries are needed only after further losses.
 const MESSAGES: usize = if SPLITTING { 3 } else { 0 };
 /// The maximum number of parts of a message that was first sent in one datagram.
 ///
-/// A message with more parts was split from the start.
+/// A message with more parts never fitted into one datagram.
 const MAX_PARTS: u32 = MAX_MTU.div_ceil(MIN_MTU) as u32;
 /// The maximum distance of the other parts' numbers from that of the first part, in units of [`STEP`].
 ///
@@ -396,24 +396,24 @@ const MAX_STEPS: u16 = 64;
 /// The binary logarithm of the step size.
 const STEP: u32 = 8;
 
-/// A message that was received whole and that its sender then split.
+/// A message that was received unsplit and then sent again in parts.
 #[derive(Clone, Copy, Debug, Default)]
 struct CutMessage {
     id: u16,
     /// The number of the first part, in steps.
     first: u16,
-    /// The low bits of the ordering index.
+    /// The low 8 bits of the ordering index.
     place: u8,
     /// The number of parts not received yet; 0 for an unused entry.
     left: u8,
 }
 
-/// The latest such messages, newest first.
+/// The latest cut messages, newest first.
 #[derive(Clone, Copy, Debug, Default)]
 struct CutMessages([CutMessage; MESSAGES]);
 
 impl CutMessages {
-    /// Returns true if a duplicate of this part may belong to a message that was received whole.
+    /// Returns true if a duplicate of this part may belong to a message that was received unsplit.
     ///
     /// It may also belong to an ordinary message of a few parts.
     fn may_be(split: Split) -> bool {
@@ -440,7 +440,8 @@ impl CutMessages {
         let is_remembered = |known: &&mut CutMessage| known.id == split.id && known.left > 0;
         let Some(known) = self.0.iter_mut().find(is_remembered) else { return false };
         if split.index == 0 {
-            // All its parts were received, so this is another message with the same id.
+            // All other parts of the remembered message were received, so this is another message that reuses its split
+            // id.
             known.left = 0;
             return false;
         }
@@ -479,7 +480,8 @@ mod tests {
         Split { count: 2, id, index }
     }
 
-    /// Returns true if a second part with this number belongs to a message with a first part numbered `first`.
+    /// Returns true if a second part numbered `number` counts as part of the message whose first part is numbered
+    /// `first`.
     fn belongs(first: u32, number: u32) -> bool {
         let mut messages = CutMessages::default();
         messages.add(U24::new(first), &MESSAGE, part(7, 0), 0);
@@ -487,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_three_whole_messages_are_remembered() {
+    fn the_last_three_cut_messages_are_remembered() {
         let mut messages = CutMessages::default();
         assert!(!messages.take(U24::new(0), &MESSAGE, part(0, 1)), "none is the message with zeros");
         for id in 0..6 {
@@ -498,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_message_is_forgotten_after_its_last_part() {
+    fn a_cut_message_is_forgotten_after_its_last_part() {
         let mut messages = CutMessages::default();
         let three = |index| Split { count: 3, id: 7, index };
         messages.add(U24::new(100), &MESSAGE, three(0), 1);
@@ -510,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_split_id_denotes_another_message() {
+    fn a_reused_split_id_does_not_match_a_cut_message() {
         assert!(belongs(0xFF_FFFF, 0), "numbers wrap");
         assert!(belongs(0, 16_000));
         assert!(!belongs(0, 16_384));
@@ -524,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_one_or_many_parts_are_not_remembered() {
+    fn only_messages_of_two_or_three_parts_are_remembered_as_cut() {
         for (count, may_be) in [(1, false), (2, true), (MAX_PARTS, true), (MAX_PARTS + 1, false)] {
             assert_eq!(CutMessages::may_be(Split { count, id: 7, index: 0 }), may_be);
         }

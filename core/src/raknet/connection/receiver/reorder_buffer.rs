@@ -5,7 +5,7 @@ use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};
 use crate::serial::U24;
 use crate::storage::{Block, BlockLink, OrderHeap, Pool};
 
-/// How to handle a received message.
+/// The handling of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disposition {
     Deliver,
@@ -17,8 +17,8 @@ pub(super) enum Disposition {
 
 /// The receiving side of one channel.
 ///
-/// Sequenced messages belong to the interval before the ordered message with the same ordering index. Within it a
-/// sequenced message is dropped if a newer one was delivered.
+/// Sequenced messages belong to the interval before the ordered message with the same ordering index. Within an
+/// interval, a sequenced message is dropped if a newer one was delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReorderBuffer {
     /// The ordering index of the next ordered message.
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn sequenced_messages_are_delivered_only_if_newest_between_ordered_ones() {
+    fn sequenced_messages_are_dropped_after_a_newer_one_or_the_next_ordered_message() {
         let mut channel = ReorderBuffer::default();
         assert_eq!(channel.disposition(&sequenced(0, 3)), Disposition::Deliver);
         channel.advance(&sequenced(0, 3));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn buffered_messages_are_sorted_by_gap_kind_and_sequence() {
+    fn sequenced_messages_precede_the_ordered_message_with_the_same_index() {
         let sorted = [sequenced(1, 0), sequenced(1, 7), ordered(1), sequenced(2, 3), ordered(2)];
         for (index, left) in sorted.iter().enumerate() {
             for (other, right) in sorted.iter().enumerate() {

@@ -23,7 +23,7 @@ pub(in crate::raknet::connection) enum ReceiveError {
 #[repr(C, packed(4))]
 pub(super) struct ReceiveShare {
     pub(super) held: Share,
-    /// Since when no charge has succeeded, although the application has read everything.
+    /// The time since which no charge has succeeded, although the application has read all messages.
     exhausted_since: Option<Instant>,
 }
 
@@ -63,7 +63,8 @@ impl ReceiveShare {
 
     /// Called when a charge failed.
     ///
-    /// Only if the application has nothing left to read, the remote peer is responsible.
+    /// Memory counts as exhausted only if the application has nothing left to read: then only the remote peer can free
+    /// it.
     pub(super) fn on_no_room(&mut self, now: Instant, inbox_is_empty: bool) {
         if inbox_is_empty && self.exhausted_since().is_none() {
             self.exhausted_since = Some(now);

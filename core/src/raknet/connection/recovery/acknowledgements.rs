@@ -32,7 +32,7 @@ pub(in super::super) struct AckSummary {
     bytes: u32,
     /// The part of `bytes` that was sent outside a recovery period.
     bytes_after_recovery: u32,
-    /// The send time of the oldest acknowledged datagram; the number and send time of the newest.
+    /// The send time of the oldest acknowledged datagram, then the number and send time of the newest one.
     sent: Option<(Instant, (U24, Instant))>,
     /// The number of lookups left.
     lookups: u32,
@@ -202,10 +202,10 @@ impl LossRecovery {
 
     /// Returns the minimum age of a datagram at which a negative acknowledgement for it counts, in microseconds.
     ///
-    /// A genuine report takes at least an RTT: the remote peer notices the gap when a later datagram arrives. A flood
-    /// of records therefore causes at most one retransmission per round trip. The minimum RTT may contain an
-    /// acknowledgement delay, but a negative acknowledgement is not delayed. On a path that reorders, a gap alone
-    /// does not prove a loss.
+    /// A genuine negative acknowledgement takes at least an RTT: the remote peer notices the gap when a later datagram
+    /// arrives. A flood of records therefore causes at most one retransmission per round trip. The minimum RTT may
+    /// contain an acknowledgement delay, but a negative acknowledgement is not delayed. On a path that reorders, a gap
+    /// alone does not prove a loss.
     fn min_nack_age(&self, cx: &Context<'_, '_>) -> u32 {
         let min_rtt = self.rtt.min_rtt();
         if self.reordering_window == 0 {
@@ -226,7 +226,7 @@ fn spend(cx: &mut Context<'_, '_>, lookups: &mut u32) -> bool {
     left.is_some()
 }
 
-/// The number of oldest lost datagrams among which a newly lost one is sorted.
+/// The number of lost datagrams, from the oldest on, among which a newly lost datagram is inserted in order.
 ///
 /// The receiver buffers later messages until the oldest arrives, so the oldest is retransmitted first.
 const SORTED_LOST: usize = 128;
@@ -276,7 +276,7 @@ impl LossRecovery {
         }
     }
 
-    /// Returns another send source, after the last one had nothing to send.
+    /// Returns another send source, because the last source had nothing to send.
     pub(in super::super) fn next_source(&mut self) -> SendSource {
         match &mut self.blocked_receiver {
             Some(blocked) if MAY_BE_BLOCKED => blocked.next_probe(),
@@ -284,7 +284,7 @@ impl LossRecovery {
         }
     }
 
-    /// Returns true if nothing is lost, so that [`take_lost`](Self::take_lost) has nothing to do.
+    /// Returns true if no lost datagram awaits retransmission and the receiver does not seem to be blocked.
     pub(in super::super) fn is_calm(&self) -> bool {
         self.lost.is_empty() && self.blocked_receiver.is_none()
     }
@@ -322,7 +322,8 @@ impl LossRecovery {
 
     /// Returns the lost datagram that begins with the oldest message.
     ///
-    /// The list is sorted only as far as that is cheap, but a blocked receiver may need exactly this message.
+    /// The list of lost datagrams is not fully sorted, because that would be expensive. A blocked receiver may need
+    /// exactly this message, so it is searched for.
     fn oldest_lost(&self, cx: &Context<'_, '_>) -> BlockLink {
         let oldest = self.searched(cx).reduce(|oldest, other| {
             if other.1.reliable.is_older_than(oldest.1.reliable) { other } else { oldest }

@@ -7,30 +7,31 @@ use crate::time::Instant;
 /// It applies if no large datagram arrives and no small one is lost. RFC 8899 section 5.1.2 uses three probes. Here
 /// the datagrams are not dedicated probes, and their acknowledgements may be lost too.
 const LOST_ROUNDS: u32 = 4;
-/// The number of additional rounds at a loss rate of 100 % of the small datagrams; proportionally fewer at a lower
-/// rate.
+/// The number of additional rounds if all small datagrams are lost. At a lower loss rate, it is proportionally smaller.
 ///
 /// Random losses affect large and small datagrams alike. With random losses of up to 60 % in both directions
 /// together, fewer than one in 5,000 large datagrams starts a series that is mistaken for a black hole.
 const ROUNDS_BY_CHANCE: u32 = 24;
 
-/// Consecutive timeouts that are tolerated before the path is probed, because an acknowledgement may have been lost.
+/// The number of consecutive timeouts that are tolerated before the path is probed, because an acknowledgement may have
+/// been lost.
 const FIRST_PROBE: u8 = 1;
 /// [`FIRST_PROBE`] after a probe has arrived, because then the path carries large datagrams.
 ///
 /// It is high, to avoid disturbing a receiver that drops large messages because its memory is full.
 const NEXT_PROBE: u8 = 32;
 
-/// Consecutive losses of middle datagrams that are tolerated; the next one triggers a probe of a larger size.
+/// The number of consecutive losses of middle-sized datagrams that are tolerated; the next loss triggers a probe of a
+/// larger size.
 ///
-/// Middle datagrams fit the next smaller MTU, but not the one below it. Forged NAKs cannot cause this many losses in
-/// one round trip, and later ACKs reset the count.
+/// Middle-sized datagrams fit the next smaller MTU, but not the MTU below it. Forged NACKs cannot cause this many
+/// losses in one round trip, and later acknowledgements reset the count.
 const FIRST_MIDDLE_PROBE: u8 = 16;
 /// [`FIRST_MIDDLE_PROBE`] after a probe has arrived, because then the receiver may lack memory.
 const NEXT_MIDDLE_PROBE: u8 = u8::MAX;
-/// The number of losses that a timeout counts as, and every loss once the path was probed.
+/// The weight of a timeout in the count of middle-sized losses; once the path was probed, every loss has this weight.
 ///
-/// Without it, detection would take too long when little is sent.
+/// Without this weight, detection would take too long when little is sent.
 const COUNTED_LOSSES: u8 = 4;
 
 /// The class of datagrams that the path does not carry.
@@ -69,32 +70,34 @@ pub(super) struct BlackHoleDetector {
     ///
     /// At the minimum MTU it equals `above`.
     middle: u16,
-    /// The number of further losses of middle datagrams that are tolerated before the path is probed.
+    /// The number of further losses of middle-sized datagrams that are tolerated before the path is probed.
     until_middle_probe: u8,
-    /// Set if the path was probed since a middle or large datagram was last acknowledged.
+    /// Set if the path was probed since a middle-sized or large datagram was last acknowledged.
     is_middle_probed: bool,
-    /// The rounds in which a large datagram was lost, since one was last acknowledged.
+    /// The number of rounds in which a large datagram was lost, since a large datagram was last acknowledged.
     rounds: u8,
-    /// The rounds in which an oversized datagram was lost, since one was last acknowledged.
+    /// The number of rounds in which an oversized datagram was lost, since an oversized datagram was last acknowledged.
     oversized_rounds: u8,
-    /// The small datagrams acknowledged since the first of these rounds.
+    /// The number of small datagrams acknowledged since the first of these rounds.
     arrived: u8,
-    /// The small datagrams lost since the first of these rounds.
+    /// The number of small datagrams lost since the first of these rounds.
     lost: u8,
     /// Datagrams sent before this time belong to rounds already counted.
     since: Instant,
-    /// Set once a small datagram sent later was acknowledged, so that the next loss of a large one counts.
+    /// Set once a small datagram sent after the last counted round was acknowledged. Only then does the next loss of a
+    /// large datagram count.
     ///
-    /// An outage therefore counts once.
+    /// An outage of the whole path therefore counts as one round.
     is_path_open: bool,
-    /// Set if an oversized datagram was lost and none was acknowledged since.
+    /// Set if an oversized datagram was lost, and no oversized datagram was acknowledged since.
     has_oversized: bool,
     /// The size of the longest datagram acknowledged so far, in bytes.
     longest_arrived: u16,
     /// The number of further timeouts of large datagrams that are tolerated before the path is probed.
     until_probe: u8,
     probe: PathProbe,
-    /// The size of the shortest large probe lost since one of that size was acknowledged, in bytes; 0 for none.
+    /// The size in bytes of the shortest large probe that was lost since a datagram of that size was acknowledged; 0
+    /// for none.
     ///
     /// A receiver that lacks memory for large messages acknowledges probes, so a lost probe proves a black hole.
     lost_probe: u16,
@@ -135,7 +138,7 @@ impl BlackHoleDetector {
         self.probe = PathProbe::Large(self.above.saturating_add(1));
     }
 
-    /// Counts losses of middle datagrams: a path that carries none of them carries no large one.
+    /// Counts losses of middle-sized datagrams: a path that carries none of them carries no large datagrams either.
     fn count_middle(&mut self, losses: u8) {
         if let Some(left) = self.until_middle_probe.checked_sub(losses) {
             self.until_middle_probe = left;
@@ -157,7 +160,7 @@ impl BlackHoleDetector {
         }
         if bytes > self.middle.into() {
             if self.is_middle_probed && self.is_middle(bytes) && self.rounds > 0 {
-                // The probe of this series may have been lost in an outage, so another one is sent.
+                // The last probe may have been lost in an outage, so another one is sent.
                 self.probe_above();
             }
             self.until_middle_probe = if is_probe { NEXT_MIDDLE_PROBE } else { FIRST_MIDDLE_PROBE };
@@ -260,14 +263,14 @@ impl BlackHoleDetector {
         };
     }
 
-    /// Returns the class of datagrams that the path is known not to carry.
+    /// Returns the class of datagrams that the path does not carry, once that is certain.
     #[inline]
     pub(super) fn detected(&self) -> Option<BlackHole> {
         let is_suspected = u32::from(self.rounds.max(self.oversized_rounds)) > LOST_ROUNDS;
         if is_suspected { self.certain() } else { None }
     }
 
-    /// Counts one more small datagram as lost, because a few acknowledgements say little about the loss rate.
+    /// Counts one additional small datagram as lost, because the loss rate of few datagrams is uncertain.
     #[cold]
     fn certain(&self) -> Option<BlackHole> {
         let lost = u32::from(self.lost) + 1;
@@ -315,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn large_losses_among_small_arrivals_are_a_black_hole() {
+    fn losses_of_large_datagrams_are_a_black_hole_if_small_ones_arrive() {
         let mut detector = detector();
         for round in 1..=ROUNDS {
             assert!(detector.detected().is_none());
@@ -373,7 +376,7 @@ mod tests {
             assert_ne!(detector.detected(), Some(BlackHole::Large));
         }
         assert_eq!(detector.probe(), PathProbe::Large(1_400));
-        // The probe is sent before a round ends, and its loss is detected after it.
+        // The probe is sent before the round ends, and its loss is detected after the end of the round.
         lose_large(&mut detector, 2_000);
         detector.on_lost(at(2_002), at(1_999), 1_400, true);
         assert_eq!(detector.detected(), Some(BlackHole::Large));
@@ -381,7 +384,7 @@ mod tests {
 
     /// While oversized datagrams are lost, an acknowledged large one counts like a small one.
     #[test]
-    fn a_large_arrival_keeps_the_count_of_oversized_losses() {
+    fn an_acknowledged_large_datagram_does_not_reset_the_count_of_oversized_losses() {
         let mut detector = detector();
         for round in 1..=20 {
             (0..3).for_each(|_| detector.on_lost(at(10 * round), at(10 * round), 1_000, false));
@@ -422,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrived_middle_sized_datagram_ends_the_series_of_losses() {
+    fn an_acknowledged_middle_sized_datagram_resets_the_count_of_losses() {
         for (bytes, is_probe, losses) in [(501, false, FIRST_MIDDLE_PROBE), (1_001, true, NEXT_MIDDLE_PROBE)]
         {
             let mut detector = detector();
@@ -437,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_of_losses_is_probed_again_after_a_lost_probe() {
+    fn a_middle_sized_acknowledgement_after_a_lost_probe_repeats_the_probe() {
         let mut detector = detector();
         let mut loss = 1;
         while !detector.has_probe() {
@@ -456,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrived_large_datagram_resets_the_detection() {
+    fn an_acknowledged_large_datagram_resets_the_detection() {
         let mut detector = detector();
         (1..ROUNDS).for_each(|round| lose_large_and_probe(&mut detector, 10 * round));
         detector.on_acked(at(5), 1_001, false);
@@ -467,7 +470,7 @@ mod tests {
         assert_eq!(detector.detected(), Some(BlackHole::Large));
     }
 
-    /// The probe cannot be sent, as if there were no memory or no window for it.
+    /// A probe stays due until `on_probe` is called, because memory or the congestion window may delay it.
     #[test]
     fn an_unsent_probe_stays_due() {
         let mut detector = detector();
@@ -480,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_counts_once() {
+    fn an_outage_counts_as_one_round() {
         let mut detector = detector();
         for outage in [0, 1_000, 2_000] {
             detector.on_acked(at(outage), 50, false);
@@ -491,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_smaller_mtu_nothing_is_detected() {
+    fn no_black_hole_is_detected_without_a_smaller_mtu() {
         let mut detector = BlackHoleDetector::default();
         detector.begin(at(0), [None; 2], 548);
         (1..100).for_each(|round| lose_large_and_probe(&mut detector, 10 * round));

@@ -1,14 +1,13 @@
 //! Probing of a receiver with full memory.
 //!
-//! Usually lost messages precede new ones. But a receiver may also drop messages because its memory is full. Only
-//! other messages may then free it, such as the missing parts of a split message. RakNet has no packet that reports
-//! this: to the sender, the dropped messages look lost. After a few consecutive timeouts the sender therefore probes
-//! all send sources in rotation, each in datagrams of its own. Most datagrams go to the source that was acknowledged
-//! last.
+//! Usually lost messages precede new ones. However, a receiver whose memory is full drops messages too. Then only other
+//! messages may free its memory, such as the missing parts of a split message. RakNet has no packet that reports this:
+//! to the sender, the dropped messages look lost. After a few consecutive timeouts the sender therefore probes all send
+//! sources in rotation, each in datagrams of its own. Most datagrams go to the source that was acknowledged last.
 
 use crate::raknet::connection::block_header::{OutgoingMessage, SendSource};
 
-/// While a source works, every datagram of this number probes another source.
+/// While a source works, one of this many datagrams probes another source.
 const PROBE_INTERVAL: u8 = 8;
 /// [`PROBE_INTERVAL`] while no source is known to work.
 const FIRST_PROBE_INTERVAL: u8 = 2;
@@ -29,7 +28,8 @@ pub(super) struct BlockedReceiver {
 impl BlockedReceiver {
     /// Returns the send source for the next datagram.
     ///
-    /// While no source works, it is usually the oldest lost message, because others wait for it.
+    /// While no source works, it is usually the oldest lost message, because the receiver buffers later messages until
+    /// it arrives.
     pub(super) fn source(&mut self) -> SendSource {
         if let Some(left) = self.until_probe.checked_sub(1) {
             self.until_probe = left;
@@ -56,7 +56,7 @@ impl BlockedReceiver {
         }
     }
 
-    /// Handles a lost datagram with messages of `source`, which may no longer work.
+    /// Handles a lost datagram with messages of `source`. If `source` was the working source, it is forgotten.
     pub(super) fn on_lost(&mut self, source: SendSource) {
         if self.working == Some(source) {
             self.working = None;
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_stops_working_is_forgotten() {
+    fn a_working_send_source_is_forgotten_when_its_datagram_is_lost() {
         let mut blocked = BlockedReceiver::default();
         let low = SendSource::New(Priority::Low);
         blocked.on_ack(low, &OutgoingMessage::default());

@@ -25,12 +25,12 @@ use crate::time::{Instant, micros};
 
 /// The number of consecutive timeouts that indicates persistent congestion.
 ///
-/// The first timeout only probes, and three more declare datagrams lost. RFC 9002 section 7.6 instead requires that
-/// everything was lost for three probe timeouts.
+/// The first timeout only probes, and three more declare datagrams lost. RFC 9002 section 7.6 instead requires that all
+/// datagrams sent within three probe timeouts were lost.
 const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 4;
 /// True if a receiver with full memory may need messages other than the oldest lost ones.
 ///
-/// Those are parts of a split message, or messages that others overtook.
+/// It may need parts of a split message, or messages that messages of a higher priority have overtaken.
 const MAY_BE_BLOCKED: bool = cfg!(feature = "full");
 /// The number of consecutive timeouts after which the receiver may be blocked.
 ///
@@ -38,13 +38,13 @@ const MAY_BE_BLOCKED: bool = cfg!(feature = "full");
 const BLOCKED_RECEIVER_TIMEOUTS: u8 = 2;
 /// The number of datagrams that the first timeout retransmits as probes (RFC 9002 section 6.2.4).
 ///
-/// After any timeout that many may exceed the congestion window.
+/// After every timeout, this many datagrams may exceed the congestion window.
 const PROBES: u8 = 2;
 /// The number of datagrams that probe the path MTU: a large and a small one.
 const PATH_PROBES: u8 = 2;
 /// The maximum time over which a window is paced, in microseconds.
 ///
-/// After a suspended process resumes, its RTT sample is far too long and must not slow the connection down.
+/// When a suspended process resumes, its next RTT sample is far too long and must not slow the connection down.
 const MAX_PACING_RTT: u32 = 1_000_000;
 /// The divisor in the time threshold, which is 9/8 of an RTT (RFC 9002 section 6.1.2).
 const TIME_THRESHOLD_DIVISOR: u32 = 8;
@@ -64,7 +64,7 @@ pub(super) struct LossRecovery {
     backoff: u8,
     /// The number of datagrams that may exceed the congestion window (RFC 9002 section 7.5).
     ///
-    /// After a timeout there may be nothing else in flight that could open the window when acknowledged.
+    /// After a timeout the window may be full although nothing in flight will be acknowledged.
     probes: u8,
     /// Set while the receiver seems to be blocked, until all lost datagrams are retransmitted.
     blocked_receiver: Option<BlockedReceiver>,
@@ -143,7 +143,7 @@ impl LossRecovery {
         }
     }
 
-    /// Returns the age in microseconds from which a datagram is certainly received or lost.
+    /// Returns the age in microseconds from which a datagram has certainly been received or lost.
     pub(super) fn settling_time(&self, cx: &Context<'_, '_>) -> u32 {
         self.loss_delay(cx).max(self.rtt.probe_timeout(cx.config))
     }
@@ -241,8 +241,8 @@ impl LossRecovery {
 
     /// Returns the age in microseconds at which a datagram is lost once a later one was acknowledged.
     ///
-    /// It is the time threshold plus the reordering window, but at most the maximum retransmission timeout: after a
-    /// suspended process resumes, its RTT sample is far too long.
+    /// It is the time threshold plus the reordering window. It is bounded by the maximum retransmission timeout,
+    /// because the RTT sample after a suspended process resumes is far too long.
     fn loss_delay(&self, cx: &Context<'_, '_>) -> u32 {
         let rtt = self.rtt.srtt().max(self.rtt.latest());
         let threshold = rtt.saturating_add(rtt / TIME_THRESHOLD_DIVISOR).max(GRANULARITY);
@@ -367,7 +367,7 @@ const MAX_ACK_DELAY: u32 = 30_000;
 /// Peers acknowledge within 10 ms (docs/raknet.md#acknowledgements). A premature probe costs two datagrams but does
 /// not reduce the window, so a smaller allowance suffices.
 const PROBE_ACK_DELAY: u32 = 15_000;
-/// The reciprocal of the gain of both averages.
+/// The reciprocal of the gain of both moving averages.
 ///
 /// It is that of C++ RakNet (docs/raknet.md#round-trip); RFC 6298 uses gains of 1/8 and 1/4.
 const GAIN: u32 = 20;
@@ -425,8 +425,8 @@ impl RttEstimator {
 
     /// Returns the retransmission timeout in microseconds (docs/raknet.md#round-trip).
     ///
-    /// It is doubled `backoff` times (RFC 6298 section 5.5). When it expires, every datagram of that age is declared
-    /// lost.
+    /// It is doubled `backoff` times (RFC 6298 section 5.5). When it expires, every datagram of at least that age is
+    /// declared lost.
     fn timeout(&self, config: &Config, backoff: u8) -> u32 {
         let plain = (2 * self.srtt).saturating_add(4 * self.rttvar).saturating_add(MAX_ACK_DELAY);
         self.bounded(plain.saturating_mul(1 << backoff.min(config.resend_backoff).min(16)), config)
@@ -465,7 +465,7 @@ struct RecentlyLost {
 }
 
 impl RecentlyLost {
-    /// Adds a datagram; replaces the oldest one if all entries are in use.
+    /// Adds a datagram; replaces the oldest entry if all entries are in use.
     ///
     /// Returns the number of replaced entries.
     fn push(&mut self, words: Option<&mut [u32; LOST_WORDS]>, number: U24, ordinal: u32) -> u8 {
@@ -492,7 +492,8 @@ impl RecentlyLost {
 
     /// Removes a datagram that `record` names; returns the low 16 bits of its ordinal.
     ///
-    /// An ordinal that is 65,536 losses old looks new, which may undo a reduction of the `NewReno` window too early.
+    /// Only 16 bits are stored: an ordinal that is 65,536 losses old looks new, and may undo a reduction of the
+    /// `NewReno` window too early.
     fn take(&mut self, words: &[u32; LOST_WORDS], record: Record) -> Option<u16> {
         let length = record.last.since(record.first);
         let (numbers, ordinals) = words.split_at(CAPACITY);

@@ -18,11 +18,11 @@ use crate::storage::{Block, Queue, ZERO_COPY};
 
 /// The maximum difference between the reliable numbers of two lost messages in one datagram.
 const MAX_RESEND_GAP: u32 = 32;
-/// The maximum size of a message that is sent without being queued, a pong, in bytes.
+/// The size in bytes of the longest message that is sent without being queued, which is a pong.
 const MAX_UNQUEUED: usize = 17;
 /// The size of an unreliable ping with its header, in bytes.
 const UNRELIABLE_PING: usize = 9 + 3;
-/// The size of a ping and a pong with their headers, in bytes.
+/// The total size of a ping and a pong with their headers, in bytes.
 const PINGS: usize = UNRELIABLE_PING + MAX_UNQUEUED + 3;
 
 impl Sender {
@@ -82,7 +82,7 @@ impl Sender {
 
     /// Appends the ping and the pong that are due.
     ///
-    /// They are exempt from the congestion window, and carry the time of sending.
+    /// They are exempt from the congestion window, and contain the time of sending.
     fn compose_pings(&mut self, cx: &Context<'_, '_>, writer: &mut Writer<'_>) -> Result<(), WireError> {
         if self.pings.take_ping(cx.now) {
             let ping = self.ping_now(cx);
@@ -159,8 +159,8 @@ impl Sender {
         if !self.validation.allows(length + PINGS) {
             return false;
         }
-        // A probe shorter than the lost datagram might arrive where that one does not. A fragmented one may exceed
-        // the MTU.
+        // The probe is at least as long as the lost datagram, because the path may carry a shorter one. If that
+        // datagram was fragmented, the probe may exceed the MTU too.
         let longest =
             if length > self.path.datagram() { length + UNRELIABLE_PING } else { self.path.datagram() };
         let longest = longest.min(writer.written() + writer.room());
@@ -204,7 +204,7 @@ impl Sender {
         source: SendSource,
         tracked: &mut Queue,
     ) -> bool {
-        // Other sources search all lost datagrams, which is done once per datagram.
+        // All other sources search the lost datagrams, so they queue lost messages only once per datagram.
         if source == SendSource::Usual || tracked.is_empty() {
             self.queue_lost(cx, source);
         }
@@ -282,8 +282,8 @@ impl Sender {
 
 /// Returns true if a lost message may be sent in the same datagram as those in `tracked`.
 ///
-/// A receiver with full memory drops new messages and accepts old ones. In a shared datagram it would drop the old
-/// ones too.
+/// A receiver whose memory is full drops new messages and accepts only the oldest ones, for which the others wait. It
+/// acknowledges neither if both are in one datagram.
 fn may_share_datagram(cx: &Context<'_, '_>, tracked: &Queue, message: &OutgoingMessage) -> bool {
     let last = tracked.back().and_then(|last| cx.pool.header(last).outgoing());
     last.is_none_or(|last| message.reliable.since(last.reliable) <= MAX_RESEND_GAP)
@@ -312,7 +312,7 @@ fn write_capsule(
 /// Writes a part of a message that is stored in a vector.
 ///
 /// All parts but the last have the same length.
-// Cold, so that the more common smaller messages take the direct path.
+// Marked cold, so the compiler favours the path of the more common smaller messages.
 #[cold]
 fn write_part(
     writer: &mut Writer<'_>,

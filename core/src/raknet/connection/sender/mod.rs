@@ -38,13 +38,13 @@ enum SentBytes {
     Datagrams,
 }
 
-/// How to handle messages that exceed a reduced path MTU.
+/// The handling of messages that exceed a reduced path MTU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Narrowing {
     /// Send them unchanged, with IP fragmentation.
     #[default]
     None,
-    /// Split them again once nothing in flight can still arrive. Until then nothing else is sent.
+    /// Split them again once no datagram in flight can still arrive. Until then nothing else is sent.
     Waiting(BlackHole),
     /// A part that cannot be split again exceeds the path MTU.
     Stuck,
@@ -57,7 +57,7 @@ pub(super) struct Sender {
     ///
     /// Parts split before the path MTU was reduced are sent unchanged, with IP fragmentation.
     path: Sizes,
-    /// Set if the new MTU is to be reported to the application.
+    /// Set until a new MTU has been reported to the application.
     has_new_mtu: bool,
     narrowing: Narrowing,
     queue: SendQueue,
@@ -71,7 +71,7 @@ pub(super) struct Sender {
     metrics: Metrics<4>,
     messages_sent: Count,
     datagrams_sent: Count,
-    /// Since when an acknowledgement of the remote peer has been outstanding without interruption.
+    /// The time since which at least one acknowledgement of the remote peer has been outstanding; `None` if none is.
     unacked_since: Option<Instant>,
     /// When an ack-eliciting datagram was last sent.
     last_sent: Instant,
@@ -115,7 +115,7 @@ impl Sender {
         }
     }
 
-    /// Replaces datagrams that the path does not carry by smaller ones, once the old ones can no longer arrive.
+    /// Replaces datagrams that are too large for the path by smaller ones, once the old datagrams can no longer arrive.
     ///
     /// Otherwise their messages could be delivered twice, or the remote peer would keep parts of them indefinitely.
     #[cold]
@@ -154,7 +154,7 @@ impl Sender {
         let how = Recut { sizes: self.path, ping: &ping, longest_arrived };
         let fit = self.queue.recut(cx, how);
         self.recovery.watch_for_black_hole(cx.now, self.path);
-        // On the first attempt, parts that cannot be split again may still arrive by IP fragmentation.
+        // After the MTU was first reduced, parts that cannot be split again may still arrive as IP fragments.
         if black_hole == BlackHole::Oversized && fit == Fit::Never {
             self.narrowing = Narrowing::Stuck;
         }
@@ -249,7 +249,7 @@ impl Sender {
         self.validation.is_required()
     }
 
-    /// Returns the time of the ping that a pong with `ping_time` answers.
+    /// Returns the send time of the ping to which a pong with `ping_time` belongs.
     ///
     /// A pong with the secret number of a ping validates the address.
     pub(super) fn on_echo(&mut self, cx: &Context<'_, '_>, ping_time: u64) -> u64 {
@@ -307,7 +307,7 @@ impl Sender {
             .is_ok()
     }
 
-    /// Sends a ping. An unreliable one takes no memory and carries the time of sending.
+    /// Sends a ping. An unreliable ping takes no memory and contains the time of sending.
     pub(super) fn ping(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery) {
         self.pings.schedule(cx.now, self.validation.ping_interval(cx.config.ping_interval));
         if !delivery.reliability.is_reliable() {
@@ -386,7 +386,7 @@ impl Sender {
         [self.recovery.deadline(cx), self.send_deadline(cx)].into_iter().flatten().min()
     }
 
-    /// Returns when a datagram may be sent that only pacing or the send rate limit delays.
+    /// Returns when pacing and the send rate limit allow the next datagram, if nothing else delays it.
     fn send_deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         if self.waits_to_settle() {
             return Some(self.settles_at(cx));
@@ -425,17 +425,17 @@ impl Sender {
         }
     }
 
-    /// Returns when an idle peer is probed for an acknowledgement.
+    /// Returns when a keep-alive probe is due while nothing else is in flight.
     ///
-    /// The probe is due half of the timeout after the last ack-eliciting datagram was sent. If no datagram was
-    /// received for half of the timeout, an eighth of the timeout after the last one sent suffices. In the second
-    /// half of the timeout the probe is therefore repeated.
+    /// The probe is due half of the timeout after the last ack-eliciting datagram was sent. Once nothing has been
+    /// received for half of the timeout, it is due an eighth of the timeout after the last ack-eliciting datagram, so
+    /// it is repeated during the second half.
     fn probe_at(&self, last_received: Instant, timeout: u64) -> Instant {
         let silent = last_received.plus_long(timeout / 2).max(self.last_sent.plus_long(timeout / 8));
         self.last_sent.plus_long(timeout / 2).min(silent)
     }
 
-    /// Takes the receipts for the application. Each is one block and stays charged.
+    /// Takes the receipts for the application. Each receipt keeps one charged block.
     pub(super) fn take_receipts(&mut self) -> Queue {
         self.queue.take_receipts()
     }

@@ -2,7 +2,7 @@
 //!
 //! They measure the round-trip time and the remote clock. They also validate the address of a client that returned no
 //! cookie; until then the anti-amplification limit applies (RFC 9000 section 8). The first pings of such a connection
-//! carry an unpredictable number in place of a time. A client echoes the time of a ping, so its pong proves that it
+//! carry an unpredictable number in place of a time. A client echoes that number in its pong, which proves that it
 //! receives datagrams at its address. Acknowledgements prove nothing, because datagram numbers start at 0.
 
 use core::time::Duration;
@@ -23,7 +23,7 @@ pub(in super::super) struct Pings {
     pinged_at: Option<Instant>,
     /// Set if a ping is to be sent in the next datagram.
     ping_due: bool,
-    /// Set if pings and pongs are to be sent after the messages of the next datagram with messages.
+    /// Set if pings and pongs are sent in the next datagram with messages, after the messages.
     follows: bool,
     /// Set if a pong is to be sent in the next datagram.
     pong_due: bool,
@@ -77,7 +77,8 @@ impl Pings {
 
     /// Handles a pong, or a handshake message that acts as one; returns false if it answers no ping.
     ///
-    /// The message has a resolution of milliseconds, but the send time of the ping is known more precisely.
+    /// The time in the message has a resolution of milliseconds; the RTT is computed from the exact send time of the
+    /// ping.
     pub(in super::super) fn on_pong(&mut self, now: Instant, ping_time: u64, remote_time: u64) -> bool {
         let pinged_at = self.pinged_at.filter(|pinged_at| pinged_at.as_millis() == ping_time);
         let Some(pinged_at) = pinged_at else { return false };
@@ -117,7 +118,7 @@ const SAMPLES: usize = 5;
 
 /// The round-trip times of the last pings, and the minimum of all.
 ///
-/// Packed, because each connection has one.
+/// The struct is packed, because every connection has one.
 #[cfg(feature = "full")]
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(Rust, packed(4))]
@@ -136,7 +137,8 @@ struct PingStats {
 impl PingStats {
     /// Adds a ping with a round-trip time of `ping` microseconds.
     ///
-    /// The remote clock showed `remote` milliseconds when the local one showed `local`, half of the ping before now.
+    /// The remote clock showed `remote` milliseconds when the local clock showed `local`. The caller estimates `local`
+    /// as the time halfway between ping and pong.
     fn sample(&mut self, ping: u32, local: u64, remote: u64) {
         let micros = ping.max(1);
         let drift = self.drift(remote.wrapping_sub(local) as i64);
@@ -150,7 +152,7 @@ impl PingStats {
 
     /// Returns the change of the clock difference since the first ping.
     ///
-    /// If a clock was set by more than half a minute, all earlier pings are discarded.
+    /// If either clock was set by more than half a minute, all earlier pings are discarded.
     fn drift(&mut self, difference: i64) -> i16 {
         let drift = i16::try_from(difference.wrapping_sub(self.difference));
         drift.ok().filter(|_| self.count > 0).unwrap_or_else(|| {
@@ -221,11 +223,12 @@ impl PingStats {
 
 /// The factor of the anti-amplification limit (RFC 9000 section 8.1).
 const AMPLIFICATION: u16 = 3;
-/// The maximum ping interval before validation: a ping may be lost, and little is sent until a pong is received.
+/// The maximum ping interval before validation. It is short, because a ping may be lost and the anti-amplification
+/// limit applies until a pong is received.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum age in milliseconds of a ping that a pong may answer.
 ///
-/// The secret number has 52 bits, so a guess yields a time in this range with a probability below 2^-36.
+/// The secret number has 52 bits, so a guessed pong yields an age in this range with a probability below 2^-36.
 const MAX_PING_AGE: u64 = 30_000;
 
 /// The bytes that may be sent to a client with an unvalidated address.
@@ -234,7 +237,7 @@ const MAX_PING_AGE: u64 = 30_000;
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     bytes: u16,
-    /// Set if something is delayed until more bytes are received.
+    /// Set while messages are delayed until more bytes are received.
     is_blocked: bool,
 }
 
@@ -304,12 +307,12 @@ impl AddressValidation {
         interval
     }
 
-    /// Returns the number that a ping carries for `time`.
+    /// Returns the number to send in a ping in place of `time`.
     pub(super) fn mask(&self, cx: &Context<'_, '_>, time: u64) -> u64 {
         if self.is_required() { time.wrapping_add(nonce(cx)) } else { time }
     }
 
-    /// Returns the time of the ping that a pong with `time` answers.
+    /// Returns the send time of the ping to which a pong with `time` belongs.
     pub(super) fn on_echo(&mut self, cx: &Context<'_, '_>, time: u64) -> u64 {
         if !self.is_required() {
             return time;

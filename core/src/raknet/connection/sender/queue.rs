@@ -21,17 +21,17 @@ use crate::storage::{Block, BlockLink, List, NoRoom, Purpose, Queue, Share};
 const PING: usize = 9;
 /// The distance of a probe's message number behind the next number.
 ///
-/// It is greater than that of any queued message, and less than half of the number space.
+/// It exceeds the distance of any queued message, and is less than half of the number space.
 const BEFORE_ALL: u32 = 1 << 22;
 
-/// The next indices of a channel.
+/// The next ordering and sequencing indices of a channel.
 #[derive(Clone, Copy, Debug, Default)]
 struct ChannelIndices {
     order: U24,
     sequence: U24,
     /// The ordering index of the next message to send.
     ///
-    /// Sending later ones first would only make them wait at the receiver.
+    /// A later message that is sent first would only be buffered at the receiver.
     next_to_send: U24,
 }
 
@@ -103,7 +103,7 @@ impl SendQueue {
         self.resend.is_empty() && self.new.iter().all(Queue::is_empty)
     }
 
-    /// Returns the sizes of the queues: of new messages by priority, and of lost ones.
+    /// Returns the sizes of the queues: new messages by priority, and lost messages.
     pub(super) fn waiting(&self) -> ([Waiting; Priority::COUNT], Waiting) {
         let [resends, new @ ..] = self.amounts.amounts();
         (new, resends)
@@ -121,7 +121,7 @@ impl SendQueue {
         !self.resend.is_empty()
     }
 
-    /// Copies a message into the pool, split if it does not fit into one capsule.
+    /// Copies a message into the pool, and splits it if it does not fit into one capsule.
     ///
     /// A message in a vector is not copied.
     pub(super) fn push(
@@ -133,7 +133,7 @@ impl SendQueue {
         purpose: Purpose,
     ) -> Result<Option<Receipt>, SendError> {
         let MessageToSend { bytes: payload, owned } = message;
-        // Never zero, which the compiler cannot infer, so no division by it can panic.
+        // Never zero, so divisions by it cannot panic. The compiler cannot infer this.
         let part_size = part_size(payload.len(), sizes);
         check_is_built_in(payload.len(), part_size, delivery)?;
         let priority = class(delivery.priority);
@@ -203,8 +203,8 @@ impl SendQueue {
 
     /// Returns the maximum length of a message; a peer with the same configuration and memory can receive it.
     ///
-    /// The receiver reserves blocks for the longest parts of any implementation and one for the record. It only
-    /// accepts messages that need less than its whole share.
+    /// The receiver reserves blocks for the longest parts of any implementation and one for the record. It accepts only
+    /// messages that need less than its whole share.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>, sizes: Sizes) -> usize {
         let shares = &cx.pool.shares;
         let sent = shares.most(&self.share, Purpose::Send);
@@ -258,8 +258,8 @@ impl SendQueue {
 
     /// Returns the number of blocks for the `count` parts of a message that is not copied.
     ///
-    /// A copy of the message must fit into `of_copy` blocks: the remote peer may have no more blocks than this one,
-    /// and reserves that many.
+    /// The limit is that a copy of the message would fit into `of_copy` blocks: the remote peer may have no more blocks
+    /// than this peer, and reserves blocks for a copy.
     #[cold]
     fn without_copies(
         &self,
@@ -368,8 +368,8 @@ impl SendQueue {
 
     /// Returns true if all earlier messages of the message's channel have been sent.
     ///
-    /// A message never overtakes earlier ones of its channel: the receiver would have to buffer it, in memory that
-    /// the earlier ones need. The message queued first may always be sent, so there is always a candidate.
+    /// A message never overtakes earlier messages of its channel: the receiver would have to buffer it in memory that
+    /// the earlier messages need. The message queued first may always be sent, so there is always a candidate.
     fn may_be_sent(&self, cx: &Context<'_, '_>, message: &OutgoingMessage) -> bool {
         let next_to_send = || self.channels.get(cx.pool, message.channel).next_to_send;
         !message.reliability.has_channel() || !message.order.is_newer_than(next_to_send())
@@ -417,7 +417,8 @@ impl SendQueue {
         self.channels.update(cx.pool, number, |channel, _| channel.next_to_send = next_to_send);
     }
 
-    /// Takes a reliable number. It is assigned when a message is first sent, so priorities leave no gaps.
+    /// Takes a reliable number. The number is assigned when a message is first sent, so reordering by priority leaves
+    /// no gaps in the numbers.
     pub(super) const fn take_reliable_number(&mut self) -> U24 {
         let number = self.next_reliable;
         self.next_reliable = number.next();
@@ -447,8 +448,8 @@ impl SendQueue {
     /// Stores the record of an unreliable ping until it is acknowledged or lost.
     pub(super) fn store_probe(&mut self, cx: &mut Context<'_, '_>, ping: &Control<'_>) -> BlockLink {
         cx.pool.shares.charge(&mut self.share, 1, Purpose::Control).ok()?;
-        // Lost datagrams are sorted by these numbers. A lost ping precedes all retransmissions, so its block is freed
-        // first.
+        // Lost datagrams are sorted by reliable number. With this number a lost ping precedes all retransmissions, so
+        // its block is freed first.
         store_ping(cx, ping, Reliability::Unreliable, self.next_reliable.minus(BEFORE_ALL))
     }
 
@@ -484,7 +485,7 @@ impl SendQueue {
         self.receipts.push(cx.pool, message);
     }
 
-    /// Takes the receipts for the application. Each is one block and stays charged.
+    /// Takes the receipts for the application. Each receipt keeps one charged block.
     pub(super) fn take_receipts(&mut self) -> Queue {
         core::mem::take(&mut self.receipts)
     }
@@ -552,8 +553,8 @@ pub(super) fn store_ping(
 /// Returns the length of every part but the last of a message; never 0.
 ///
 /// For a message that is not split it is the maximum unsplit length. A message is split into the minimum number of
-/// parts, of about equal length. If the path MTU is reduced, either all parts are too large or none is, so that no
-/// part arrives without the others (docs/raknet.md#path-mtu).
+/// parts, of about equal length. After a reduction of the path MTU, either all parts are too large or none is, so no
+/// part is received without the others (docs/raknet.md#path-mtu).
 #[cfg_attr(target_pointer_width = "64", inline)]
 pub(super) fn part_size(bytes: usize, sizes: Sizes) -> usize {
     let most = sizes.part().max(1);
@@ -564,7 +565,7 @@ pub(super) fn part_size(bytes: usize, sizes: Sizes) -> usize {
     bytes.div_ceil(count).max(1)
 }
 
-/// Checks that no feature required for the message is disabled.
+/// Checks that the build has the features that the message requires.
 fn check_is_built_in(bytes: usize, part_size: usize, delivery: Delivery) -> Result<(), SendError> {
     let needs_splitting = !SPLITTING && bytes > part_size;
     let is_far = usize::from(delivery.channel.number()) >= NEAR;

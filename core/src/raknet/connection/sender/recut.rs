@@ -1,9 +1,10 @@
 //! Splits messages again into smaller parts, after the path MTU was reduced (docs/raknet.md#path-mtu).
 //!
 //! A receiver counts the parts of a message and may expect all but the last to have the same length, so a single part
-//! cannot be split. But a message without an acknowledged part is still complete at the sender, which sends it again
-//! under another split id. The numbers of the old parts were used, and receivers wait for each number. Each number is
-//! therefore reused for a ping, which the receiver drops if the part has arrived after all.
+//! cannot be split. A message without an acknowledged part, however, is still complete at the sender, which splits it
+//! again under another split id. The reliable numbers of the old parts were already used, and a receiver waits for
+//! every number. Each number is therefore reused for a ping, which the receiver drops as a duplicate if the part has
+//! arrived after all.
 
 use super::queue::{QueueId, SendQueue, part_size, renew, store_ping};
 use super::scheduling::CLASSES;
@@ -24,22 +25,23 @@ pub(super) struct Recut<'c> {
     pub(super) ping: &'c Control<'c>,
     /// The size of the longest datagram acknowledged so far, in bytes.
     ///
-    /// All parts of a message that fit into it may have been received, with only their acknowledgements lost. If
-    /// split again, a message that is neither ordered nor sequenced could be delivered twice.
+    /// If all parts of a message fit into datagrams of this size, they may have been received, and only the
+    /// acknowledgements lost. Splitting such a message again could deliver it twice if it is neither ordered nor
+    /// sequenced.
     pub(super) longest_arrived: usize,
 }
 
-/// The result of splitting messages again; for several messages, the greatest one.
+/// The result of splitting messages again. For several messages it is the greatest result in the order of declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     All,
     /// There is no memory for the new parts of a message.
     LacksMemory,
-    /// A message keeps its parts, which are too long and were already sent.
+    /// A message keeps its parts: they are too long, and may have been received.
     Never,
 }
 
-/// The parts of one message in order. The first `sent` ones were sent.
+/// The parts of one message in order. The first `sent` parts were sent.
 #[derive(Clone, Copy, Default)]
 struct Parts {
     queue: Queue,
@@ -105,7 +107,7 @@ impl SendQueue {
                 self.resend.push(cx.pool, block);
             }
         }
-        // Ordered by age. The remote peer could control the order in which parts are lost.
+        // Sorted by age, because the remote peer could control the order in which parts are declared lost.
         let place = |header: &BlockHeader| {
             header.outgoing().map(|message| (self.splits.place(message.split_id()), message.split_index()))
         };
@@ -225,7 +227,7 @@ impl SendQueue {
         let of_parts = if owned.is_some() { count } else { Self::blocks_for(cx, old.bytes, size) };
         let is_recorded = !message.is_split() && (message.receipt != 0 || cx.config.progress_interval > 0);
         let used = of_parts + old.sent + usize::from(is_recorded);
-        // Copies reuse the blocks of the old parts, except for the part being copied and the part being started. A
+        // Copies reuse the blocks of the old parts, except for the part being copied and the part being written. A
         // vector is freed with its last part.
         let two_parts = 2 * cx.pool.blocks_for(MAX_MTU.into());
         let extra = if owned.is_some() { used } else { (used + two_parts).saturating_sub(old.blocks) };
@@ -328,7 +330,7 @@ impl SendQueue {
     }
 
     fn put_ping(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, number: U24) {
-        // Its block was charged with those of the new parts.
+        // The block of the ping was charged together with the blocks of the new parts.
         if let Some(block) = store_ping(cx, how.ping, Reliability::Reliable, number) {
             self.put_back(cx, QueueId::Resend, block);
         }
@@ -336,8 +338,8 @@ impl SendQueue {
 
     /// Splits the first lost message for a smaller MTU.
     ///
-    /// Returns false if it is already a part, or there is no memory. The first part has the reliable number of the
-    /// message, so the message is not delivered twice if it has been received after all.
+    /// Returns false if the message is already a part, or if there is no memory. The first part keeps the reliable
+    /// number of the message, so the message is not delivered twice if it has been received after all.
     #[cold]
     #[inline(never)]
     pub(super) fn cut_lost(&mut self, cx: &mut Context<'_, '_>, sizes: Sizes) -> bool {

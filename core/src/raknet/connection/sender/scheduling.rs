@@ -1,8 +1,8 @@
 //! Scheduling and pacing of messages: weighted fair queueing and a token bucket (docs/raknet.md#priorities).
 //!
-//! The bucket spreads a window over a round trip (RFC 9002 section 7.7). Each message gets a virtual time when it is
-//! queued, and the earliest is sent first. The higher a priority, the smaller the steps between the virtual times of
-//! its messages.
+//! The token bucket spreads a window over a round trip (RFC 9002 section 7.7). Each message gets a virtual time when it
+//! is queued, and the message with the earliest virtual time is sent first. The higher a priority, the smaller the
+//! steps between the virtual times of its messages.
 
 use crate::raknet::config::PRIORITIES;
 use crate::raknet::delivery::Priority;
@@ -25,7 +25,8 @@ pub(super) const fn place(priority: Priority) -> usize {
 
 /// The virtual time of the first message of each priority in an empty queue.
 const FIRST: [u32; Priority::COUNT] = [0, 3, 10, 27];
-/// The step between the virtual times of a priority's messages: under load the shares are about 35 : 7 : 2.5 : 1.
+/// The step between the virtual times of a priority's messages. Under load, the numbers of messages sent have a ratio
+/// of about 35 : 7 : 2.5 : 1.
 const STEP: [u32; Priority::COUNT] = [1, 5, 14, 35];
 
 /// The virtual times of the next message of each priority.
@@ -64,14 +65,14 @@ impl VirtualClock {
     }
 }
 
-/// Compares virtual times, which wrap. Those in the queue are always close to each other.
+/// Compares virtual times, which wrap. The virtual times in a queue never differ by half of the range or more.
 pub(super) const fn is_earlier(left: u32, right: u32) -> bool {
     left != right && right.wrapping_sub(left) <= u32::MAX / 2
 }
 
 /// The minimum burst in datagrams.
 const BURST_DATAGRAMS: u32 = 4;
-/// The burst size at a high rate, as a duration in microseconds: twice the inaccuracy of a coarse timer.
+/// The burst size at a high rate, as a duration in microseconds: twice the resolution of a coarse timer (1 ms).
 const BURST_MICROS: u32 = 2_000;
 /// The minimum sleep before the next burst, in microseconds.
 ///
@@ -80,7 +81,7 @@ const MIN_SLEEP_MICROS: u32 = 1_000;
 
 /// A token bucket: tokens in bytes accumulate up to a burst, and each datagram takes some.
 ///
-/// Packed, because each connection has two.
+/// The struct is packed, because every connection has two.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(Rust, packed(4))]
 pub(super) struct Pacer {
