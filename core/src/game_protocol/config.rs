@@ -11,7 +11,7 @@ use crate::endpoint::{Carrier, ClientLimits, DropReasons};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GameProtocol;
 
-/// When an unacknowledged reliable chunk is retransmitted.
+/// The time after which an unacknowledged reliable chunk is retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResendInterval {
     /// After a fixed time; the original implementation uses 100 ms.
@@ -38,23 +38,23 @@ impl Default for ResendInterval {
     }
 }
 
-/// How a client retries while the server does not respond.
+/// The behaviour of a client while the server does not respond.
 ///
 /// The original server mistakes a repeated first message for the answer to its challenge. It drops the client without
-/// notice and ignores its next packets (docs/game-protocol.md#original-handshake). With that server a client must use
-/// a new port to retry.
+/// notice and ignores its next packets (docs/game-protocol.md#original-handshake). A client of the original server must
+/// therefore retry from a new port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Redial {
     /// Sends the first message only once. It works with every server.
     ///
-    /// After `handshake_timeout`, [`Event::ConnectFailed`](super::Event::ConnectFailed) is emitted, and the
-    /// application or its driver may retry from a new port. The answer to the challenge is retransmitted if that is
-    /// harmless (docs/game-protocol.md#repeated-seasoning), as with servers of this crate.
+    /// After `handshake_timeout`, [`Event::ConnectFailed`](super::Event::ConnectFailed) is emitted, and the application
+    /// or its driver may retry from a new port. The answer to the challenge is retransmitted only to servers for which
+    /// that is harmless, such as servers of this crate (docs/game-protocol.md#repeated-seasoning).
     #[default]
     FreshPort,
     /// Retransmits both messages of the client from the same port at this interval.
     ///
-    /// It only works with stateless servers, such as those of this crate.
+    /// It works only with stateless servers, such as servers of this crate.
     SamePort(Duration),
 }
 
@@ -81,8 +81,7 @@ pub struct Config {
     pub salt_key: [u8; 16],
     /// The maximum number of incoming connections, limited by the number of slots.
     ///
-    /// Default: 0, a pure client, so that a peer becomes a server only on purpose. Without the feature `server` no
-    /// incoming connection is accepted.
+    /// Default: 0, a pure client. Without the feature `server` no incoming connection is accepted.
     pub max_incoming: u16,
     /// The maximum number of incoming connections from one address (a whole IPv4 address, or a /64 of IPv6).
     ///
@@ -97,11 +96,11 @@ pub struct Config {
     pub max_per_network: Option<u16>,
     /// The maximum number of blocks that one connection may hold in each direction, at most half of all.
     ///
-    /// Default: none. Half of the blocks are guaranteed to the connections in equal parts, and borrowing from the
-    /// other half is bounded ([`Resources`](super::Resources)). If your clients need little memory, set this to what
-    /// they need, so that a few greedy clients leave more to the others.
+    /// Default: none. Half of the blocks are guaranteed to the connections in equal parts, and borrowing from the other
+    /// half is bounded ([`Resources`](super::Resources)). If your clients need little memory, set a limit: a few
+    /// clients with large queues then leave more memory to the others.
     pub connection_blocks: Option<u32>,
-    /// When an unacknowledged reliable chunk is retransmitted.
+    /// The time after which an unacknowledged reliable chunk is retransmitted.
     ///
     /// Default: after 100 ms, as in the original implementation (docs/game-protocol.md#resends).
     pub resend_interval: ResendInterval,
@@ -111,7 +110,7 @@ pub struct Config {
     /// every two seconds (docs/game-protocol.md#resends-over-a-stream).
     /// [`Peer::set_carrier`](super::Peer::set_carrier) changes the carrier later.
     pub carrier: Carrier,
-    /// How a client retries while the server does not respond.
+    /// The behaviour of a client while the server does not respond.
     ///
     /// Default: [`Redial::FreshPort`], which the original server requires (docs/game-protocol.md#original-handshake).
     pub redial: Redial,
@@ -130,13 +129,13 @@ pub struct Config {
     pub close_timeout: Duration,
     /// The time for which a closed connection still answers packets with END, in case the first END was lost.
     ///
-    /// Default: 2 s, in which the remote peer retransmits twenty times at 100 ms. The original implementation sends
-    /// END once.
+    /// Default: 2 s, in which the remote peer retransmits a chunk twenty times at the default interval of 100 ms. The
+    /// original implementation sends END once.
     pub linger: Duration,
-    /// The maximum time that an unreliable message may be queued, or be received with chunks missing, before it is
-    /// dropped.
+    /// The maximum time that an unreliable message may wait in the send queue, or wait for missing chunks at the
+    /// receiver, before it is dropped.
     ///
-    /// Default: 1 s, after which the game state that it describes is long outdated.
+    /// Default: 1 s. A game state that is older is outdated.
     pub unreliable_timeout: Duration,
     /// The maximum number of challenges per second in total; 0 answers no unconnected peer.
     ///
@@ -144,8 +143,8 @@ pub struct Config {
     pub challenges_per_second: u16,
     /// The maximum number of challenges per second to one network (a /24 of IPv4, a /64 of IPv6).
     ///
-    /// Default: 200, one fiftieth of the total. It also ends the loop of two servers that forged datagrams make
-    /// answer each other's challenges.
+    /// Default: 200, one fiftieth of the total. The limit also stops a loop: by forged datagrams, two servers can be
+    /// made to answer each other's challenges.
     pub challenges_per_network: u16,
 }
 
@@ -222,7 +221,7 @@ error_enum! {
         Lost => "the connection timed out: the peer stopped answering",
         /// A reliable message of the remote peer exceeds the memory that one connection may use.
         MessageTooLarge => "the peer sent a message that exceeds the memory of a connection",
-        /// The remote peer did not complete a reliable message in time.
+        /// The remote peer started a reliable message, and sent none of its missing chunks within `timeout`.
         MessageUnfinished => "the peer did not finish a message in time",
     }
 }
@@ -252,13 +251,13 @@ drop_reasons! {
         ///
         /// - an inner chunk with a length other than 504 bytes, or a longer last chunk,
         /// - chunk 255 that is not the last,
-        /// - a chunk that contradicts others of its payload.
+        /// - a chunk that contradicts other chunks of its payload.
         BadChunk,
         /// A chunk that was received before, or that belongs to a delivered payload.
         Duplicate,
         /// A chunk at least 1,024 sequences older than the newest.
         OutsideWindow,
-        /// A payload with missing chunks that the window has passed.
+        /// A payload that the receive window has passed before all its chunks were received.
         Incomplete,
         /// An unreliable payload with chunks missing for too long, or an outgoing one that was queued too long.
         Expired,
@@ -284,10 +283,10 @@ pub struct ConnectionStats {
     pub messages_received: u64,
     /// Chunks sent for the first time.
     pub chunks_sent: u64,
-    /// Chunks retransmitted. Some may only have been delayed: [`chunks_missing`](Self::chunks_missing) excludes
-    /// those.
+    /// Retransmissions of chunks. Some chunks may only have been delayed: [`chunks_missing`](Self::chunks_missing)
+    /// excludes those known to be received.
     pub chunks_resent: u64,
-    /// Chunks retransmitted needlessly, as an additional acknowledgement of an earlier transmission shows.
+    /// Chunks retransmitted needlessly: a second acknowledgement shows that an earlier transmission was received.
     pub chunks_late: u64,
     /// Chunks received and accepted.
     pub chunks_received: u64,
@@ -304,10 +303,10 @@ pub struct ConnectionStats {
 }
 
 impl ConnectionStats {
-    /// Returns the number of retransmitted chunks without evidence that an earlier transmission was received.
+    /// Returns the number of retransmissions without evidence that an earlier transmission of the chunk was received.
     ///
-    /// They were dropped by the path, or are still delayed. Unlike a counter, the number decreases when a late
-    /// acknowledgement arrives.
+    /// The path dropped these transmissions, or has not delivered them yet. Unlike a counter, the number decreases when
+    /// a late acknowledgement arrives.
     #[must_use]
     pub const fn chunks_missing(&self) -> u64 {
         self.chunks_resent.saturating_sub(self.chunks_late)

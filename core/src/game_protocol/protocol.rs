@@ -88,13 +88,13 @@ impl Protocol for GameProtocol {
     }
 }
 
-/// Returns true if the datagram looks like a handshake message; only the two peers can be certain.
+/// Returns true if the datagram looks like a handshake message. Only the two peers know whether it is one.
 fn looks_like_a_handshake(datagram: &[u8]) -> bool {
     datagram.len() == HEADER && datagram.first().is_some_and(|flags| *flags > 0x0F)
 }
 
 impl Internals for GameProtocol {
-    /// Enough for a complete snapshot of the game.
+    /// Sixteen datagrams hold a complete snapshot of the game *snow-fight*.
     const BURST: u8 = 16;
 
     type Connection = Connection;
@@ -122,7 +122,8 @@ impl Internals for GameProtocol {
 
     /// Acknowledgements are sent before everything else.
     fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
-        // Every datagram written here has this length. If the buffer is shorter, nothing is taken from a queue.
+        // Every datagram written here has this length. A shorter buffer is rejected before anything is taken from a
+        // queue.
         let mut writer = Writer::new(buffer.get_mut(..HEADER)?);
         let to = peer.state.poll_acknowledgement(&peer.tables.connections, &mut writer);
         let to = to.or_else(|| peer.state.responder.poll_transmit(&mut writer))?;
@@ -153,8 +154,7 @@ impl Peer<'_, GameProtocol> {
     }
 }
 
-/// END as it is sent, with and without FIN. Two possible salts have the same bytes; clients with these salts get no
-/// response.
+/// The encodings of END, with and without FIN. A client whose salt happens to equal one of them gets no response.
 const LATE_ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
 
 impl Peer<'_, GameProtocol> {
@@ -174,7 +174,7 @@ impl Peer<'_, GameProtocol> {
 
     /// Returns true if a datagram opens a new connection from the address of a closed one.
     ///
-    /// Four bytes that are not a header do.
+    /// That is the case for four bytes that are not a header.
     fn opens_again(&self, slot: u16, datagram: &[u8]) -> bool {
         let is_over = self.tables.connections.slot(slot).is_some_and(|slot| slot.connection.is_over());
         let word = HandshakeWord::read(datagram);
@@ -219,7 +219,7 @@ impl Peer<'_, GameProtocol> {
     fn accept(&mut self, from: SocketAddr, token: HandshakeWord) {
         // Evicts a closed connection with this address.
         self.find_or_evict(&from);
-        // The cheap check comes first: the other one examines all connections.
+        // This cheap check comes first, because the check below examines all connections.
         if self.admission.incoming() >= self.config.max_incoming {
             return self.refuse(from, DropReason::Full);
         }

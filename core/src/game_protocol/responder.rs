@@ -1,6 +1,6 @@
 //! The state of a peer outside its connections, and responses to unconnected peers.
 //!
-//! No state is kept for a source address before it is validated.
+//! No state is kept for a source address until it is validated.
 
 use core::hash::Hasher;
 use core::net::SocketAddr;
@@ -93,16 +93,17 @@ const ANSWERS: usize = match (SERVER, cfg!(feature = "alloc")) {
     (true, false) => 16,
     (false, _) => 1,
 };
-/// The mask of the fixed bits of a salt; their value is below.
+/// The mask of the fixed bits of a salt; [`SALT_MARK`] is their value.
 ///
-/// Neither such a salt nor the pepper that a server of this crate derives from it looks like a header.
+/// With these bits, neither the salt nor the pepper that a server of this crate derives from it looks like a packet
+/// header.
 const SALT_MASK: u32 = 0xC000_0000;
 const SALT_MARK: u32 = 0x4000_0000;
 
 /// A response to an unconnected peer.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// A challenge, by which the peer is to validate its address.
+    /// A challenge, whose correct answer validates the peer's address.
     Challenge(HandshakeWord),
     /// A refusal: the server is full.
     End,
@@ -116,9 +117,9 @@ pub(super) struct StatelessResponder {
     salts: u64,
 }
 
-/// Returns the answers (salt XOR pepper) that validate an address at `now`.
+/// Returns the two answers (salt XOR pepper) that validate an address at `now`.
 ///
-/// The pepper is derived such that the correct answer does not depend on the salt, so no salt need be stored
+/// The pepper is derived such that the correct answer does not depend on the salt, so the server stores no salt
 /// (docs/game-protocol.md#stateless-handshake).
 fn seasonings(config: &Config, address: &SocketAddr, now: Instant) -> [HandshakeWord; 2] {
     cookie::live(&config.secret, address, now).map(HandshakeWord::repeatable)

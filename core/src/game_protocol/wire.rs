@@ -27,10 +27,10 @@ const ACKNOWLEDGE: u8 = 0x02;
 const FINAL: u8 = 0x04;
 const END: u8 = 0x08;
 const KNOWN: u8 = 0x0F;
-/// The mask of the bits that mark an answer as repeatable; their value is below.
+/// The mask of the bits that mark an answer as repeatable; [`REPEATABLE`] is their value.
 ///
-/// No header has the first of these bits set. An implementation that ignores this bit treats the answer as an
-/// acknowledgement of nothing.
+/// Bit 7 is clear in every header. An implementation that ignores bit 7 reads the answer as an acknowledgement of a
+/// chunk that is not in flight, and ignores it.
 const REPEATABLE_MASK: u32 = ((0x80 | END | ACKNOWLEDGE) as u32) << 24;
 const REPEATABLE: u32 = ((0x80 | ACKNOWLEDGE) as u32) << 24;
 
@@ -64,8 +64,8 @@ pub enum Position {
 
 /// A packet header.
 ///
-/// As in the original implementation, a reader ignores the high half of the flags, and flags that a stronger one
-/// makes meaningless: END before ACK before the rest.
+/// As in the original implementation, a reader ignores the upper four bits of the flags. With END all other flags are
+/// ignored, and with ACK all flags except END.
 ///
 /// ```
 /// use rakwire::game_protocol::Reliability;
@@ -145,8 +145,8 @@ impl Header {
 
 /// A handshake message: a salt, a pepper or a seasoning, four bytes without a header.
 ///
-/// The client sends a salt, the server challenges it with a pepper, and the client answers with the seasoning, which
-/// is the salt XOR the pepper (docs/game-protocol.md#handshake).
+/// The client sends a salt, and the server challenges the client with a pepper. The client answers with the seasoning,
+/// which is the salt XOR the pepper (docs/game-protocol.md#handshake).
 ///
 /// ```
 /// use rakwire::game_protocol::wire::HandshakeWord;

@@ -33,7 +33,8 @@ pub struct Identity<'k> {
 
 /// A challenge that was sent, and the handshake state to decrypt its answer.
 struct SentChallenge {
-    /// A hash of the prologue and the versions; a reply 1 with the same hash gets the same challenge.
+    /// A hash of the prologue and the versions. If another reply 1 leads to the same hash, the same challenge is sent
+    /// again.
     request: [u8; 32],
     bytes: [u8; CHALLENGE],
     pattern: Pattern,
@@ -46,8 +47,8 @@ struct SentChallenge {
 
 /// The handshake state of one connection attempt.
 ///
-/// It keeps the first challenge and the newest one. A late reply 1 requires another challenge, and a forged one must
-/// not displace the first.
+/// It keeps the first challenge and the newest one. A later reply 1 with other contents requires another challenge, and
+/// a forged reply must not displace the first challenge.
 #[derive(Default)]
 pub struct ClientHandshake {
     first: Option<SentChallenge>,
@@ -77,14 +78,14 @@ impl ClientHandshake {
         Self { first: None, newest: None, number: 0, answers: 0 }
     }
 
-    /// Returns the challenge for request 2, in response to a reply 1 with this key. The same reply gets the same
-    /// bytes.
+    /// Returns the challenge for request 2, in response to a reply 1 with this key. Calls with identical values return
+    /// identical bytes.
     ///
     /// `has_identity` announces whether an identity will be passed to [`accept`](Self::accept).
     ///
     /// # Errors
     /// - [`HandshakeError::OtherSuite`] or [`HandshakeError::KeyMismatch`] if the client does not trust this server:
-    ///   the attempt must end.
+    ///   fail the attempt.
     /// - [`HandshakeError::Malformed`] if a field has a wrong length, or the public key is invalid.
     /// - [`HandshakeError::TooMany`] after sixteen different replies.
     pub fn challenge(
@@ -133,8 +134,8 @@ impl ClientHandshake {
     /// Verifies the answer in a reply 2 with this cleartext GUID, address and MTU.
     ///
     /// # Errors
-    /// - Most errors mean that the answer is not from the server: drop and count it, and continue the attempt.
-    /// - [`HandshakeError::Malformed`] also if the identity has too much data, or if its presence differs from
+    /// - Most errors mean that the answer is not from the server: drop it, count it, and continue the attempt.
+    /// - [`HandshakeError::Malformed`]: as above, or the identity has too much data, or its presence differs from
     ///   `has_identity` of [`challenge`](Self::challenge).
     /// - [`HandshakeError::TooMany`] after 250 answers that could not be decrypted.
     pub fn accept(
@@ -190,7 +191,7 @@ impl SentChallenge {
         identity: Option<Identity<'_>>,
         now: Instant,
     ) -> Result<Established, HandshakeError> {
-        // Works on a copy, because another answer may follow if this one is forged.
+        // Works on a copy of the state: if this answer is forged, the genuine one may still follow.
         let mut state = self.state.duplicate();
         let server_ephemeral =
             state.read_second(&self.ephemeral, &mut answer).ok_or(HandshakeError::DecryptionFailed)?;

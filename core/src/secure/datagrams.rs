@@ -21,12 +21,12 @@ error_enum! {
         Malformed => "the datagram is not sealed",
         /// The datagram was opened before, or its counter is behind the replay window.
         Replayed => "the datagram was opened before, or is too old",
-        /// The tag is wrong, or the key of the datagram's epoch is not available.
+        /// The authentication tag is wrong, or the key of the datagram's epoch is not available.
         Forged => "the datagram was not sealed by the peer, or was changed in transit",
     }
 }
 
-/// The limits of a key epoch. When one of the first three is reached, the next epoch begins.
+/// The limits of a key epoch. When `datagrams`, `age` or `forged` is reached, the next epoch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RekeyLimits {
     /// The maximum number of datagrams sealed in an epoch.
@@ -35,7 +35,7 @@ pub struct RekeyLimits {
     pub age: Duration,
     /// The maximum number of datagrams that failed to open in an epoch.
     pub forged: u64,
-    /// How long the previous key can still open late datagrams.
+    /// The time for which the previous key can still open late datagrams.
     pub previous_key: Duration,
 }
 
@@ -94,13 +94,13 @@ struct Receiving {
     forged: u64,
 }
 
-/// Which epoch's key opens a datagram, relative to the current epoch.
+/// The epoch of the key that opens a datagram, relative to the current epoch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KeyOf {
     Previous,
     Current,
     Next,
-    /// The epoch after the next: everything that the peer sent in the next epoch was lost.
+    /// The epoch after the next: all datagrams of the next epoch were lost.
     AfterNext,
 }
 
@@ -126,28 +126,28 @@ enum KeyOf {
 pub struct DatagramProtection {
     sending: Sending,
     receiving: Receiving,
-    /// The sending key of epoch 1, while epoch 0 is that of an unfinished XK handshake at the client.
+    /// Client with an identity (XK): the sending key of epoch 1, until the handshake has finished.
     next_sending: Option<Secret>,
-    /// True if epoch 0 ends with the handshake instead of by a limit.
+    /// True while epoch 0 ends with the handshake (XK), and not when a limit is reached.
     is_early: bool,
     limits: RekeyLimits,
     cipher: &'static dyn DatagramCipher,
 }
 
 impl DatagramProtection {
-    /// Creates packet protection from keys, for example of another implementation or a key log.
+    /// Creates packet protection from the keys of epoch 0, for example keys of another implementation.
     #[must_use]
     pub fn with_keys(sending: [u8; 32], receiving: [u8; 32], now: Instant) -> Self {
         Self::new(Keys { sending: Secret::new(sending), receiving: Secret::new(receiving) }, now)
     }
 
-    /// Creates epoch 0 of NK; later epochs are derived by rekeying.
+    /// Creates epoch 0 of a client without an identity (NK); later epochs are derived by rekeying.
     pub(super) fn new(keys: Keys, now: Instant) -> Self {
         let next = Some(rekey(&keys.receiving));
         Self { is_early: false, ..Self::early(keys, next, None, now) }
     }
 
-    /// Creates epoch 0 of XK at the server, where the keys of epoch 1 are not known yet.
+    /// Creates epoch 0 of XK at the server, before the keys of epoch 1 are known.
     pub(super) fn early_of_server(keys: Keys, now: Instant) -> Self {
         Self::early(keys, None, None, now)
     }
@@ -159,7 +159,7 @@ impl DatagramProtection {
 
     /// Creates packet protection that only opens the datagrams of one direction.
     ///
-    /// It takes the key of epoch 0 and, unless epoch 1 follows by rekeying, that of epoch 1.
+    /// It takes the key of epoch 0 and, unless rekeying yields it, the key of epoch 1.
     #[cfg(feature = "key-log")]
     pub(super) fn opening(epoch_0: &[u8; 32], epoch_1: Option<&[u8; 32]>) -> Self {
         let secret = |bytes: &[u8; 32]| Secret::new(*bytes);
@@ -170,7 +170,7 @@ impl DatagramProtection {
 
     /// Returns the keys that the handshake has derived so far for epochs 0 and 1, the sending key first.
     ///
-    /// The keys are `None` for a past epoch, and for an epoch that follows from the other by rekeying.
+    /// The keys are `None` for a past epoch, and for epoch 1 if rekeying epoch 0 yields them.
     #[cfg(feature = "key-log")]
     pub(super) fn keys_of_handshake(&self) -> [Option<[&Secret; 2]>; 2] {
         let Receiving { key, next, .. } = &self.receiving;
@@ -199,21 +199,22 @@ impl DatagramProtection {
         }
     }
 
-    /// Selects another implementation of the cipher, which must produce the same bytes.
+    /// Selects another implementation of the cipher. All implementations must produce identical bytes.
     #[must_use]
     pub const fn with_cipher(mut self, cipher: &'static dyn DatagramCipher) -> Self {
         self.cipher = cipher;
         self
     }
 
-    /// Installs the keys of epoch 1 after the server has accepted the identity; it seals in epoch 1 from then on.
+    /// Installs the keys of epoch 1 after the server has accepted the identity. From then on the server seals in epoch
+    /// 1.
     pub(super) fn install(&mut self, next: Keys, now: Instant) {
         self.receiving.next = Some(next.receiving);
         self.next_sending = Some(next.sending);
         self.begin_sending_epoch(now);
     }
 
-    /// Sets limits other than those of the protocol, for tests. Each peer applies its own limits.
+    /// Replaces the limits of the protocol, for tests. Each peer applies its own limits.
     pub const fn set_limits(&mut self, limits: RekeyLimits) {
         self.limits = limits;
     }
@@ -240,7 +241,7 @@ impl DatagramProtection {
         self.seal_in_place(now, datagram, length)
     }
 
-    /// Seals like [`seal`](Self::seal), but the `length` bytes are already after the space for the header.
+    /// Seals like [`seal`](Self::seal), but expects the `length` plain bytes after the space for the header.
     pub(crate) fn seal_in_place(
         &mut self,
         now: Instant,
@@ -279,7 +280,7 @@ impl DatagramProtection {
 
     /// Opens a datagram without changing it: the plain bytes are written to `buffer`, and their number is returned.
     ///
-    /// `buffer` must be long enough for them. Otherwise it is like [`open`](Self::open).
+    /// `buffer` must be long enough for the plain bytes. In all other respects it works like [`open`](Self::open).
     ///
     /// # Errors
     /// An [`OpenError`]; the contents of `buffer` are then unspecified.
@@ -327,7 +328,7 @@ impl DatagramProtection {
         };
         for _ in 0..epochs {
             self.receiving.begin_epoch(now, self.limits.previous_key);
-            // Epoch 0 has ended, and with it an early one.
+            // Epoch 0 has ended, so the limits apply from now on.
             self.is_early = false;
         }
         while self.sending.epoch < self.receiving.epoch {
@@ -361,7 +362,7 @@ impl DatagramProtection {
 }
 
 impl Receiving {
-    /// Returns which key opens a datagram with these low bits of the epoch.
+    /// Returns the key that opens a datagram with these low bits of the epoch, or `None` if no key does.
     fn open(&self, epoch: u32, is_opened_by: impl FnOnce(&Secret) -> bool) -> Option<KeyOf> {
         let key_of = match epoch.wrapping_sub(self.epoch) & EPOCH_MASK {
             0 => KeyOf::Current,
@@ -432,7 +433,7 @@ const fn reconstruct(expected: u64, low: u64) -> u64 {
     }
 }
 
-/// The replay window: which of the last 2,048 counters were used.
+/// The replay window: a bit for each of the last 2,048 counters.
 #[derive(Clone, Debug)]
 struct ReplayWindow {
     /// The highest marked counter plus one.

@@ -78,7 +78,7 @@ fn every_changed_bit_and_wrong_length_is_detected() {
 }
 
 #[test]
-fn a_datagram_opens_only_at_its_recipient() {
+fn a_datagram_opens_only_with_the_keys_of_its_recipient() {
     let [mut client, mut server] = both();
     let reflected = send(&mut client, b"plain");
     assert_eq!(receive(&mut client, &reflected), Err(OpenError::Forged));
@@ -96,7 +96,7 @@ fn unsealed_datagrams_are_malformed() {
 }
 
 #[test]
-fn sealing_fails_without_space_or_an_unused_counter() {
+fn sealing_fails_without_space_for_the_overhead_or_after_the_last_counter() {
     let [mut client, _] = both();
     assert_eq!(client.seal(START, &mut [0; 18], 0), None);
     assert_eq!(client.seal(START, &mut [0; 19], 0), Some(19));
@@ -132,7 +132,7 @@ fn opening_a_copy_leaves_the_datagram_unchanged() {
 }
 
 #[test]
-fn any_reordering_within_the_window_loses_nothing() {
+fn datagrams_reordered_within_the_replay_window_are_opened() {
     let [mut client, mut server] = both();
     let mut sent: Vec<Vec<u8>> =
         (0..2048_u32).map(|number| send(&mut client, &number.to_be_bytes())).collect();
@@ -236,7 +236,7 @@ fn keys_of_past_epochs_are_erased() {
 
 /// The server enters epoch 1, everything that it sends in that epoch is lost, and it enters epoch 2.
 #[test]
-fn an_epoch_whose_datagrams_are_all_lost_is_skipped() {
+fn a_receiver_skips_an_epoch_if_all_its_datagrams_are_lost() {
     let [mut client, mut server] = rekeying(FEW);
     let answer = send(&mut server, b"answer");
     assert!(receive(&mut client, &answer).is_ok());
@@ -255,7 +255,7 @@ fn an_epoch_whose_datagrams_are_all_lost_is_skipped() {
 }
 
 #[test]
-fn an_early_epoch_ends_only_with_the_handshake() {
+fn epoch_0_of_xk_ends_with_the_handshake_and_not_at_a_limit() {
     let [mut client, mut server] = early(FEW);
     for _ in 0..10 {
         let request = send(&mut client, b"connection request");
@@ -281,7 +281,7 @@ fn an_early_epoch_ends_only_with_the_handshake() {
 }
 
 #[test]
-fn a_server_opens_epoch_1_only_after_the_identity() {
+fn a_server_opens_epoch_1_only_after_accepting_the_identity() {
     let [mut client, mut server] = early(FEW);
     client.begin_sending_epoch(START);
     let hasty = send(&mut client, b"hasty");
@@ -290,9 +290,9 @@ fn a_server_opens_epoch_1_only_after_the_identity() {
     assert!(receive(&mut server, &hasty).is_ok());
 }
 
-/// Both peers open each sent datagram at most once and keep working, whatever the path does.
+/// Each peer opens each sent datagram at most once, and the connection continues to work, whatever the path does.
 ///
-/// The path loses, duplicates, forges, and reorders within the window.
+/// The path loses, duplicates and forges datagrams, and reorders them within the window.
 #[test]
 fn any_datagram_history_opens_each_datagram_at_most_once() {
     let step = (produce::<bool>(), 0..10_u8, produce::<u8>());
@@ -342,7 +342,7 @@ fn any_datagram_history_opens_each_datagram_at_most_once() {
 
 const SPAN: u64 = 1 << COUNTER_BITS;
 
-/// A counter that is less than half a span from the expected one is reconstructed from its low bits.
+/// A counter less than half a span away from the expected counter is reconstructed from its low bits.
 #[test]
 #[cfg_attr(kani, kani::proof)]
 fn any_near_counter_is_reconstructed_from_its_low_bits() {

@@ -61,18 +61,18 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Returns true if only a forged "incompatible protocol version" can explain these versions, given those that the
-    /// server accepts.
+    /// Returns true if these versions can only result from a forged "incompatible protocol version"; `accepted` are the
+    /// versions that the server accepts.
     pub(super) fn are_downgraded(self, accepted: &[u8]) -> bool {
         !accepted.contains(&self.announced)
             || (self.first != self.announced && accepted.contains(&self.first))
     }
 }
 
-/// The fields in the server's key of reply 1.
+/// The contents of the key field in reply 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerKeyField {
-    /// The MTU of reply 1, at the position where clients without security read it.
+    /// The MTU of reply 1. It is at the position where clients without security read the MTU.
     pub mtu: u16,
     /// True if the server refuses clients without security.
     pub requires_security: bool,
@@ -83,7 +83,7 @@ pub struct ServerKeyField {
 }
 
 impl ServerKeyField {
-    /// Parses the key in reply 1; returns `None` if it belongs to another cipher suite.
+    /// Parses the key field of reply 1; returns `None` if it belongs to another cipher suite.
     #[must_use]
     pub fn read(field: &[u8; PUBLIC_KEY_FIELD]) -> Option<Self> {
         Self::read_from(&mut Reader::new(field)).ok().flatten()
@@ -123,7 +123,7 @@ impl ServerKeyField {
 /// Returns an array filled by `write`; bytes that it does not write are zero.
 pub(super) fn fill<const N: usize>(write: impl FnOnce(&mut Writer<'_>) -> Result<(), WireError>) -> [u8; N] {
     let mut bytes = [0; N];
-    // Cannot fail, as the tests of each field show.
+    // Cannot fail: the size of each field is a constant, and a test covers each field.
     let _room = write(&mut Writer::new(&mut bytes));
     bytes
 }
@@ -167,8 +167,8 @@ pub(super) struct Prologue {
 }
 
 impl Prologue {
-    /// Creates the prologue. `key_field` is the key of reply 1 as it was sent, so that reserved bits are
-    /// authenticated too.
+    /// Creates the prologue. `key_field` is the key field of reply 1 as sent, so that reserved bits are authenticated
+    /// too.
     pub(super) fn new(key_field: &[u8; PUBLIC_KEY_FIELD], negotiated: &Negotiated, pattern: Pattern) -> Self {
         let mut prologue = Self { bytes: [0; MAX_PROLOGUE], length: 0 };
         let mut writer = Writer::new(&mut prologue.bytes);
@@ -226,7 +226,7 @@ error_enum! {
         Malformed => "a field of the handshake is malformed",
         /// The tag is wrong: the message was changed in transit, or encrypted with another key.
         DecryptionFailed => "a handshake message cannot be decrypted",
-        /// An attacker on the path made the client use another protocol version.
+        /// An attacker on the path has made the client use another protocol version.
         Downgrade => "the protocol version was changed in transit",
         /// The attempt has reached its limit of challenges or answers.
         TooMany => "the connection attempt received too many different answers",
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn only_versions_that_the_server_accepts_indicate_a_downgrade() {
+    fn a_downgrade_is_detected_from_the_first_and_the_announced_version() {
         let versions = |first, announced| Versions { announced, first };
         let accepted = [6, 10, 11];
         assert!(!versions(11, 11).are_downgraded(&accepted));

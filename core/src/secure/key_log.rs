@@ -10,7 +10,7 @@ error_enum! {
     /// The reason why a line of a key log cannot be parsed (docs/secure.md#key-log).
     #[non_exhaustive]
     pub enum KeyLogError {
-        /// The line does not consist of a label and two groups of digits.
+        /// The line does not consist of three parts, separated by single spaces.
         WrongParts => "the line must have a label, a connection name and a key, separated by single spaces",
         /// The label is unknown.
         UnknownLabel => "the label is not one of rakwire's key log",
@@ -65,7 +65,7 @@ impl LoggedKey {
 
     /// Returns the epoch of the key: 0, or 1 for a connection of a client with an identity.
     ///
-    /// The keys of all other epochs follow by rekeying.
+    /// The keys of all other epochs are derived by rekeying.
     #[must_use]
     pub const fn epoch(&self) -> u8 {
         self.epoch
@@ -80,7 +80,7 @@ impl LoggedKey {
 
 /// A sink for the keys of a peer's connections.
 ///
-/// The peer passes its keys nowhere else. The sink must not block for long.
+/// The sink must not block for long.
 pub trait KeyLog: Send + Sync {
     /// Called with each key, for both directions, as soon as the handshake of a connection has derived it.
     fn log(&self, key: &LoggedKey);
@@ -108,7 +108,7 @@ impl DatagramProtection {
 
     /// Creates packet protection that opens the datagrams of one direction in all epochs.
     ///
-    /// It takes the key of epoch 0, and that of epoch 1 if the client has an identity. Do not seal with it.
+    /// It takes the key of epoch 0, and the key of epoch 1 if the client has an identity. Do not seal with the result.
     #[must_use]
     pub fn from_logged_keys(epoch_0: &LoggedKey, epoch_1: Option<&LoggedKey>) -> Self {
         Self::opening(epoch_0.key.as_bytes(), epoch_1.map(|logged| logged.key.as_bytes()))

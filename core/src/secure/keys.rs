@@ -136,7 +136,7 @@ impl StaticKey {
         PrivateText { prefix: PRIVATE_PREFIX, key: PrivateBytes::Pair(&self.0) }
     }
 
-    /// Returns a copy. There is no `Clone`, so that all copies of a secret are easy to find in the code.
+    /// Returns a copy. The type does not implement `Clone`, so all copies of a secret are easy to find in the code.
     #[must_use]
     pub fn duplicate(&self) -> Self {
         Self(KeyPair::new(&Secret::new(*self.0.private())))
@@ -192,7 +192,7 @@ impl fmt::Display for PrivateText<'_> {
     }
 }
 
-/// What a client stores about a server after a connection, to trust it the next time.
+/// The keys of a server that a client stores after a connection, to trust the server the next time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownServer {
     /// The server's key.
@@ -201,7 +201,7 @@ pub struct KnownServer {
     pub next: Option<KeyHash>,
 }
 
-/// Which server keys a client trusts.
+/// The server keys that a client trusts.
 ///
 /// ```
 /// use rakwire::secure::{KnownServer, ServerTrust, StaticKey};
@@ -223,7 +223,7 @@ pub enum ServerTrust {
     Known(KnownServer),
     /// Trust any key, which protects only against passive attackers.
     ///
-    /// Store the [`KnownServer`] of the connection and trust only that from then on.
+    /// Store the [`KnownServer`] of the connection, and trust only that server from then on.
     Any,
 }
 
@@ -245,7 +245,7 @@ error_enum! {
     /// The reason why a key cannot be parsed (docs/secure.md#keys).
     #[non_exhaustive]
     pub enum KeyTextError {
-        /// The text has no prefix, or that of another kind of key.
+        /// The text has no prefix, or the prefix of another kind of key.
         WrongPrefix => "this is not the expected kind of key: it begins with another prefix",
         /// The text has a wrong length, or a character outside base64url.
         BadCharacters => "the text after the prefix is not base64url of the right length; was the key copied completely?",
@@ -265,7 +265,7 @@ pub(super) mod text {
 
     use super::KeyTextError;
 
-    /// The number of bytes encoded at a time: a multiple of three, so that encoded chunks can be concatenated.
+    /// The number of bytes encoded at a time. It is a multiple of three, so encoded chunks can be concatenated.
     const CHUNK: usize = 30;
 
     /// Writes the prefix and the encoded bytes.

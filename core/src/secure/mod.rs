@@ -16,7 +16,7 @@
 //! let server = ServerIdentity::new(StaticKey::generate(&mut random));
 //! let player = StaticKey::generate(&mut random);
 //!
-//! // Reply 1 has brought the key; request 2 carries the other fields.
+//! // Reply 1 contained the key; request 2 contains the other fields.
 //! let negotiated = Negotiated {
 //!     server: Guid(1),
 //!     client: Guid(2),
@@ -35,7 +35,7 @@
 //! let (mut handshake, mut at_server) =
 //!     ServerHandshake::respond(&server, request, reply, &[6, 10, 11], now, &mut random)?;
 //!
-//! // Reply 2 has brought the answer.
+//! // Reply 2 contained the answer.
 //! let identity = Identity { key: &player, data: b"Ada" };
 //! let established = client.accept(
 //!     handshake.answer(),
@@ -47,7 +47,7 @@
 //! )?;
 //! let mut at_client = established.protection;
 //!
-//! // The connection request brings the proof and the identity.
+//! // The connection request contained the proof and the identity.
 //! let shown = handshake.finish(
 //!     &mut at_server,
 //!     &established.proof,
@@ -102,10 +102,10 @@ pub use token::{
 
 // Compile-time checks of the types that hold secrets.
 //
-// These types can be neither copied nor printed by accident, and each has drop glue, in which secrets are erased. The
-// erasure itself cannot be checked at compile time.
+// These types cannot be copied or printed by accident. Each has drop glue, which erases its secrets; the erasure itself
+// cannot be checked at compile time.
 
-/// Fails to compile if a type implements one of the traits, because `UNIT` is then ambiguous.
+/// Fails to compile if the type implements any of the traits, because `UNIT` is then ambiguous.
 macro_rules! assert_without {
     ($type:ty: $($trait:path),+) => {
         $(const _: () = {
@@ -130,9 +130,9 @@ assert_without!(DatagramProtection: Clone, Copy, Debug, Display);
 assert_without!(ClientHandshake: Clone, Copy, Debug, Display);
 assert_without!(ServerHandshake: Clone, Copy, Debug, Display);
 assert_without!(Established: Clone, Copy, Debug, Display);
-// Its `Debug` prints the public key.
+// `Debug` is allowed, because it prints only the public key.
 assert_without!(StaticKey: Clone, Copy, Display);
-// Its `Display` writes a line of a key log, with the key.
+// `Display` is allowed: it writes the key as a line of a key log.
 #[cfg(feature = "key-log")]
 assert_without!(LoggedKey: Clone, Copy, Debug);
 

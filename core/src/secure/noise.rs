@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Every message is read and written in place. All payloads are encrypted, because each follows a DH token. A state
-//! that has rejected a message must not be used again, so a reader that may receive another message works on a
+//! that has rejected a message must not be used again. A reader that may receive another message therefore works on a
 //! [`duplicate`](SymmetricState::duplicate).
 
 use super::primitives::{KEY, KeyPair, Secret, TAG, hash, hkdf, open_message, seal_message};
@@ -33,7 +33,7 @@ impl Pattern {
     }
 }
 
-/// `SymmetricState` and its `CipherState`. Every Noise key is used with nonces from zero on.
+/// `SymmetricState` and its `CipherState`. The nonces of every Noise key start at zero.
 ///
 /// Its steps are not inlined: handshakes are rare, and the code should be small in WebAssembly and on
 /// microcontrollers.
@@ -150,7 +150,7 @@ impl SymmetricState {
         client: &[u8; KEY],
         message: &mut [u8],
     ) -> Option<()> {
-        // The tokens are the same, with `ee` in place of `es`.
+        // The second message has the same tokens, with `ee` in place of `es`.
         self.write_first(ephemeral, client, message)
     }
 
@@ -222,7 +222,8 @@ mod tests {
             let pattern = [Pattern::Nk, Pattern::Xk].into_iter().find(|pattern| pattern.name() == name);
             check_vector(vector, pattern.expect("one of ours"));
         }
-        // Each length of prologue and payload with each pattern.
+        // The number of vectors in each source: one for each combination of pattern, prologue length and payload
+        // length.
         assert_eq!(vectors.map(Vec::len), [2, 16]);
     }
 

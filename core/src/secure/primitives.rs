@@ -32,7 +32,7 @@ impl Secret {
         &self.0
     }
 
-    /// Returns a copy. There is no `Clone`, so that all copies of a secret are easy to find in the code.
+    /// Returns a copy. The type does not implement `Clone`, so all copies of a secret are easy to find in the code.
     pub(super) const fn duplicate(&self) -> Self {
         Self(self.0)
     }
@@ -69,7 +69,7 @@ fn hash_behind(first: &[u8], parts: &[&[u8]]) -> [u8; KEY] {
 }
 
 /// Returns the HMAC with BLAKE2s-256 of the concatenated parts (RFC 2104).
-// Not inlined, so that there is one copy, like the next function.
+// Not inlined, so that all callers share one copy.
 #[inline(never)]
 pub(super) fn hmac(key: &[u8; KEY], parts: &[&[u8]]) -> Secret {
     let inner = Secret(keyed_hash(key, 0x36, parts));
@@ -102,7 +102,7 @@ pub(super) fn nonce(counter: u64) -> [u8; NONCE] {
     nonce
 }
 
-/// Encrypts `message` in place, except for its last 16 bytes, where it writes the tag.
+/// Encrypts `message` in place; the last 16 bytes are space for the tag.
 pub(super) fn seal_message(key: &Secret, counter: u64, associated: &[u8], message: &mut [u8]) -> Option<()> {
     let (body, place) = message.split_last_chunk_mut::<TAG>()?;
     *place = RustCrypto.seal(key.as_bytes(), &nonce(counter), associated, body)?;
@@ -173,7 +173,7 @@ fn public_by_ladder(private: &x25519_dalek::StaticSecret) -> [u8; KEY] {
 /// [`RustCrypto`] is portable and the default. An implementation optimised for the processor is several times as
 /// fast; `rakwire-native` provides one with its feature `ring`.
 pub trait DatagramCipher: fmt::Debug + Sync {
-    /// Encrypts `body` in place and returns its tag; `None` if it is too long for the cipher.
+    /// Encrypts `body` in place and returns its tag; `None` if `body` is too long for the cipher.
     fn seal(&self, key: &[u8; 32], nonce: &[u8; 12], associated: &[u8], body: &mut [u8]) -> Option<[u8; 16]>;
 
     /// Decrypts `body` in place and returns true if the tag is correct.
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_erases_the_key_of_past_bytes() {
+    fn generating_bytes_replaces_the_key_of_the_generator() {
         let mut random = SeededRandom::new([1; 32]);
         let before = random.key.duplicate();
         random.fill(&mut [0]);
@@ -430,7 +430,7 @@ mod tests {
 
     /// Known answers of unkeyed BLAKE2: the input of each length is 00, 01, 02 and so on.
     ///
-    /// The lengths are around block boundaries.
+    /// The lengths are next to block boundaries.
     #[test]
     fn blake2s_matches_its_known_answers() {
         let answers = [
@@ -457,7 +457,7 @@ mod tests {
         }
     }
 
-    /// Compares with RFC 2104 written out.
+    /// Compares with the formula of RFC 2104.
     #[test]
     fn hmac_matches_its_definition() {
         let key: [u8; KEY] = core::array::from_fn(|index| index as u8);

@@ -15,7 +15,7 @@ use super::token::TokenVerifier;
 use crate::cursor::{Reader, Source, Writer};
 use crate::time::Instant;
 
-/// The key of a server and what it requires of its clients.
+/// The key of a server, and its requirements for clients.
 ///
 /// ```
 /// use rakwire::secure::{ServerIdentity, StaticKey};
@@ -28,11 +28,11 @@ use crate::time::Instant;
 /// ```
 pub struct ServerIdentity {
     key: StaticKey,
-    /// Whether to refuse clients without security. Default: false.
+    /// True to refuse clients without security. Default: false.
     pub requires_security: bool,
-    /// Whether to refuse clients without an identity. Default: false.
+    /// True to refuse clients without an identity. Default: false.
     pub requires_identity: bool,
-    /// The hash of the server's next key, which clients store. Default: none.
+    /// The hash of the server's next key, which clients store so that they trust it later. Default: none.
     pub next: Option<KeyHash>,
     /// Verifies the connect tokens that clients must present instead of a password.
     ///
@@ -154,13 +154,13 @@ pub struct ServerHandshake {
 impl ServerHandshake {
     /// Computes the answer to a challenge.
     ///
-    /// It costs a new key pair and two DH operations, so call it only for a client with a verified cookie and within
-    /// its rate limit. `accepted_versions` are the RakNet protocol versions that the server accepts in request 1.
+    /// It generates a key pair and computes two DH operations, so call it only for a client with a verified cookie and
+    /// within the rate limit. `accepted_versions` are the RakNet protocol versions that the server accepts in request
+    /// 1.
     ///
     /// # Errors
-    /// [`HandshakeError`]: the request is dropped and counted. [`HandshakeError::OtherSuite`] is returned before
     /// A [`HandshakeError`]: drop and count the request. [`HandshakeError::OtherSuite`] is returned before any curve
-    /// operation, and may be reported to the sender.
+    /// operation, and may be reported to the client.
     pub fn respond(
         identity: &ServerIdentity,
         request: SecureRequest<'_>,
@@ -206,8 +206,7 @@ impl ServerHandshake {
 
     /// Returns the number of the challenge.
     ///
-    /// Another request of the same client replaces this handshake if its number is higher and no datagram was opened
-    /// yet.
+    /// A further request of this client replaces the handshake if its number is higher and no datagram was opened yet.
     #[must_use]
     pub const fn number(&self) -> u8 {
         self.number
@@ -215,7 +214,7 @@ impl ServerHandshake {
 
     /// Returns true if this is the request that was answered; send the same [`answer`](Self::answer) again.
     ///
-    /// It costs a few hashes.
+    /// The check takes a few hashes and no DH operation.
     #[must_use]
     pub fn is_repeated(&self, identity: &ServerIdentity, request: SecureRequest<'_>) -> bool {
         request.read().is_ok_and(|(pattern, challenge)| {
@@ -228,7 +227,7 @@ impl ServerHandshake {
     /// handshake.
     ///
     /// # Errors
-    /// An [`IdentityError`], which message 0A reports to the client; then close the connection.
+    /// An [`IdentityError`]: report it to the client in message 0A, and close the connection.
     pub fn finish(
         &mut self,
         protection: &mut DatagramProtection,

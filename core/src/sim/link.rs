@@ -18,7 +18,7 @@ use crate::wire::IP_UDP_OVERHEAD;
 /// use rakwire::Instant;
 /// use rakwire::sim::{Bottleneck, Conditions, Link};
 ///
-/// // 1,000 bytes per second, and two datagrams of that size at once: the second waits for the first.
+/// // 1,000 bytes per second, and two datagrams of 1,000 bytes at once: the second waits for the first.
 /// let bottleneck = Some(Bottleneck::with_queue_of(8_000, Duration::from_secs(5)));
 /// let mut link = Link::new(Conditions { bottleneck, ..Conditions::default() }, 1);
 /// link.send(Instant::ZERO, &[0; 972]);
@@ -30,7 +30,7 @@ use crate::wire::IP_UDP_OVERHEAD;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkStats {
-    /// Datagrams that entered the link; a duplicated one counts twice.
+    /// Datagrams forwarded, without lost and overflowed ones; a duplicated datagram counts twice.
     pub forwarded: u64,
     /// Bytes of these datagrams, without IP and UDP headers.
     pub bytes: u64,
@@ -70,7 +70,7 @@ pub struct Link {
     /// Set during a burst of losses.
     in_burst: bool,
     transit: BinaryHeap<Reverse<Datagram>>,
-    /// The end of the bottleneck's current transmission in nanoseconds, because a datagram may take less than a
+    /// The time at which the bottleneck finishes its queue, in nanoseconds: a datagram may take less than a
     /// microsecond.
     busy_until: u128,
     stats: LinkStats,
@@ -156,7 +156,7 @@ impl Link {
         self.transit.push(Reverse(Datagram { arrival, number, flow, payload: payload.into() }));
     }
 
-    /// Returns the time that a datagram needs to pass the bottleneck, or `None` if the queue is full.
+    /// Returns the time that a datagram needs to pass through the bottleneck, or `None` if the queue is full.
     fn pass(&mut self, now: Instant, length: usize) -> Option<Duration> {
         let Some(Bottleneck { bits_per_second, queue }) = self.conditions.bottleneck else {
             return Some(Duration::ZERO);
@@ -239,11 +239,12 @@ pub struct Conditions {
     pub bursts: Option<GilbertElliott>,
     /// The fraction of datagrams that are duplicated, 0 to 1.
     pub duplication: f64,
-    /// The fraction of datagrams that are delayed by up to twice the latency in addition, 0 to 1.
+    /// The fraction of datagrams that get an additional delay of up to twice the latency, 0 to 1.
     pub reordering: f64,
     /// The one-way delay of every datagram.
     pub latency: Duration,
-    /// The maximum additional delay, uniformly distributed from zero; it may reorder datagrams too.
+    /// The maximum jitter. Each datagram gets an additional delay, uniformly distributed from zero to this maximum,
+    /// which may reorder datagrams.
     pub jitter: Duration,
     /// The slowest hop of the path, if it has one.
     pub bottleneck: Option<Bottleneck>,
@@ -270,7 +271,8 @@ impl Conditions {
 
 /// The Gilbert-Elliott model of bursty losses: a Markov chain with a good and a bad state.
 ///
-/// The good state loses nothing, the bad state everything. The state may change before each datagram.
+/// No datagram is lost in the good state, and every datagram is lost in the bad state. The state may change before each
+/// datagram.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -300,7 +302,7 @@ impl GilbertElliott {
     }
 }
 
-/// A rate-limited hop with a tail-drop FIFO queue. Datagrams count with their IP and UDP headers.
+/// A rate-limited hop with a tail-drop FIFO queue. The sizes of datagrams include their IP and UDP headers.
 ///
 /// ```
 /// use core::time::Duration;
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_seeds_have_equal_results() {
+    fn equal_seeds_reproduce_losses_delays_and_duplicates() {
         let conditions = Conditions {
             loss: 0.3,
             duplication: 0.2,
@@ -381,7 +383,7 @@ mod tests {
 
     /// At 8 Mbit/s, 1,000 bytes take a millisecond, and a queue of 3,000 bytes holds three such datagrams.
     #[test]
-    fn a_bottleneck_delays_and_drops() {
+    fn a_bottleneck_queues_datagrams_and_drops_them_when_the_queue_is_full() {
         let bottleneck = Some(Bottleneck { bits_per_second: 8_000_000, queue: 3_000 });
         let latency = Duration::from_millis(5);
         let mut link = Link::new(Conditions { latency, bottleneck, ..Conditions::default() }, 1);

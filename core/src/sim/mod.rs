@@ -1,7 +1,7 @@
 //! A seeded network in memory that loses, delays, duplicates and reorders datagrams.
 //!
-//! A [`Link`] is one direction of a path. It uses no clock and no socket, so a test can put it between two machines
-//! in virtual time, and a real driver between its machine and its socket.
+//! A [`Link`] is one direction of a path. It uses no clock and no socket. A test can put it between two machines in
+//! virtual time, and a real driver can put it between its machine and its socket.
 //!
 //! - A [`Pair`] connects two machines by two links and advances the time to the next event.
 //! - A [`Dumbbell`] connects several pairs by one shared link in each direction, so that they compete for its
@@ -183,8 +183,7 @@ impl<A: Machine, B: Machine> Dumbbell<A, B> {
         }
     }
 
-    /// Adds a pair. Every `a` is on one side and every `b` on the other; a machine only reaches the other one of its
-    /// pair.
+    /// Adds a pair, with `a` on one side and `b` on the other. A machine reaches only the other machine of its pair.
     pub fn join(&mut self, a: A, b: B) {
         let port = u16::try_from(self.pairs.len() + 1).unwrap_or(u16::MAX);
         let a_address = SocketAddr::from(([192, 0, 2, 1], port));
@@ -250,7 +249,7 @@ fn earliest(left: Option<Instant>, right: Option<Instant>) -> Option<Instant> {
     [left, right].into_iter().flatten().min()
 }
 
-/// Sends the datagrams of a machine. Those to any address other than `peer` are lost, as on a real path.
+/// Sends the datagrams of a machine. Datagrams to any address other than `peer` are lost.
 fn transmit(now: Instant, machine: &mut impl Machine, link: &mut Link, flow: usize, peer: SocketAddr) {
     let mut buffer = [0; 2048];
     while let Some(transmit) = machine.poll_transmit(now, &mut buffer) {

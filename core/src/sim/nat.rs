@@ -14,7 +14,7 @@ const MAPPING_TIME: Duration = Duration::from_secs(120);
 /// The first external port that is assigned.
 const FIRST_PORT: u16 = 20_000;
 
-/// How internal sockets are mapped to external ports (RFC 4787, section 4.1).
+/// The mapping of internal sockets to external ports (RFC 4787, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mapping {
     /// One port for all destinations.
@@ -25,7 +25,7 @@ pub enum Mapping {
     Random,
 }
 
-/// Which inbound datagrams pass (RFC 4787, section 5).
+/// The filter for inbound datagrams (RFC 4787, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Filtering {
     /// Datagrams from any source.
@@ -39,11 +39,11 @@ pub enum Filtering {
 /// The behavior of a translator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NatBehavior {
-    /// How internal sockets are mapped to external ports.
+    /// The mapping of internal sockets to external ports.
     pub mapping: Mapping,
-    /// Which inbound datagrams pass.
+    /// The filter for inbound datagrams.
     pub filtering: Filtering,
-    /// True if internal sockets reach each other by their external addresses.
+    /// True if internal sockets can reach each other through their external addresses.
     pub hairpinning: bool,
 }
 
@@ -76,7 +76,7 @@ impl NatBehavior {
 struct Entry {
     inside: SocketAddr,
     port: u16,
-    /// The destination for which the port is used; `None` if it is used for all.
+    /// The destination for which the port is used; `None` if it is used for all destinations.
     remote: Option<SocketAddr>,
     /// Addresses to which the socket has sent.
     contacted: Vec<SocketAddr>,
@@ -85,7 +85,7 @@ struct Entry {
 
 /// A translator between an internal and an external network.
 ///
-/// It carries no datagrams: a test translates the addresses of each datagram with it.
+/// It only translates addresses; the test itself forwards the datagrams.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -182,7 +182,7 @@ mod tests {
         text.parse().expect("an address")
     }
 
-    /// Returns which inbound datagrams pass: from a new port of the contacted host, from another host, and from the
+    /// Returns whether inbound datagrams pass: from another port of the contacted host, from another host, and from the
     /// contacted socket.
     fn passing_remotes(behavior: NatBehavior) -> [bool; 3] {
         let mut nat = Nat::new(address("203.0.113.1:0").ip(), behavior, 1);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn each_nat_filter_passes_the_expected_remotes() {
+    fn each_nat_behavior_filters_by_the_documented_part_of_the_remote_address() {
         assert_eq!(passing_remotes(NatBehavior::FULL_CONE), [true, true, true]);
         assert_eq!(passing_remotes(NatBehavior::RESTRICTED_CONE), [true, false, true]);
         assert_eq!(passing_remotes(NatBehavior::PORT_RESTRICTED_CONE), [false, false, true]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn each_nat_mapping_assigns_the_expected_ports() {
+    fn ports_are_constant_sequential_or_random_per_destination() {
         let ports = |behavior| {
             let mut nat = Nat::new(address("203.0.113.1:0").ip(), behavior, 1);
             let to = |port| SocketAddr::new(address("198.51.100.1:0").ip(), port);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unused_mapping_expires() {
+    fn a_nat_mapping_expires_after_120_seconds_without_use() {
         let mut nat = Nat::new(address("203.0.113.1:0").ip(), NatBehavior::FULL_CONE, 1);
         let (inside, server) = (address("10.0.0.1:5000"), address("198.51.100.1:80"));
         let port = nat.outbound(Instant::ZERO, inside, server).port();

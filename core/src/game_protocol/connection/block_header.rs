@@ -12,7 +12,7 @@ pub(crate) enum BlockHeader {
     /// The block is free, or is not the first block of a chunk or message.
     #[default]
     Raw,
-    /// A chunk queued for its first transmission, and the time since it is queued.
+    /// A chunk queued for its first transmission, and the time at which it was queued.
     Queued(OutgoingChunk, Instant),
     /// An unacknowledged reliable chunk, and the time of its last transmission.
     InFlight(OutgoingChunk, Instant),
@@ -62,7 +62,7 @@ pub(crate) struct ReceivedChunk {
 /// The record of a message of several chunks that is being received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Partial {
-    /// The time at which its last chunk was received.
+    /// The time at which the latest chunk of the message was received.
     pub(crate) updated_at: Instant,
     /// The received chunks, linked by `after`.
     pub(crate) chunks: BlockLink,
@@ -140,7 +140,7 @@ impl BlockHeader {
 }
 
 impl Partial {
-    /// A placeholder for a block in another use, which would be a bug.
+    /// A placeholder returned for a block that is not a record, which would be a bug.
     const NONE: &Self = &Self {
         updated_at: Instant::ZERO,
         chunks: None,
@@ -182,7 +182,7 @@ pub(super) mod key {
     }
 }
 
-/// Every block has a header, so a larger header would cost memory everywhere.
+/// Every block has a header, so a larger header would take memory in each block.
 const _: () = assert!(size_of::<BlockHeader>() <= if cfg!(target_pointer_width = "64") { 32 } else { 24 });
 
 /// The parts of a peer that a connection borrows for one call.

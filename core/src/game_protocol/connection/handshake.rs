@@ -8,7 +8,8 @@ use crate::game_protocol::config::{DropReason, Redial};
 use crate::game_protocol::wire::{HEADER, HandshakeWord};
 use crate::time::Instant;
 
-/// The time for which a client retransmits its answer to a challenge: the minimum validity at a server.
+/// The time for which a client retransmits its answer to a challenge. At the server, an answer is valid for at least 5
+/// s.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The interval at which a client retransmits an answer that is harmless to repeat, with [`Redial::FreshPort`].
@@ -35,11 +36,11 @@ pub(super) struct Handshake {
     salt: HandshakeWord,
     /// The last handshake message of the remote peer, to recognise retransmissions.
     token: HandshakeWord,
-    /// Set while [`Event::Connected`](crate::endpoint::Event::Connected) is to be reported.
+    /// Set until [`Event::Connected`](crate::endpoint::Event::Connected) has been reported.
     opened: bool,
     /// The last event of the connection, to be reported to the application.
     ending: Option<Ending>,
-    /// Client: set while the salt or the answer is to be sent.
+    /// Client: set while the salt or the answer is due to be sent.
     is_due: bool,
     /// The time at which the salt or the answer was last sent.
     sent_at: Instant,
@@ -120,14 +121,14 @@ impl Handshake {
 
     /// Handles a datagram while the client waits for a challenge.
     ///
-    /// Returns true if it is one; the connection is then open.
+    /// Returns true if the datagram is a challenge; the connection is then open.
     pub(super) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) -> bool {
         let Ok(challenge) = HandshakeWord::read(datagram) else {
             cx.stats.drop(DropReason::TooShort);
             return false;
         };
-        // On a reused port, a packet of an older connection may still arrive. The peppers of stateless servers do not
-        // look like packets.
+        // On a reused port, a packet of an earlier connection may still arrive. It cannot be confused with the pepper
+        // of a stateless server, which does not look like a header.
         let is_stale = matches!(cx.config.redial, Redial::SamePort(_)) && challenge.looks_like_a_header();
         if datagram.len() != HEADER || is_stale {
             cx.stats.drop(DropReason::Unexpected);
@@ -142,16 +143,19 @@ impl Handshake {
 
     /// Returns true if the four bytes are a late or repeated handshake message.
     ///
-    /// No implementation writes headers with reserved bits. A pepper of the original server without such bits is
-    /// recognised only until another packet arrives.
+    /// No implementation sets the reserved bits of a header, so a word with these bits is a handshake message. A pepper
+    /// of the original server may lack these bits, and is then recognised only until a packet of the connection
+    /// arrives.
     pub(super) fn is_repeated(&self, datagram: &[u8]) -> bool {
         let Ok(word) = HandshakeWord::read(datagram) else { return false };
         !word.looks_like_a_header() || !self.is_confirmed && word == self.token
     }
 
-    /// Retransmits the answer if `datagram` repeats the challenge, because the server did not receive the answer.
+    /// Retransmits the answer if `datagram` repeats the challenge, which shows that the server has not received the
+    /// answer.
     ///
-    /// If both peers connect to each other, other handshake messages arrive too; answering those would cause a loop.
+    /// If both peers connect to each other, they receive other handshake messages as well; answering those would cause
+    /// a loop.
     pub(super) fn on_repetition(&mut self, cx: &Context<'_, '_>, datagram: &[u8]) {
         let is_challenge = HandshakeWord::read(datagram) == Ok(self.token);
         if is_challenge && self.answer_interval(cx).is_some() {

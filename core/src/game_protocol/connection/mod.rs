@@ -57,7 +57,7 @@ pub(crate) struct Connection {
     end_is_due: bool,
     /// The time until which a closed connection retransmits END.
     lingers_until: Instant,
-    /// Set while chunks are dropped on behalf of the application.
+    /// Set while chunks are dropped at the request of the application.
     refuses_data: bool,
 }
 
@@ -77,7 +77,8 @@ impl Connection {
     /// Closes a connection for which `disconnect` was called, once everything is delivered or `close_timeout` has
     /// passed.
     ///
-    /// `poll_transmit` must not call this: the event would come after the application has polled for events.
+    /// `poll_transmit` must not call this function: a driver polls events before datagrams, so the event would be
+    /// reported late.
     fn end_if_delivered(&mut self, cx: &mut Context<'_, '_>) {
         let is_late = self.handshake.since() + cx.config.close_timeout <= cx.now;
         if self.handshake.state() == State::Closing && (self.sender.is_delivered() || is_late) {
@@ -166,7 +167,8 @@ impl Connection {
         }
     }
 
-    /// Answers a packet after the connection has closed, because the remote peer has not received END.
+    /// Answers a packet that is received after the connection has closed with END, because the remote peer has not
+    /// received END.
     fn on_late_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         cx.stats.drop(DropReason::Ended);
         let is_packet = matches!(Header::read(datagram), Ok((header, _)) if header != Header::End);
@@ -197,7 +199,7 @@ impl Connection {
 
     /// Returns true if the answer that opened this closed connection was received again.
     ///
-    /// A new connection would then deliver messages a second time.
+    /// The remote peer did not ask for a new connection, which would deliver messages a second time.
     pub(crate) fn is_duplicate(&self, token: HandshakeWord) -> bool {
         self.handshake.is_duplicate(token)
     }

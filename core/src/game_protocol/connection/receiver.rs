@@ -61,12 +61,12 @@ pub(super) struct Receiver {
     unreliable: List,
     /// Messages for the application.
     receive_queue: Queue,
-    /// The blocks of all these messages, and those reserved for missing chunks.
+    /// The share of blocks held by these messages and records, and reserved for missing chunks.
     share: Share,
-    /// The one reliable message without blocks reserved for its missing chunks.
+    /// The only reliable message, if any, that has no blocks reserved for its missing chunks.
     ///
-    /// While there is one, no other reliable message of several chunks is started: two messages that do not fit
-    /// together would wait for each other forever.
+    /// While it exists, no other reliable message of several chunks is started: two messages that do not fit together
+    /// would wait for each other forever.
     without_promise: BlockLink,
     messages_received: u64,
     chunks_received: u64,
@@ -221,7 +221,7 @@ impl Receiver {
         Some(block)
     }
 
-    /// Moves a record to the end of its list. One reliable chunk makes the whole message reliable.
+    /// Moves a record to the end of its list. If any chunk of a message is reliable, the whole message is.
     fn move_to_newest(&mut self, cx: &mut Context<'_, '_>, record: Block, reliability: Reliability) {
         let Some(partial) = partial_mut(cx, record) else { return };
         let before = partial.reliability;
@@ -257,7 +257,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Releases up to `blocks` blocks reserved for a message.
+    /// Releases up to `blocks` of the blocks reserved for a message.
     fn release_promise(&mut self, cx: &mut Context<'_, '_>, record: Block, blocks: u16) {
         let released = take_promise(cx, record, blocks);
         cx.pool.shares.release(&mut self.share, released.into());
@@ -351,7 +351,7 @@ impl Receiver {
         self.partial_messages = self.partial_messages.saturating_sub(1);
     }
 
-    /// Drops unreliable messages with chunks missing for too long; returns false if a reliable one has timed out.
+    /// Drops unreliable messages whose missing chunks are overdue; returns false if a reliable message has timed out.
     pub(super) fn expire(&mut self, cx: &mut Context<'_, '_>) -> bool {
         while let Some(oldest) = self.unreliable.oldest() {
             if cx.pool.header(oldest).partial().updated_at + cx.config.unreliable_timeout > cx.now {
@@ -421,7 +421,7 @@ fn partial_mut<'c>(cx: &'c mut Context<'_, '_>, record: Block) -> Option<&'c mut
     Some(partial)
 }
 
-/// Takes up to `blocks` blocks from the reservation of a message; returns how many.
+/// Takes up to `blocks` blocks from the reservation of a message; returns the number taken.
 fn take_promise(cx: &mut Context<'_, '_>, record: Block, blocks: u16) -> u16 {
     let Some(partial) = partial_mut(cx, record) else { return 0 };
     let taken = partial.promised.min(blocks);
@@ -439,13 +439,13 @@ fn take_chunk(cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> BlockLink {
 /// The distance from which a sequence counts as older.
 const HALF: u16 = 0x8000;
 
-/// Whether a sequence is new.
+/// The classification of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SequenceStatus {
     New,
-    /// Its message was delivered.
+    /// The message with this sequence was delivered.
     Duplicate,
-    /// It is too old to know.
+    /// The sequence is older than the window, so its state is unknown.
     OutsideWindow,
 }
 
@@ -467,11 +467,11 @@ impl ReceiveWindow {
         }
     }
 
-    /// Returns how far a sequence is behind the newest; `None` if it is newer.
+    /// Returns the distance of a sequence behind the newest one; `None` if it is newer.
     fn behind(&self, sequence: u16) -> Option<u16> {
         let newest = self.newest?;
         let behind = newest.wrapping_sub(sequence);
-        // The opposite point of the circle is as far behind as ahead, and counts as behind.
+        // A sequence exactly half of the number space away counts as behind.
         (behind <= HALF).then_some(behind)
     }
 
@@ -507,7 +507,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sequence_is_delivered_once_from_any_start() {
+    fn each_sequence_is_new_once_from_any_first_sequence() {
         for start in [0, 1, 1_023, 32_767, 32_768, 65_000, 65_535] {
             let mut window = ReceiveWindow::default();
             for step in (0..4_000_u16).map(|step| step ^ 3) {
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_clears_the_old_window() {
+    fn a_jump_of_sequences_clears_the_window() {
         let mut window = ReceiveWindow::default();
         for sequence in 0..1_024 {
             window.advance(sequence);

@@ -8,10 +8,11 @@ use crate::time::{Instant, micros};
 
 /// The maximum number of doublings of the interval without an acknowledgement.
 ///
-/// RFC 6298, section 5.5 has no such bound. With it, a chunk is sent a few more times before the connection is lost.
+/// RFC 6298, section 5.5 has no such bound. The bound allows a few more transmissions of a chunk before the connection
+/// times out.
 const MAX_BACKOFF: u8 = 4;
 
-/// The maximum retransmission timeout over a stream in microseconds, unless the interval itself is longer.
+/// The maximum retransmission timeout over a stream in microseconds. A longer resend interval takes precedence.
 ///
 /// Retransmissions are the protocol's only keep-alive, so several must fit into `Config::timeout`.
 const MAX_STREAM_TIMEOUT: u32 = 2_000_000;
@@ -41,7 +42,7 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// Doubles the next interval after a timeout.
+    /// Doubles the next resend interval after a timeout (at most [`MAX_BACKOFF`] times).
     pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
@@ -73,11 +74,12 @@ impl RttEstimator {
         self.srtt.saturating_add(self.rttvar.saturating_mul(4))
     }
 
-    /// Returns the time without acknowledgements after which a stream has delivered all its data, in microseconds.
+    /// Returns the time without acknowledgements after which a stream is assumed to have delivered all its data, in
+    /// microseconds.
     ///
-    /// Within this time an acknowledgement of data still in the stream would have been received.
+    /// If the stream still delivered data, an acknowledgement would be received within this time.
     pub(super) fn stream_pause(&self, resend: ResendInterval) -> u32 {
-        // Bounded, because RTT samples of data that the stream delayed are long.
+        // The RTT estimate is bounded, because samples of data that the stream has delayed are long.
         self.interval_after(resend, 0).max(self.variable().min(MIN_STREAM_TIMEOUT))
     }
 
@@ -88,15 +90,15 @@ impl RttEstimator {
     }
 }
 
-/// The minimum number of retransmissions allowed in an interval: enough to detect that the remote peer responds
+/// The minimum number of retransmissions allowed in an interval, which suffices to detect that the remote peer responds
 /// again.
 const MIN_RESENDS: u16 = 16;
 
 /// The limit of chunks retransmitted in an interval.
 ///
-/// The interval is fixed by default, so a full window would be retransmitted ten times per second to a peer that has
-/// vanished or has no memory. Without acknowledgements, the limit halves in each interval; each acknowledgement
-/// raises it again, as in slow start (RFC 5681, section 3.1).
+/// The resend interval is fixed by default. Without a limit, a full window would be retransmitted ten times per second
+/// to a peer that has vanished or has no free memory. Without acknowledgements, the limit halves in each interval; each
+/// acknowledgement raises it again, as in slow start (RFC 5681, section 3.1).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResendLimit {
     limit: u16,
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn resends_are_unlimited_while_acknowledgements_arrive() {
+    fn retransmissions_are_not_limited_while_acknowledgements_arrive() {
         let mut limit = ResendLimit::default();
         for round in 0..8 {
             let now = Instant::ZERO.plus_micros(1 + round * INTERVAL);
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_interval_never_changes() {
+    fn rtt_samples_and_backoff_do_not_change_a_fixed_interval() {
         let mut rtt = RttEstimator::default();
         rtt.sample(3_000);
         rtt.back_off();
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_over_a_stream_is_one_to_two_seconds() {
+    fn the_timeout_over_a_stream_is_one_to_two_seconds_or_a_longer_interval() {
         let mut rtt = RttEstimator::default();
         rtt.sample(3_000);
         let timeouts = [(); 6].map(|()| {
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stream_pause_is_at_most_a_second() {
+    fn the_stream_pause_is_at_most_one_second() {
         let mut rtt = RttEstimator::default();
         assert_eq!(rtt.stream_pause(ResendInterval::default()), 100_000);
         for _ in 0..200 {
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measured_interval_follows_the_samples_within_bounds() {
+    fn a_measured_interval_follows_rtt_samples_and_backoff_within_its_bounds() {
         let mut rtt = RttEstimator::default();
         assert_eq!(rtt.interval(ResendInterval::MEASURED), 1_000_000);
         for _ in 0..200 {

@@ -21,7 +21,7 @@ pub(super) struct Sender {
     /// Records of unacknowledged reliable messages of several chunks.
     split_sends: List,
     window: SendWindow,
-    /// The blocks of all these chunks and records.
+    /// The share of blocks that these chunks and records hold.
     share: Share,
     rtt: RttEstimator,
     resend_limit: ResendLimit,
@@ -32,11 +32,11 @@ pub(super) struct Sender {
     /// The latest send time of an acknowledged chunk that was retransmitted, assuming that its last transmission was
     /// acknowledged.
     newest_acked_resent_at: Instant,
-    /// The time at which the carrier last changed; chunks sent before are not in the new one.
+    /// The time at which the carrier last changed. Chunks sent before are not in the new stream.
     carrier_since: Instant,
     /// The time at which a chunk that the stream may be delaying was last retransmitted.
     probed_at: Instant,
-    /// Set once the connection is closing: then there is not enough time to wait for a stream.
+    /// Set once the connection is closing. The remaining time is too short to wait for a stream.
     is_closing: bool,
     counts: Counts,
 }
@@ -46,7 +46,7 @@ pub(super) struct Sender {
 enum LossState {
     /// Retransmitted after the resend interval, as over UDP.
     Plain,
-    /// Lost beyond the stream, unless acknowledgements of chunks sent with it arrive.
+    /// Lost beyond the stream, unless acknowledgements of chunks sent at about the same time still arrive.
     Presumed,
     /// Possibly delayed by the stream.
     HeldBack,
@@ -181,8 +181,8 @@ impl Sender {
         }
     }
 
-    /// Returns true if so many messages are queued that the sequence of another would count as older than the first
-    /// one's.
+    /// Returns true if so many messages are queued that the sequence of a further message would count as older than
+    /// that of the first.
     fn would_wrap(&self, cx: &Context<'_, '_>) -> bool {
         let first = self.waiting.front().map(|chunk| cx.pool.header(chunk).outgoing().sequence);
         first.is_some_and(|first| self.next.wrapping_sub(first) >= u16::MAX / 2)
@@ -206,7 +206,8 @@ impl Sender {
                 sent_at.plus_micros(self.rtt.interval(resend)).max(self.resend_limit.earliest())
             }
             LossState::Presumed => sent_at.max(self.last_acked_at).plus_micros(self.rtt.stream_pause(resend)),
-            // While acknowledgements arrive, the stream delivers data (RFC 6298, section 5.3).
+            // While acknowledgements arrive, the stream delivers data, so they restart the timeout (RFC 6298, section
+            // 5.3).
             LossState::HeldBack => {
                 let since = sent_at.max(self.last_acked_at).max(self.probed_at);
                 since.plus_micros(self.rtt.stream_timeout(resend))
@@ -217,7 +218,7 @@ impl Sender {
 
     /// Returns the presumed state of an unacknowledged chunk sent at `sent_at`.
     ///
-    /// A stream preserves order, so the acknowledgement of a later chunk shows that this one was lost beyond the
+    /// A stream preserves order, so the acknowledgement of a chunk sent later shows that this chunk was lost beyond the
     /// stream.
     fn loss_state(&self, cx: &Context<'_, '_>, sent_at: Instant) -> LossState {
         if cx.config.carrier == Carrier::Datagrams || self.is_closing || sent_at < self.newest_acked_sent_at {
@@ -246,9 +247,9 @@ impl Sender {
 
     /// Updates the state of the stream after the acknowledgement of a chunk.
     ///
-    /// After a timeout it may acknowledge either transmission (RFC 5682). If it acknowledges the first one, the
-    /// stream delivers data again, and acknowledgements of chunks sent with it follow. If none follows, it
-    /// acknowledges the last one, and the rest was lost beyond the stream.
+    /// After a timeout, an acknowledgement may belong to either transmission (RFC 5682). If it belongs to the first,
+    /// the stream is delivering data again, and acknowledgements of chunks sent at about the same time follow. If none
+    /// follows, it belongs to the last transmission, and the other chunks were lost beyond the stream.
     fn note_order(&mut self, sent_at: Instant, transmissions: u8) {
         if transmissions > 1 {
             self.newest_acked_resent_at = self.newest_acked_resent_at.max(sent_at);
@@ -263,7 +264,7 @@ impl Sender {
     fn resend(&mut self, cx: &mut Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Option<()> {
         let header = cx.pool.header(chunk);
         let is_again = self.last_acked_at <= header.sent_at() && header.outgoing().transmissions > 1;
-        // Over a stream every timeout counts, so that delayed data is probed instead of retransmitted as a whole.
+        // Over a stream every timeout doubles the interval, so delayed data is probed and not retransmitted as a whole.
         let is_probe = self.loss_state(cx, header.sent_at()) == LossState::HeldBack;
         if is_again || is_probe {
             self.rtt.back_off();
@@ -340,7 +341,7 @@ impl Sender {
         self.counts.late = self.counts.resent.min(self.counts.late + 1);
     }
 
-    /// Handles the acknowledgement of a chunk; returns false if no such chunk is in flight.
+    /// Handles the acknowledgement of a chunk; returns false if the chunk is not in flight.
     pub(super) fn on_ack(&mut self, cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> bool {
         let key = key::in_flight(cx.slot, sequence, index);
         let Some(block) = find(cx, key) else {
@@ -368,7 +369,8 @@ impl Sender {
         true
     }
 
-    /// Records the acknowledgement of a chunk of a message of several; returns true if it was the last one.
+    /// Records the acknowledgement of one chunk of a message of several chunks; returns true if no chunk is left
+    /// unacknowledged.
     fn was_last_unacknowledged(&mut self, cx: &mut Context<'_, '_>, sequence: u16) -> bool {
         let Some(record) = find(cx, key::split_send(cx.slot, sequence)) else { return false };
         let BlockHeader::SplitSend(split_send) = cx.pool.header_mut(record) else { return false };
@@ -436,8 +438,8 @@ fn write(cx: &Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Result<
 
 /// The reliable sequences in flight.
 ///
-/// A sender stays within one window of the oldest. Otherwise the receiver could not distinguish a late chunk from an
-/// older sequence.
+/// A sender stays within one window of the oldest unacknowledged sequence. Otherwise the receiver could not distinguish
+/// a late chunk from a chunk of an older sequence.
 #[derive(Clone, Copy, Debug, Default)]
 struct SendWindow {
     oldest: u16,
@@ -451,7 +453,7 @@ impl SendWindow {
         self.count == 0 || sequence.wrapping_sub(self.oldest) < WINDOW
     }
 
-    /// Opens a reliable sequence. Precondition: it is within the window.
+    /// Adds a reliable sequence to the window. Precondition: [`admits`](Self::admits) returned true.
     fn open(&mut self, sequence: u16) {
         if self.count == 0 {
             self.oldest = sequence;
@@ -462,14 +464,14 @@ impl SendWindow {
         }
     }
 
-    /// Closes a sequence after all its chunks were acknowledged.
+    /// Removes a sequence from the window after all its chunks were acknowledged.
     fn close(&mut self, sequence: u16) {
         if !self.open.get(sequence) {
             return;
         }
         self.open.clear(sequence);
         self.count = self.count.saturating_sub(1);
-        // Each step leaves a sequence behind for good, because bits outside the window are clear.
+        // Each step moves past a closed sequence. Bits outside the window are always clear.
         for _ in 0..WINDOW {
             if self.count == 0 || self.open.get(self.oldest) {
                 return;

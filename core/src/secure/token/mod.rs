@@ -157,13 +157,13 @@ fn write_short(bytes: &[u8], writer: &mut Writer<'_>) -> Result<(), WireError> {
     writer.bytes(bytes)
 }
 
-/// The maximum number of token keys of a server. More than one is needed while keys are rotated.
+/// The maximum number of token keys of a server. Several keys are needed while keys are rotated.
 pub const MAX_TOKEN_KEYS: usize = 4;
 
 /// The token keys of a server.
 pub type TokenKeys = Vec<TokenKey, MAX_TOKEN_KEYS>;
 
-/// A record of used tokens. All peers of one server must share one, so that a token can be used only once.
+/// A record of used tokens. All peers of one server must share one record, so that each token can be used only once.
 pub trait UsedTokenStore: fmt::Debug + Send + Sync {
     /// Marks a token as used at Unix time `now` in seconds, atomically, like [`UsedTokens::mark_used`].
     ///
@@ -227,8 +227,8 @@ impl TokenVerifier {
         Self { keys, used: Used::Borrowed(used) }
     }
 
-    /// Creates a verifier like [`new`](Self::new), with a store that is dropped with the last configuration that uses
-    /// it.
+    /// Creates a verifier like [`new`](Self::new), with a store that is dropped together with the last verifier that
+    /// uses it.
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     #[must_use]
     pub fn shared(keys: TokenKeys, used: alloc::sync::Arc<dyn UsedTokenStore>) -> Self {
@@ -264,8 +264,8 @@ impl TokenVerifier {
 
 /// A record of up to `N` tokens that were used and have not expired (docs/secure.md#connect-tokens).
 ///
-/// Only decrypted tokens of authenticated clients are recorded, so others cannot fill it. A server that accepts `n`
-/// connections per second with tokens valid for `t` seconds needs `N = n * t`.
+/// Only decrypted tokens of authenticated clients are recorded, so other clients cannot fill the record. A server that
+/// accepts `n` connections per second with tokens valid for `t` seconds needs `N = n * t`.
 ///
 /// ```
 /// use rakwire::secure::UsedTokens;
@@ -308,8 +308,9 @@ impl<const N: usize> UsedTokens<N> {
     /// Marks a token as used at Unix time `now` in seconds.
     ///
     /// # Errors
-    /// [`TokenError::Used`] or [`TokenError::NoRoom`]: the client must be refused. [`TokenError::Expired`] also for a
-    /// token that may have been used and removed while the clock was ahead.
+    /// [`TokenError::Used`] or [`TokenError::NoRoom`]: the client must be refused. [`TokenError::Expired`] is returned
+    /// even for a token that has not expired at `now`, if it may have been used and then removed while the clock was
+    /// ahead.
     pub fn mark_used(&mut self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
         if token.expires <= self.forgotten {
             return Err(TokenError::Expired);
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_bound_to_servers_client_and_time() {
+    fn a_token_is_refused_after_expiry_and_for_other_servers_clients_and_keys() {
         let accepted = accept(&sealed(0)).expect("a good token");
         assert_eq!((accepted.user_id, accepted.expires, accepted.user_data()), (42, EXPIRES, &b"data"[..]));
         let token = sealed(0);
@@ -416,9 +417,9 @@ mod tests {
         assert_eq!(used.len(), 1);
     }
 
-    /// A clock that was temporarily ahead makes no used token valid again and does not affect other tokens.
+    /// After the clock steps back, no used token becomes valid again, and tokens that expire later are still accepted.
     #[test]
-    fn a_used_token_stays_refused_after_the_clock_steps_back() {
+    fn a_used_token_remains_refused_after_the_clock_steps_back() {
         let until = |expires, salt| {
             let mut token = accept(&sealed(salt)).expect("a good token");
             token.expires = expires;
@@ -427,7 +428,7 @@ mod tests {
         let (first, second) = (until(EXPIRES, 0), until(EXPIRES + 5, 1));
         let mut used = UsedTokens::<2>::new();
         assert_eq!((used.mark_used(&first, NOW), used.mark_used(&second, NOW)), (Ok(()), Ok(())));
-        // The clock is ahead and the first token is removed; then the clock is corrected.
+        // The first token is removed while the clock is ahead; then the clock steps back.
         assert_eq!(used.mark_used(&until(EXPIRES + 9, 2), EXPIRES + 3), Ok(()));
         assert_eq!(used.mark_used(&first, NOW), Err(TokenError::Expired));
         assert_eq!(used.mark_used(&second, NOW), Err(TokenError::Used));
@@ -440,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn each_token_has_its_own_salt() {
+    fn tokens_with_equal_claims_have_different_salts() {
         let mut random = crate::secure::SeededRandom::new([1; 32]);
         let tokens = [(); 2].map(|()| claims(&[SERVER], b"").seal(&KEY, &mut random).expect("it fits"));
         assert_ne!(tokens[0][4..28], tokens[1][4..28]);

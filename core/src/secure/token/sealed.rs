@@ -14,7 +14,7 @@ pub const MAX_SEALED_TOKEN: usize = 255;
 pub const MAX_TOKEN_SERVERS: usize = 4;
 /// The maximum length of the user data in a token for one server, in bytes.
 ///
-/// Each further server takes 24 bytes, of which the first 9 come from spare space.
+/// Each further server takes 24 bytes. With two servers the maximum is only 15 bytes lower, because 9 bytes are spare.
 pub const MAX_USER_DATA: usize = 128;
 
 /// The length of a token's salt in bytes. The salt also identifies the token.
@@ -32,7 +32,7 @@ error_enum! {
     pub enum TokenError {
         /// The claims exceed the maximum size of a token.
         TooLong => "a token has 1 to 4 servers and up to 128 bytes of user data, fewer with several servers",
-        /// No key decrypts the token, or it is not a token.
+        /// The bytes are not a token, or no key decrypts them.
         DecryptionFailed => "this is not a token of this backend",
         /// The token has expired.
         Expired => "the token has expired",
@@ -47,7 +47,7 @@ error_enum! {
     }
 }
 
-/// What a backend asserts about a player.
+/// The statements of a backend about a player, which a token contains.
 ///
 /// ```
 /// use rakwire::secure::{SeededRandom, StaticKey, TokenClaims, TokenError, TokenKey};
@@ -168,7 +168,7 @@ impl TokenKey {
         PrivateText::of_secret(KEY_PREFIX, &self.0)
     }
 
-    /// Returns a copy. There is no `Clone`, so that all copies of a secret are easy to find in the code.
+    /// Returns a copy. The type does not implement `Clone`, so all copies of a secret are easy to find in the code.
     pub(super) const fn duplicate(&self) -> Self {
         Self(self.0.duplicate())
     }
@@ -179,8 +179,8 @@ impl TokenKey {
 
     /// Decrypts and validates a token at a server, for an authenticated client, at Unix time `now` in seconds.
     ///
-    /// It does not check whether the token was used before; [`UsedTokens`](super::UsedTokens) does. A server with
-    /// several token keys tries each of them.
+    /// Check with [`UsedTokens`](super::UsedTokens) whether the token was used before. With several token keys, try
+    /// each key.
     ///
     /// # Errors
     /// The first of these that applies: `DecryptionFailed`, `Expired`, `OtherServer`, `OtherClient`.
