@@ -12,7 +12,7 @@
 //!
 //! **Semicolons in names.** The format does not define them. Servers write `\;`, which this module reads as a
 //! semicolon. `\;` is the only escape; any other backslash is literal. A text that ends with a backslash cannot be
-//! written, because it would escape the end of its field.
+//! written, because the backslash would escape the semicolon that terminates the field.
 
 use core::fmt::{self, Write};
 use core::str::FromStr;
@@ -74,7 +74,7 @@ pub struct Advertisement<'a> {
     pub players: u32,
     /// The maximum number of players.
     pub max_players: u32,
-    /// The server's GUID. It is written as an unsigned decimal number; signed ones are accepted too.
+    /// The server's GUID. It is written as an unsigned decimal number; signed numbers are accepted when parsing.
     pub server: Option<Guid>,
     /// The second line of the entry in the server list: often the name of the world.
     pub second_line: Text<'a>,
@@ -197,7 +197,7 @@ fn required(field: Option<&str>) -> Result<u32, WireError> {
     field.ok_or(WireError::Truncated)?.parse().map_err(|_| WireError::BadValue)
 }
 
-/// Parses a GUID, which some servers write as a signed number.
+/// Parses a GUID. Some servers write it as a signed number.
 fn guid(field: Option<&str>) -> Result<Option<Guid>, WireError> {
     match field {
         Some(signed) if signed.starts_with('-') => {
@@ -255,7 +255,7 @@ impl<'a> Text<'a> {
         self.text
     }
 
-    /// Returns whether the text is empty.
+    /// Returns true if the text is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.text.is_empty()
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_length_before_the_text_is_refused() {
+    fn a_length_prefix_beyond_the_text_is_rejected() {
         assert_eq!(PongFraming::Prefixed.unframe(&[0, 3, b'h', b'i']), Err(WireError::Truncated));
         assert_eq!(PongFraming::Prefixed.unframe(&[0]), Err(WireError::Truncated));
         assert_eq!(PongFraming::Prefixed.unframe(&[0, 1, b'h', b'i']), Ok(&b"h"[..]));

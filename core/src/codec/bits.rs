@@ -55,11 +55,12 @@ impl Order for Lsb {}
 
 /// The number of whole bytes that fit into a 64-bit window at any bit offset.
 const CHUNK_BYTES: usize = 7;
-/// The number of bits in the first half of a number that does not fit into the window at its offset.
+/// The number of bits that are read first if a number does not fit into the window at its offset.
 const HALF: u32 = 32;
 
 mod sealed {
-    /// Arithmetic on a window: eight bytes as a number. Later bits are less (Msb) or more (Lsb) significant.
+    /// Arithmetic on a window: eight bytes as a number. Later bits are less significant (Msb) or more significant
+    /// (Lsb).
     ///
     /// `skip` is below 64 and `count` is 1 to 64. Except in `place`, their sum is at most 64.
     #[expect(unnameable_types, reason = "without a path to its name no other crate can implement it")]
@@ -74,8 +75,7 @@ mod sealed {
         fn place(number: u64, skip: u32, count: u32) -> u64;
         /// Joins the first 32 bits of a number and its remaining `count` bits, at most 32.
         fn join(first: u64, second: u64, count: u32) -> u64;
-        /// Returns the window that begins with the last `over` bits of a number of `count` bits; `over` is at least
-        /// 1.
+        /// Returns a window that begins with the last `over` bits of a number of `count` bits; `over` is at least 1.
         fn rest(number: u64, count: u32, over: u32) -> u64;
     }
 }
@@ -310,7 +310,7 @@ impl<'a, O: Order> BitReader<'a, O> {
         number
     }
 
-    /// Returns eight bytes from the one of the next bit on, padded with zeros.
+    /// Returns eight bytes as a window, from the byte that contains the next bit on, padded with zeros.
     #[inline(always)]
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or(&[]);
@@ -596,13 +596,13 @@ mod tests {
         let step = if cfg!(miri) { 500 } else { 1 };
         for length in (0..bits.len()).step_by(step) {
             let mut reader = BitReader::<O>::with_bits(&expected, length).expect("fewer bits");
-            // Padding at the end may be cut off without loss.
+            // Reading may still succeed, because only padding may have been cut off.
             let _ = read_all(pieces, &mut reader);
             assert!(reader.position() <= length);
         }
     }
 
-    /// Miri is slower by a factor of a thousand.
+    /// Miri is about a thousand times slower than native code.
     const CASES: u32 = if cfg!(miri) { 2 } else { 128 };
 
     proptest! {
@@ -632,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_game_protocol_is_lsb_first() {
+    fn lsb_first_numbers_match_the_example_of_the_game_protocol() {
         let mut buffer = [0; 2];
         let mut writer = BitWriter::<Lsb>::new(&mut buffer);
         for (number, count) in [(15, 5), (81, 7), (1, 2)] {
@@ -649,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn alignment_stops_at_the_end() {
+    fn align_stops_at_the_end_of_the_bits() {
         let mut reader = BitReader::<Msb>::with_bits(&[0xFF; 8], 57).expect("57 of 64");
         reader.skip(57).expect("all");
         reader.align();

@@ -1,8 +1,8 @@
 //! Length-prefixed messages in a byte stream, as in RakNet's `PacketizedTCP`.
 //!
-//! A frame is a header of [`HEADER_LEN`] bytes and the message. The header is the length of the message as a
-//! big-endian `u32`, without the header itself. RakNet has no limit, so a header may declare 4 GiB. The reader of
-//! this module fails if a header exceeds its memory.
+//! A frame is a header of [`HEADER_LEN`] bytes and the message. The header is the length of the message as a big-endian
+//! `u32`, without the header itself. RakNet has no limit, so a header may declare up to 4 GiB. The reader of this
+//! module fails if a header declares more bytes than its memory holds.
 
 /// The length of a frame's header in bytes.
 pub const HEADER_LEN: usize = 4;
@@ -37,8 +37,8 @@ error_enum! {
 
 /// Reads frames from a stream, one by one, into borrowed memory.
 ///
-/// Read bytes into [`unfilled`](Self::unfilled) and pass their number to [`advance`](Self::advance). Cancellation
-/// between the two calls loses nothing.
+/// Read bytes into [`unfilled`](Self::unfilled) and pass their number to [`advance`](Self::advance). An asynchronous
+/// read that is cancelled between the two calls loses no bytes.
 ///
 /// ```
 /// use rakwire::codec::frames::FrameReader;
@@ -112,7 +112,7 @@ impl<'a> FrameReader<'a> {
         self.received = 0;
     }
 
-    /// Returns true if part of a frame was received. If the stream ends then, it is truncated.
+    /// Returns true if only part of a frame was received. If the stream ends at this point, it is truncated.
     #[must_use]
     pub fn is_within_frame(&self) -> bool {
         self.received > 0 && self.message().is_none()
@@ -172,7 +172,7 @@ mod tests {
         }
 
         #[test]
-        fn a_frame_longer_than_the_memory_ends_the_stream(len in ROOM as u32 + 1.., behind in prop::collection::vec(any::<u8>(), 0..9)) {
+        fn a_frame_longer_than_the_memory_is_an_error(len in ROOM as u32 + 1.., behind in prop::collection::vec(any::<u8>(), 0..9)) {
             let stream = [&header(len)[..], &behind].concat();
             prop_assert_eq!(read(&stream, &[]), Err(FrameError::TooLong));
         }

@@ -26,7 +26,7 @@ use crate::time::Instant;
 ///
 /// With several connections, half of the blocks are guaranteed to them in equal parts: `BLOCKS / 4 / CONNECTIONS`
 /// (rounded down) in each direction. The other half is shared. In each direction, a connection that needs more than its
-/// guaranteed part borrows blocks. It may borrow until the shared half has fewer free blocks than the connection has
+/// guaranteed part borrows blocks. It may borrow a block if at least as many shared blocks then remain free as it has
 /// borrowed. A single borrower thus gets up to a quarter of all blocks, and each further borrower half of the
 /// remainder. The configuration's `connection_blocks` can lower the limit of a connection.
 ///

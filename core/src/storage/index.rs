@@ -10,8 +10,8 @@ use crate::time::Instant;
 
 /// A hash table of messages, shared by all connections.
 ///
-/// It has as many buckets as the pool has blocks, or fewer in a large pool. The remote peer chooses some of the
-/// numbers. They are multiplied by a secret, so a peer that does not know it cannot target one bucket.
+/// It has as many buckets as the pool has blocks, or fewer in a large pool. Remote peers choose some of the keys. The
+/// keys are multiplied by a secret, so a peer cannot choose keys that all fall into one bucket.
 #[derive(Debug)]
 pub(crate) struct Index<'a> {
     buckets: Slots<'a, RawLink>,
@@ -86,9 +86,10 @@ impl<'a> Index<'a> {
     }
 }
 
-/// An entry with two uses: the head of a bucket and, for the connection in this slot, the next one in its bucket.
+/// An entry with two uses: the head of a bucket and, for the connection in this slot, the next connection in its
+/// bucket.
 ///
-/// Slots are stored plus one; 0 means none.
+/// A slot is stored as its number plus one; 0 means none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlotEntry {
     bucket: u16,
@@ -97,8 +98,8 @@ pub(crate) struct SlotEntry {
 
 /// A hash table from keys to connection slots.
 ///
-/// The hash is keyed, because remote peers choose the keys. With a single slot nothing is stored, and the caller
-/// checks that slot.
+/// The hash function is keyed, because remote peers choose the keys of the table. With a single slot nothing is stored,
+/// and the caller checks that slot.
 #[derive(Debug)]
 pub(crate) struct SlotIndex<'a> {
     entries: Slots<'a, SlotEntry>,
@@ -112,7 +113,7 @@ impl<'a> SlotIndex<'a> {
 
     /// Returns the bucket of `key`.
     ///
-    /// A pure client chooses its few addresses itself, so one bucket suffices.
+    /// A pure client itself chooses the few addresses that it connects to, so one bucket suffices.
     fn bucket(&self, key: &impl Hash) -> usize {
         if !cfg!(feature = "server") {
             return 0;
@@ -189,7 +190,7 @@ impl<'a> SlotIndex<'a> {
     }
 }
 
-/// An address as a key. IPv6 flow labels and scope ids are ignored.
+/// An address as a hash key. IPv6 flow labels and scope ids are not hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AddressKey(pub(crate) SocketAddr);
 
@@ -205,8 +206,8 @@ impl Hash for AddressKey {
 
 /// An entry with two uses: an element of the heap, and an entry of the table of heap positions.
 ///
-/// As an element of the heap it is a deadline and its slot. As the entry of the slot with the same index it is that
-/// slot's position in the heap plus one; 0 means no deadline.
+/// As an element of the heap it contains a deadline and its slot. As the entry at a slot's index it contains the
+/// position of that slot in the heap plus one; 0 means that the slot has no deadline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deadline {
     at: Instant,
@@ -214,7 +215,7 @@ pub(crate) struct Deadline {
     place: u16,
 }
 
-/// A binary heap with at most one deadline for each slot; setting one takes logarithmic time.
+/// A binary heap with at most one deadline for each slot. Setting a deadline takes logarithmic time.
 #[derive(Debug)]
 pub(crate) struct Deadlines<'a> {
     entries: Slots<'a, Deadline>,

@@ -1,8 +1,8 @@
-//! Fixed-size memory lent by the caller: one pool of blocks, with lists, heaps and tables in it.
+//! Fixed-size memory borrowed from the caller: one pool of blocks, with lists, heaps and tables in it.
 //!
-//! Everything that a connection stores is a list of blocks. An idle connection therefore holds none, and a busy one
-//! may use what the others leave. The module does not depend on a protocol. A link is an index plus one, so an empty
-//! value is all zero bits, and statics take no flash.
+//! All messages of a connection are lists of blocks. An idle connection therefore holds no blocks, and a busy
+//! connection may use blocks that the others do not need. The module does not depend on a protocol. A link is an index
+//! plus one, so an empty value is all zero bits, and statics take no flash.
 
 mod index;
 mod pool;
@@ -52,7 +52,7 @@ impl Block {
     /// The maximum number of blocks in a pool.
     pub(crate) const MAX_COUNT: usize = Raw::MAX as usize;
 
-    /// Returns the block at `index`, or none if a link cannot represent it.
+    /// Returns the block at `index`, or `None` if a link cannot represent it.
     #[inline]
     pub(crate) fn at(index: usize) -> BlockLink {
         Raw::try_from(index).ok().and_then(|index| index.checked_add(1)).and_then(NonZeroRaw::new).map(Self)

@@ -31,18 +31,18 @@ pub(crate) struct Node<H> {
     pub(crate) header: H,
 }
 
-/// Fixed-size blocks, with the messages stored in them.
+/// Fixed-size blocks and the messages stored in them.
 #[derive(Debug)]
 pub(crate) struct Pool<'a, H> {
     /// The bytes of all blocks, consecutively.
     bytes: Slots<'a, u8>,
     nodes: Slots<'a, Node<H>>,
-    /// The metadata returned for a block that does not exist.
+    /// The metadata that is read and written for a block that does not exist.
     ///
-    /// A link to such a block would be a bug, which must not make a server panic.
+    /// A link to such a block would be a bug, but must not make a server panic.
     canary: Node<H>,
     block_size: usize,
-    /// The first free block that was used before.
+    /// The first free block in the list of blocks that were used before.
     free: BlockLink,
     /// The index of the first block that was never used.
     fresh: usize,
@@ -95,14 +95,14 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     }
 
     pub(crate) const fn block_size(&self) -> usize {
-        // Never zero, which the compiler cannot infer, so no division by it can panic.
+        // Never zero, so divisions by it cannot panic. The compiler cannot infer this.
         if self.block_size == 0 { 1 } else { self.block_size }
     }
 
     /// Returns the number of blocks for `bytes` bytes; a message takes at least one.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) const fn blocks_for(&self, bytes: usize) -> usize {
-        // Most messages take one block, and the division would dominate the cost of this function.
+        // Most messages take one block. For them the division would be the most expensive part of this function.
         if bytes <= self.block_size {
             return 1;
         }
@@ -126,8 +126,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
 
     /// Returns false after a write through a dangling link, or if the free blocks do not match the accounts.
     ///
-    /// Either would be a bug. Only a stray write changes the canary. Counting stray writes directly would cost 2 % of
-    /// all instructions.
+    /// Either would be a bug. Dangling writes go to the canary, so its contents show them; counting them would take 2 %
+    /// of all instructions.
     pub(crate) fn is_intact(&self) -> bool {
         let is_charged = match self.available == self.capacity {
             true => self.shares.is_whole(),
@@ -158,13 +158,13 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node(message).size as usize
     }
 
-    /// Returns the message after this one in its queue.
+    /// Returns the message that follows this one in its queue.
     #[inline]
     pub(crate) fn after(&self, message: Block) -> BlockLink {
         self.node(message).after
     }
 
-    /// Links a message to the one after it in a chain. The owner of the chain stores the first message.
+    /// Links a message to the message that follows it in a chain. The owner of the chain stores the first message.
     pub(crate) fn put_before(&mut self, message: Block, after: BlockLink) {
         self.node_mut(message).after = after;
     }
@@ -192,7 +192,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(first)
     }
 
-    /// Takes a block, the first and so far only one of a message of `size` bytes.
+    /// Takes a block as the first block of a message of `size` bytes.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn take_block(&mut self, part: &[u8], size: usize, header: &H) -> BlockLink {
@@ -242,7 +242,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
 
     /// Ensures that `length` more bytes can be [appended](Self::append_owned) to a message in a vector.
     ///
-    /// `room` is the number of blocks charged for its missing bytes. Returns false if there is no memory.
+    /// `room` is the number of blocks charged for the missing bytes of the message. Returns false if there is no
+    /// memory.
     pub(crate) fn grow_owned(&mut self, message: Block, length: usize, room: usize) -> bool {
         let room = self.bytes_in(room);
         self.node(message).owned.is_some_and(|id| self.owned.make_room(id, length, room))
@@ -283,7 +284,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node(message).owned.is_some()
     }
 
-    /// Appends bytes to a message in a vector. Precondition: [`grow_owned`](Self::grow_owned) returned true for them.
+    /// Appends bytes to a message in a vector. Precondition: [`grow_owned`](Self::grow_owned) returned true for this
+    /// number of bytes.
     ///
     /// `charged` blocks were charged for the bytes, and count as blocks of the message.
     pub(crate) fn append_owned(&mut self, message: Block, bytes: &[u8], charged: usize) {
@@ -294,11 +296,11 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
     }
 
-    /// Moves a message in blocks to the end of one in a vector.
+    /// Moves the bytes of the message `tail`, which is in blocks, to the end of a message in a vector.
     ///
-    /// Precondition: [`grow_owned`](Self::grow_owned) returned true for it.
+    /// Precondition: [`grow_owned`](Self::grow_owned) returned true for the length of `tail`.
     ///
-    /// Its blocks stay charged.
+    /// The blocks of `tail` are freed but stay charged.
     pub(crate) fn move_to_owned(&mut self, message: Block, tail: Block) {
         let Some(id) = self.node(message).owned else { return };
         let mut at = Some(tail);
@@ -346,7 +348,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     /// Returns a piece of the message that begins with `first`, and the position of the next piece.
     pub(crate) fn piece(&self, first: BlockLink, at: Piece) -> (&[u8], Option<Piece>) {
         let block = if at == Piece::FIRST { first } else { Block::numbered(at.number()) };
-        // The application may pass a position in a message of another peer.
+        // The position may belong to a message of another peer, so it is checked.
         let block = block.filter(|block| block.index() < self.nodes.len());
         let Some(block) = block else { return (&[], None) };
         (self.contents(block), self.next(block).map(|next| Piece::new(next.number())))
@@ -361,7 +363,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.bytes.get(start..start + used).unwrap_or(&[])
     }
 
-    /// Returns the bytes of one block, or those of the vector to which the block refers.
+    /// Returns the bytes of one block, or the bytes of the vector to which the block refers.
     pub(crate) fn contents(&self, block: Block) -> &[u8] {
         match self.node(block).owned {
             None => self.bytes(block),
@@ -384,7 +386,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.bytes.get_mut(start..start + used).unwrap_or(&mut [])
     }
 
-    /// Returns the block after this one in the same message.
+    /// Returns the next block of the message.
     #[inline]
     pub(crate) fn next(&self, block: Block) -> BlockLink {
         self.node(block).next
@@ -452,7 +454,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.size = node.used.into();
     }
 
-    /// Moves the front of a message of one block into another block. Precondition: that block is charged.
+    /// Moves the first `length` bytes of a message of one block into a new block. Precondition: the new block is
+    /// charged.
     pub(crate) fn split_front(&mut self, message: Block, length: usize, header: &H) -> BlockLink {
         let length = length.min(self.bytes(message).len());
         let front = self.take_block(&[], length, header)?;
@@ -466,7 +469,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(front)
     }
 
-    /// Frees all blocks of a message except the first, which keeps the header; returns how many.
+    /// Frees all blocks of a message except the first, which keeps the header; returns the number of freed blocks.
     pub(crate) fn truncate(&mut self, message: Block) -> usize {
         let node = self.node_mut(message);
         node.size = 0;
@@ -527,7 +530,7 @@ impl<H: Copy + Default> Pool<'_, H> {
     }
 }
 
-/// Copies as many bytes as fit, without a code path that can panic.
+/// Copies as many bytes as fit. Unlike `copy_from_slice` it cannot panic.
 fn copy(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = *from;
@@ -567,7 +570,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn messages_take_blocks_and_free_them() {
+    fn a_message_takes_blocks_until_it_is_freed() {
         with_pool(|pool| {
             let message = pool.store(b"twenty bytes of text", &7).expect("room");
             assert_eq!((pool.available(), pool.size(message), *pool.header(message)), (13, 20, 7));
@@ -581,7 +584,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn data_of_no_connection_is_charged_to_the_shared_part() {
+    fn data_outside_connections_is_charged_to_the_shared_part() {
         with_pool(|pool| {
             let stored = pool.store_common(&[0; 20], &0).expect("room");
             assert_eq!((pool.available(), pool.shares.free()), (13, 13));
@@ -592,7 +595,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn bytes_are_appended_to_a_block_and_taken_off_its_front() {
+    fn bytes_are_appended_to_a_block_and_removed_from_its_front() {
         with_pool(|pool| {
             let message = pool.store(b"abc", &5).expect("room");
             assert!(pool.append(message, [b"d", b"ef"]));
@@ -607,7 +610,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn truncating_keeps_the_header() {
+    fn truncating_a_message_keeps_its_first_block_and_header() {
         with_pool(|pool| {
             let message = pool.store(&[1; 30], &5).expect("room");
             assert_eq!(pool.truncate(message), 3);
@@ -616,10 +619,10 @@ pub(super) mod tests {
         });
     }
 
-    /// Tests run with debug assertions, release builds without them.
+    /// With debug assertions the write panics; without them `is_intact` detects it.
     #[test]
     #[cfg_attr(debug_assertions, should_panic(expected = "a link to no block"))]
-    fn a_link_to_a_missing_block_is_detected() {
+    fn a_write_to_a_missing_block_is_detected() {
         with_pool(|pool| {
             assert!(pool.is_intact());
             let nowhere = Block::at(16).expect("a number for a link");

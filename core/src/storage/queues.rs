@@ -86,7 +86,7 @@ impl Queue {
         }
     }
 
-    /// Takes messages off the front while they are in order.
+    /// Takes the first sorted run of messages off the queue.
     fn take_run<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -170,9 +170,9 @@ impl List {
         node.newer = None;
     }
 
-    /// Inserts a member before the first one that must follow it.
+    /// Inserts a member before the first member that must follow it.
     ///
-    /// Only the oldest `most` members are searched; otherwise it is added at the end.
+    /// Only the oldest `most` members are searched. If none of them must follow it, the member is added at the end.
     pub(crate) fn insert<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -236,7 +236,7 @@ impl OrderHeap {
         self.root
     }
 
-    /// Adds a message; `before` returns true if its left header precedes the right one.
+    /// Adds a message; `before(left, right)` returns true if `left` precedes `right`.
     pub(crate) fn push<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_fifo_and_supports_removal() {
+    fn a_queue_is_fifo_and_messages_can_be_removed() {
         with_pool(|pool| {
             let mut queue = queue_of(pool, &[1, 2, 3]);
             let more = queue_of(pool, &[4]);
@@ -339,7 +339,7 @@ mod tests {
 
     /// A remote peer controls the order in which parts are lost, by the order of its acknowledgements.
     #[test]
-    fn sorting_takes_few_comparisons_in_any_order() {
+    fn sorting_takes_at_most_18_comparisons_per_message() {
         const COUNT: u32 = 256;
         let orders: [fn(u32) -> u32; 5] = [
             |at| at,
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn freed_blocks_are_counted() {
+    fn freeing_a_queue_returns_the_number_of_blocks() {
         with_pool(|pool| {
             let mut queue = queue_of(pool, &[1, 2]);
             let long = pool.store(&[0; 20], &3).expect("room");
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn list_members_are_sorted_within_the_search_limit() {
+    fn list_members_are_inserted_in_order_within_the_search_limit() {
         with_pool(|pool| {
             let mut list = List::default();
             for key in [5_u32, 3, 9, 1, 4, 7, 8] {

@@ -2,18 +2,18 @@
 //!
 //! With `B` blocks and `C` connections, half of the blocks are guaranteed: each connection has `G = B / 4C` in each
 //! direction, regardless of the others. The rest, `S = B - 2CG`, is shared. A direction that needs more than `G`
-//! borrows from it as long as it has borrowed at most as much as remains free. A single borrower thus gets `S / 2`,
-//! and each further one at most half of the remainder. This is the dynamic threshold of Choudhury and Hahne ("Dynamic
-//! queue length thresholds for shared-memory packet switches", 1998) with a factor of one. Connections that hold on
-//! to borrowed blocks can use up the shared part, but never a guaranteed part: a connection that stays within `G`
-//! never waits for others.
+//! borrows from the shared part, as long as at least as many blocks then remain free as it has borrowed. A single
+//! borrower thus gets `S / 2`, and each further borrower at most half of the remainder. This is the dynamic threshold
+//! of Choudhury and Hahne ("Dynamic queue length thresholds for shared-memory packet switches", 1998) with a factor of
+//! one. Connections that hold on to borrowed blocks can use up the shared part, but never a guaranteed part: a
+//! connection that stays within `G` never waits for others.
 //!
 //! With a single connection there are no others to protect. All blocks are shared and may be borrowed, except that
 //! sending leaves a quarter to receiving.
 //!
 //! No further message is accepted for sending once a share holds half of its maximum, if that is more than [`QUEUED`]
-//! blocks. The other half is for split messages, which need all their blocks at once. Small messages that filled it
-//! too would no longer fit into the processor's caches when they are sent.
+//! blocks. The other half is for split messages, which need all their blocks at once. If small messages filled the
+//! other half as well, they would no longer fit into the processor's caches when they are sent.
 //!
 //! Blocks are charged before they are taken and released when they are freed, so taking charged blocks never fails.
 
@@ -22,9 +22,9 @@ use super::SEVERAL;
 /// The number of queued blocks up to which sending is never limited: 4 MiB in blocks of 512 bytes.
 const QUEUED: usize = 8_192;
 
-/// The number of blocks of a message that must fit when it is started.
+/// The maximum number of blocks of a message for which there must be space below the limit of queued blocks.
 ///
-/// A message of more blocks needs no more space below the limit of queued blocks than this.
+/// A longer message may exceed the limit by its remaining blocks.
 const FIRST: usize = 8;
 
 /// The purpose for which blocks are charged.
@@ -36,9 +36,9 @@ pub(crate) enum Purpose {
     Control,
     /// An incoming message that is next in order.
     Receive,
-    /// An incoming message that is ahead of its order.
+    /// An incoming message that cannot be delivered before earlier messages.
     ///
-    /// It leaves half of the share to the missing messages before it.
+    /// Such messages may use only half of the share; the other half is for the missing messages before them.
     Early,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Share {
     borrowed: u32,
     /// Blocks exempt from the configured limit.
     unlimited: u16,
-    /// Blocks among `unlimited` for tables that exist as long as the connection.
+    /// Those of the `unlimited` blocks that hold tables, which exist until the connection closes.
     tables: u16,
 }
 
@@ -86,13 +86,13 @@ pub(crate) struct Shares {
     free: usize,
     /// The number of blocks of the shared part that sending leaves to receiving.
     reserve: usize,
-    /// The number of blocks of the shared part held by tables that exist as long as a connection.
+    /// The number of blocks of the shared part held by tables, which exist until their connection closes.
     tables: usize,
     /// The number of blocks of the shared part that the peer itself holds permanently.
     permanent: usize,
     /// The configured maximum number of blocks in a share.
     limit: usize,
-    /// The number of blocks from which a share accepts no further message for sending.
+    /// The limit of queued blocks, at which a share accepts no further message for sending.
     queued: usize,
     /// The size of the last refused charge in blocks.
     refused: usize,
@@ -146,7 +146,7 @@ impl Shares {
         self.free
     }
 
-    /// Returns true if no connection has borrowed anything.
+    /// Returns true if every block of the shared part is free.
     pub(crate) const fn is_whole(&self) -> bool {
         self.free == self.common && self.tables == 0 && self.permanent == 0
     }
@@ -273,7 +273,7 @@ impl Shares {
         true
     }
 
-    /// Charges the blocks of a table that exists as long as the connection.
+    /// Charges the blocks of a table, which exists until the connection closes.
     pub(crate) fn charge_table(&mut self, share: &mut Share, blocks: usize, purpose: Purpose) -> bool {
         let charged = self.charge_unlimited(share, blocks, purpose);
         if charged {
@@ -291,8 +291,8 @@ impl Shares {
 
     /// Releases blocks from the share to which they were charged.
     ///
-    /// Guaranteed blocks beyond half are released first, because only messages that are next in order may use them;
-    /// then borrowed ones.
+    /// The guaranteed blocks of the upper half are released first, because only messages that are next in order may use
+    /// them. Borrowed blocks follow.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn release(&mut self, share: &mut Share, blocks: usize) {
@@ -360,7 +360,7 @@ impl Shares {
     /// tables.
     pub(crate) fn most(&self, share: &Share, purpose: Purpose) -> usize {
         let own = self.within(purpose).saturating_sub(usize::from(share.tables));
-        // The window of message numbers may hold one block even when idle.
+        // The window of message numbers may hold one block even if no message is queued.
         let free = self.common.saturating_sub(self.tables + self.permanent + 1);
         let borrowed = match purpose {
             Purpose::Send if !self.is_shared() => free.saturating_sub(self.reserve),
@@ -385,11 +385,11 @@ mod tests {
 
     const PURPOSES: [Purpose; 4] = [Purpose::Send, Purpose::Control, Purpose::Receive, Purpose::Early];
 
-    /// Charges never exceed the blocks, a share within its guaranteed part is never refused, and everything is free
-    /// again once all is released.
+    /// Charges never exceed the number of blocks, a share within its guaranteed part is never refused, and all blocks
+    /// are free after the last release.
     #[test]
-    fn any_charges_and_releases_stay_within_the_blocks() {
-        // Small numbers, because bolero generates from 4,096 bytes at most.
+    fn charges_never_exceed_the_pool_or_violate_guarantees() {
+        // The numbers are small, because bolero generates values from at most 4,096 bytes.
         let operation = (0..20_u8, 0..4_u8, 1..200_u8, produce::<bool>());
         let operations = produce::<Vec<(u8, u8, u8, bool)>>().with().len(0..300_usize).values(operation);
         let input = (4..2_000_usize, 1..20_usize, operations);
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_connections_leave_guaranteed_blocks_to_others() {
+    fn connections_that_borrow_leave_guaranteed_blocks_to_others() {
         // Ten connections with 32 blocks in each direction, and 640 shared blocks.
         let mut shares = Shares::new(1_280, 10, None);
         let (mut sent, mut received) = ([Share::default(); 9], [Share::default(); 9]);
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn one_busy_connection_gets_its_guarantee_and_half_of_the_rest() {
+    fn a_single_borrower_gets_its_guarantee_and_half_of_the_shared_part() {
         let mut shares = Shares::new(1_280, 10, None);
         let mut share = Share::default();
         assert_eq!(shares.most(&share, Purpose::Send), 32 + 319);
@@ -475,7 +475,7 @@ mod tests {
             let queued = fill(&mut shares, &mut share, Purpose::Send);
             assert!((8_192..8_500).contains(&queued), "{queued}");
             assert_eq!(shares.check(&share, 1, Purpose::Send), Err(NoRoom::InShare));
-            // A small message sent during a transfer.
+            // Without `FIRST` free blocks below the limit, only small messages are accepted.
             shares.release(&mut share, 2);
             assert_eq!(shares.check(&share, 3, Purpose::Send), Err(NoRoom::InShare));
             assert_eq!(shares.charge(&mut share, 2, Purpose::Send), Ok(()));
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn permanent_blocks_are_not_available_to_messages() {
+    fn blocks_held_permanently_are_not_available_to_messages() {
         let mut shares = Shares::new(16, 1, None);
         let share = Share::default();
         assert!(shares.could_hold(&share, 8, 0, Purpose::Send));
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_connection_leaves_a_quarter_to_receiving() {
+    fn sending_on_a_single_connection_leaves_a_quarter_to_receiving() {
         let mut shares = Shares::new(16, 1, None);
         let (mut sent, mut received) = (Share::default(), Share::default());
         assert_eq!(shares.check(&sent, 9, Purpose::Send), Err(NoRoom::InShare));
@@ -519,7 +519,7 @@ mod tests {
         let mut shares = Shares::new(1_280, 10, None);
         let mut share = Share::default();
         assert_eq!(fill(&mut shares, &mut share, Purpose::Early), 16 + 160);
-        // Another connection takes as much of the shared part as it may.
+        // The rest of the shared part is taken.
         let rest = shares.free();
         assert!(shares.charge_common(rest));
         for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! Tables and queues of plain values, in memory lent by the caller or allocated (feature `alloc`).
+//! Tables and queues of plain values, in memory that is borrowed from the caller or allocated (feature `alloc`).
 
 use core::ops::{Deref, DerefMut};
 
@@ -23,9 +23,9 @@ impl<T: Default> Slots<'_, T> {
 }
 
 impl<T: Default> Slots<'_, T> {
-    /// Ensures that an allocated table with a capacity of `capacity` values has a value at `place`.
+    /// Grows an allocated table, up to `capacity` values, until it has a value at `place`.
     ///
-    /// The table grows by an eighth at a time, so that unused memory is never written to.
+    /// It grows by an eighth at a time, so that unused memory is not written to.
     #[cfg_attr(
         not(feature = "alloc"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only a table of the allocator grows")
@@ -85,7 +85,7 @@ impl<T> DerefMut for Slots<'_, T> {
     }
 }
 
-/// A FIFO queue of connection slots, with a capacity for each slot once.
+/// A FIFO queue of connection slots; its capacity is the number of slots.
 #[derive(Debug)]
 pub(crate) enum SlotQueue<'a> {
     Borrowed(&'a mut DequeView<u16>),
@@ -96,7 +96,7 @@ pub(crate) enum SlotQueue<'a> {
 impl SlotQueue<'_> {
     /// Appends a slot.
     ///
-    /// The caller marks queued slots. No slot is queued twice, so the capacity always suffices.
+    /// The caller marks queued slots, so no slot is queued twice and the capacity always suffices.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn push(&mut self, slot: u16) {
         match self {
@@ -143,7 +143,7 @@ impl SlotQueue<'_> {
     }
 }
 
-/// A FIFO queue in memory lent by the caller or allocated.
+/// A FIFO queue in memory that is borrowed from the caller or allocated.
 #[derive(Debug)]
 pub(crate) enum Ring<'a, T> {
     Borrowed(&'a mut DequeView<T>),
@@ -202,7 +202,7 @@ type Places<T, const N: usize> = alloc::collections::VecDeque<T>;
 
 /// A FIFO queue of at most `N` values.
 ///
-/// With the feature `alloc` they are in one heap allocation, so that the type that contains the queue is small and
+/// With the feature `alloc` the values are in one heap allocation, so that a type containing the queue is small and
 /// cheap to move.
 #[derive(Debug)]
 pub(crate) struct BoundedQueue<T, const N: usize>(Places<T, N>);

@@ -1,9 +1,9 @@
-//! The set of received reliable message numbers, which takes memory only above a gap.
+//! The set of received reliable message numbers. It takes memory only while there is a gap.
 
 use super::{Block, BlockLink, Pool, Purpose, Share};
 use crate::serial::U24;
 
-/// Whether a message number was received before.
+/// The classification of a message number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     New,
@@ -17,8 +17,8 @@ const BLOCKS: usize = 16;
 
 /// A bitmap of the numbers above the first missing number.
 ///
-/// It takes enough blocks of the pool to cover the highest received number. Without a gap the window is a single
-/// number.
+/// It takes as many blocks of the pool as it needs to cover the highest received number. Without a gap it stores only
+/// `base`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SparseWindow {
     /// The first missing number.
@@ -79,7 +79,7 @@ impl SparseWindow {
 
     /// Returns the block with this index in the window.
     ///
-    /// It is usually the first, because messages delayed by a whole block are rare.
+    /// It is usually the first block, because messages are rarely delayed by more numbers than a block covers.
     fn block<H: Copy + Default>(&self, pool: &Pool<'_, H>, number: usize) -> BlockLink {
         let mut block = self.first?;
         for _ in 0..number {
@@ -99,7 +99,7 @@ impl SparseWindow {
         number == self.base || self.prepare_ahead(pool, share, number)
     }
 
-    /// Handles [`prepare`](Self::prepare) for a number above a gap.
+    /// Allocates the blocks for a number above a gap.
     #[cfg_attr(target_pointer_width = "64", inline(never))]
     fn prepare_ahead<H: Copy + Default>(
         &mut self,
@@ -223,9 +223,9 @@ mod tests {
         arrival
     }
 
-    /// Each number is new exactly once in any order of arrival, and memory is held only above a gap.
+    /// Each number is new exactly once in any order of arrival, and memory is held only while there is a gap.
     #[test]
-    fn the_window_agrees_with_a_set_for_any_order_of_arrival() {
+    fn the_window_agrees_with_a_reference_set_for_any_order_of_arrival() {
         let steps = produce::<Vec<u32>>().with().len(0..400_usize).values(0..600_u32);
         let input = (produce::<u32>(), steps);
         bolero::check!().with_iterations(if cfg!(miri) { 2 } else { 256 }).with_generator(input).for_each(
@@ -272,9 +272,9 @@ mod tests {
         });
     }
 
-    /// Each number of a shuffled range is new exactly once, across the wrap, and all memory is returned.
+    /// Each number of a shuffled range is new exactly once, even across the wrap, and all memory is returned.
     #[test]
-    fn gaps_take_memory_until_they_close() {
+    fn a_window_takes_memory_only_while_there_is_a_gap() {
         with_pool(|pool| {
             let start = U24::new(0xFF_FF80);
             let mut share = Share::default();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_too_far_ahead_is_refused() {
+    fn a_number_beyond_the_maximum_window_is_too_far_ahead() {
         with_pool(|pool| {
             let mut share = Share::default();
             let mut window = SparseWindow::new(U24::new(0));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_pool_is_reported() {
+    fn prepare_fails_only_above_a_gap_if_the_pool_is_full() {
         with_pool(|pool| {
             assert!(pool.shares.charge_common(16));
             let mut share = Share::default();

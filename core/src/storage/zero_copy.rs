@@ -2,7 +2,7 @@
 //!
 //! An outgoing message is not copied, and an incoming one is assembled in the vector that the application receives.
 //! Without the feature the bytes of every message are in blocks, and [`OwnedId`] is uninhabited, so the compiler
-//! removes all code that handles one.
+//! removes all code for vectors.
 
 #[cfg(feature = "zero-copy")]
 use alloc::vec::Vec;
@@ -12,7 +12,8 @@ use core::num::NonZeroU16;
 /// True if messages may be in vectors.
 pub(crate) const ZERO_COPY: bool = cfg!(feature = "zero-copy");
 
-/// The default message size from which vectors are used, in bytes; below it a copy costs less than a vector.
+/// The default message size from which vectors are used, in bytes. For smaller messages a copy takes less time than a
+/// vector.
 #[cfg(feature = "zero-copy")]
 const LARGE: usize = 64 << 10;
 
@@ -52,7 +53,7 @@ struct Entry {
     bytes: Vec<u8>,
     /// The number of blocks that refer to the vector.
     references: u32,
-    /// The number of blocks charged for the bytes, in addition to those that refer to the vector.
+    /// The number of blocks charged for the bytes, in addition to the blocks that refer to the vector.
     charged: usize,
 }
 
@@ -90,7 +91,7 @@ impl OwnedBuffers {
         Some(id)
     }
 
-    /// Stores a vector for the blocks that refer to it; drops it if there are none.
+    /// Stores a vector under its id; drops it if no block refers to the id.
     pub(super) fn fill(&mut self, id: OwnedId, bytes: Vec<u8>) {
         let Some(entry) = self.entries.get_mut(id.index()) else { return };
         entry.bytes = bytes;
@@ -108,7 +109,7 @@ impl OwnedBuffers {
 
     /// Removes the reference of one block.
     ///
-    /// After the last reference, returns the number of blocks charged for the bytes; before, returns 0.
+    /// When the last reference is removed, it returns the number of blocks charged for the bytes; before, it returns 0.
     pub(super) fn release(&mut self, id: OwnedId) -> usize {
         let Some(entry) = self.entries.get_mut(id.index()) else { return 0 };
         entry.references = entry.references.saturating_sub(1);
@@ -129,7 +130,8 @@ impl OwnedBuffers {
 
     /// Ensures that `length` more bytes can be [appended](Self::append); returns false if there is no memory.
     ///
-    /// If the vector is too short, it is extended at once for the `room` bytes that its message may still need.
+    /// If the capacity does not suffice, it is extended in one step for the `room` bytes that the message may still
+    /// need.
     pub(super) fn make_room(&mut self, id: OwnedId, length: usize, room: usize) -> bool {
         let Some(entry) = self.entries.get_mut(id.index()) else { return false };
         let spare = entry.bytes.capacity() - entry.bytes.len();
@@ -148,8 +150,8 @@ impl OwnedBuffers {
 
     /// Returns excess capacity of a complete message to the allocator.
     ///
-    /// The vector is shrunk if its excess is larger than the charged blocks or than an eighth of the message.
-    /// `block_size` is in bytes.
+    /// The vector is shrunk if its capacity exceeds the charged blocks, or if the excess is more than an eighth of the
+    /// message. `block_size` is in bytes.
     pub(super) fn shrink(&mut self, id: OwnedId, block_size: usize) {
         let Some(Entry { bytes, charged, .. }) = self.entries.get_mut(id.index()) else { return };
         let most = bytes.len() + bytes.len() / 8;
@@ -172,7 +174,7 @@ impl OwnedBuffers {
     }
 }
 
-/// The id of a vector; uninhabited, because this build has no vectors.
+/// The id of a vector; uninhabited, because without the feature `zero-copy` there are no vectors.
 #[cfg(not(feature = "zero-copy"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnedId {}
@@ -227,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vector_is_kept_while_a_block_refers_to_it() {
+    fn a_vector_is_kept_until_its_last_block_is_released() {
         let mut owned = OwnedBuffers::default();
         let id = owned.insert().expect("room");
         owned.refer(id);
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn unreferenced_bytes_are_dropped() {
+    fn a_vector_without_blocks_is_dropped() {
         let mut owned = OwnedBuffers::default();
         let id = owned.insert().expect("room");
         owned.fill(id, b"message".to_vec());
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn vector_capacity_is_reserved_at_once() {
+    fn a_vector_is_allocated_for_the_whole_message() {
         let mut owned = OwnedBuffers::default();
         let id = owned.reserve(LARGE, 2 * LARGE).expect("room");
         assert_eq!(capacity(&owned, id), LARGE);
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn vector_capacity_is_limited_by_the_charged_blocks() {
+    fn the_capacity_of_a_vector_does_not_exceed_the_charged_blocks() {
         let mut owned = OwnedBuffers::default();
         let id = owned.reserve(usize::MAX, 1_000).expect("room");
         assert_eq!(capacity(&owned, id), 1_000);
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn excess_vector_capacity_is_freed() {
+    fn excess_capacity_of_a_complete_message_is_freed() {
         for (length, charged, most) in [(1_000, 2, 1_000), (1_000, 3, 1_100), (900, 3, 900)] {
             let mut owned = OwnedBuffers::default();
             let id = owned.reserve(LARGE, 1_100).expect("room");
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn small_messages_are_stored_in_blocks() {
+    fn messages_below_the_threshold_get_no_vector() {
         let mut owned = OwnedBuffers::default();
         assert_eq!((owned.reserve(LARGE - 1, LARGE), owned.name(LARGE - 1)), (None, None));
         assert!(owned.name(LARGE).is_some());

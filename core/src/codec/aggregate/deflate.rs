@@ -35,14 +35,15 @@ impl Inflater {
 
     /// Returns the messages of an aggregate: in place if it is plain, or decompressed into `buffer`.
     ///
-    /// The length of `buffer` limits the size of the contents. It also limits the run time, because a stream longer
-    /// than its contents is refused.
+    /// The length of `buffer` limits the size of the contents. It also limits the run time, because a compressed stream
+    /// longer than its contents is refused.
     ///
     /// # Errors
     /// - The errors of [`Aggregate::messages`].
     /// - [`WireError::BadLength`] if the declared length exceeds `buffer` or is not above the compressed length, or
     ///   if the stream yields another length or is followed by more bytes.
-    /// - [`WireError::BadValue`] if it is not a deflate stream, [`WireError::Truncated`] if it ends too early.
+    /// - [`WireError::BadValue`] if the contents are not a deflate stream, [`WireError::Truncated`] if the stream ends
+    ///   too early.
     pub fn unpack<'m>(
         &mut self,
         aggregate: &Aggregate<'m>,
@@ -119,7 +120,7 @@ mod compress {
         pub enum CompressError {
             /// The result would not be smaller; send the plain aggregate.
             NotSmaller => "the compressed form would not be smaller",
-            /// The buffer is too small for the result, which might have been smaller than the plain form.
+            /// The buffer is too small for the result. In a larger buffer, compression may succeed.
             NoRoom => "the buffer is too small",
             /// The aggregate is already compressed, or has 2^28 bytes or more.
             Unsuitable => "it is compressed already or too large",
@@ -152,7 +153,7 @@ mod compress {
         state: Box<CompressorOxide>,
     }
 
-    /// The compression level: 6 of 0 to 10, the default of most programs.
+    /// The compression level: 6 on the scale from 0 to 10, the default of most programs.
     const LEVEL: i32 = 6;
     /// The window bits of a raw deflate stream, without the zlib header and checksum.
     const RAW: i32 = -15;
@@ -177,7 +178,7 @@ mod compress {
             if plain.compression != Compression::None || plain.body.len() >= LENGTH_END {
                 return Err(CompressError::Unsuitable);
             }
-            // The result must be at least one byte shorter than the plain form.
+            // The result must be at least one byte shorter than the plain form, which has one byte more than `smaller`.
             let smaller = plain.body.len() + 1;
             let full = if out.len() >= smaller { CompressError::NotSmaller } else { CompressError::NoRoom };
             let room = out.len().min(smaller);

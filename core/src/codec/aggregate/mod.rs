@@ -17,12 +17,12 @@
 //!
 //! **Bounds.** Reading a plain aggregate copies nothing. A compressed one declares the length of its contents. It is
 //! refused if the provided buffer is shorter, if the plain form would not be longer, or if the stream yields more or
-//! less than declared. Neither a few bytes that decompress to megabytes nor megabytes without contents therefore take
-//! much time or memory.
+//! less than declared. Decompression bombs, and long streams that decompress to nothing, therefore take little time and
+//! memory.
 //!
-//! Compression needs the feature `deflate`: reading then works without an allocator, and writing also needs `alloc`.
-//! Do not compress secrets together with data that others choose, because the compressed length reveals information
-//! about the contents.
+//! Compression needs the feature `deflate`: reading then works without an allocator, and writing also needs `alloc`. Do
+//! not compress secrets together with data that an attacker can choose, because the compressed length reveals
+//! information about the contents.
 
 #[cfg(feature = "deflate")]
 mod deflate;
@@ -122,7 +122,7 @@ impl<'b> Packer<'b> {
     /// Adds a message, preceded by 1 to 4 bytes of length.
     ///
     /// # Errors
-    /// Nothing is added on an error.
+    /// On an error the aggregate is unchanged.
     ///
     /// - [`WireError::NoRoom`] if it does not fit; send this aggregate and add the message to the next one.
     /// - [`WireError::BadLength`] if it is empty or has 2^28 bytes or more.
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_at_encoding_boundaries_are_accepted() {
+    fn lengths_round_trip_at_encoding_boundaries_in_their_shortest_form() {
         for (length, bytes) in
             [(0x7F, 1), (0x80, 2), (0x3FFF, 2), (0x4000, 3), (0x1F_FFFF, 3), (0x20_0000, 4)]
         {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_does_not_fit_leaves_the_aggregate_unchanged() {
+    fn a_refused_message_leaves_the_aggregate_unchanged() {
         let mut buffer = [0; 6];
         let mut packer = Packer::new(id(), &mut buffer).expect("room");
         assert_eq!(packer.push(&[1, 2, 3, 4]), Err(WireError::NoRoom));
@@ -469,7 +469,7 @@ mod tests {
 
         #[test]
         fn decompressed_messages_are_validated() {
-            // Preceded by forty messages of one byte, which compress well.
+            // Forty messages of one byte precede the end, because they compress well.
             let with_end = |end: &[u8]| {
                 let body = [&[1; 80], end].concat();
                 unpack(&with_stream(body.len(), &body), 100)

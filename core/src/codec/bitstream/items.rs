@@ -53,7 +53,8 @@ impl Item for f32 {
 
 /// Compressed: a value of -1..=1 in 32 bits, rounded down to a step.
 ///
-/// 1, which overflows in C++ RakNet, is written as the last step. Otherwise like `f32`.
+/// The value 1, which overflows in C++ RakNet, is written as the last step. In all other respects the encoding is like
+/// that of `f32`.
 impl Item for f64 {
     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
         reader.read().map(Self::from_bits)
@@ -105,7 +106,7 @@ impl Item for NetworkId {
     }
 }
 
-/// The size of the longest address, that of IPv6, in bytes.
+/// The size of the longest address, an IPv6 address, in bytes.
 const ADDRESS: usize = 29;
 
 impl Item for SocketAddr {
@@ -193,8 +194,8 @@ integers!(u8, u8; u16, u16; u32, u32; u64, u64; i8, u8; i16, u16; i32, u32; i64,
 
 /// Appends a big-endian number without its high zero bytes (docs/raknet.md#compressed-integers).
 ///
-/// A set bit is written for each omitted byte, then a clear bit and the other bytes. If only one byte is left, its
-/// high nibble is omitted in the same way if it is zero.
+/// A set bit is written for each omitted byte, then a clear bit and the other bytes. If only one byte is left and its
+/// high nibble is zero, the high nibble is omitted in the same way.
 fn write_compressed(writer: &mut BitStreamWriter<'_>, number: &[u8]) -> Result<(), WireError> {
     let mut rest = number;
     while let [before @ .., last] = rest
@@ -228,7 +229,7 @@ fn read_compressed(reader: &mut BitStreamReader<'_>, number: &mut [u8]) -> Resul
     Ok(())
 }
 
-/// How to treat integers outside the range; both sides must use the same.
+/// The treatment of integers outside the range. Writer and reader must use the same variant.
 ///
 /// ```
 /// use rakwire::codec::bitstream::{BitStreamWriter, OutOfRange};
@@ -243,7 +244,7 @@ fn read_compressed(reader: &mut BitStreamReader<'_>, number: &mut [u8]) -> Resul
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfRange {
-    /// Writing them is an error; the encoding has no flag bit.
+    /// Writing an integer outside the range is an error; the encoding has no flag bit.
     Reject,
     /// Writes a set bit and the full-width value; a clear bit precedes values inside the range.
     Flag,

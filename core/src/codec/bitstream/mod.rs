@@ -228,7 +228,7 @@ impl<'b> BitStreamWriter<'b> {
 /// # Ok::<(), WireError>(())
 /// ```
 pub trait Item: Copy + PartialEq {
-    /// True if a delta begins with a flag bit for whether the value follows. Otherwise the value always follows.
+    /// True if a delta begins with a flag bit that is set if the value follows. If false, the value always follows.
     const HAS_DELTA_FLAG: bool = true;
 
     /// Takes a value.
@@ -260,7 +260,7 @@ pub trait Item: Copy + PartialEq {
     }
 }
 
-/// The bits of a partial last byte that are used: the low or the high ones.
+/// The bits of a partial last byte that are used: the low bits or the high bits.
 ///
 /// ```
 /// use rakwire::codec::bitstream::{Alignment, BitStreamWriter};
@@ -286,7 +286,7 @@ pub enum Alignment {
 impl<'a> BitStreamReader<'a> {
     /// Fills the first bytes of `out` with `count` bits.
     ///
-    /// In a partial last byte, `alignment` selects the bits that are filled; the others are zero.
+    /// In a partial last byte, `alignment` selects the bits that are filled; the other bits are zero.
     ///
     /// # Errors
     /// [`WireError::BadLength`] if `out` has fewer than `count` bits, [`WireError::Truncated`] if fewer remain.
@@ -316,7 +316,7 @@ impl<'a> BitStreamReader<'a> {
         self.bits.aligned_bytes(count)
     }
 
-    /// Takes bytes preceded by their number, which may be at most `max`.
+    /// Takes bytes preceded by their number, of which at most `max` are accepted.
     ///
     /// # Errors
     /// [`WireError::BadLength`] if there are more than `max` (C++ RakNet truncates them and then misreads the rest),

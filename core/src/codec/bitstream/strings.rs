@@ -1,9 +1,9 @@
 //! Strings, plain and compressed with RakNet's Huffman code for English text.
 //!
-//! Both sides must build the same tree, so the frequencies and the order of ties matter. Bytes that do not occur in
-//! the sample text have the weight 1. The two lightest trees are joined until one is left, with the lighter one as
-//! the branch for a 0 bit. Of trees with equal weights, the one inserted last is taken first. The tree is built at
-//! compile time.
+//! Writer and reader must build identical trees, so the frequencies and the order of ties matter. Bytes that do not
+//! occur in the sample text have the weight 1. The two lightest trees are joined until one is left, with the lighter
+//! one as the branch for a 0 bit. Of trees with equal weights, the one inserted last is taken first. The tree is built
+//! at compile time.
 
 use super::{BitStreamReader, BitStreamWriter};
 use crate::codec::bits::{BitReader, Msb};
@@ -25,7 +25,7 @@ impl<'a> BitStreamReader<'a> {
     ///
     /// # Errors
     /// [`WireError::Truncated`] if bits are missing, [`WireError::BadLength`] if the string is longer than `out` (C++
-    /// RakNet truncates it).
+    /// RakNet would truncate it).
     pub fn compressed_string<'o>(&mut self, out: &'o mut [u8]) -> Result<&'o [u8], WireError> {
         let count = usize::try_from(self.read_compressed::<u32>()?).map_err(|_| WireError::Truncated)?;
         if count > self.bits.remaining() {
@@ -41,7 +41,8 @@ impl<'a> BitStreamReader<'a> {
     }
 }
 
-/// Returns the next byte of a compressed string, which ends with `end` bits remaining, or `None` at the padding.
+/// Returns the next byte of a compressed string, or `None` at the padding. The string ends when `end` bits remain in
+/// `bits`.
 fn next_byte(bits: &mut BitReader<'_, Msb>, end: usize) -> Result<Option<u8>, WireError> {
     let mut walk = Walk::START;
     while bits.remaining() > end {
@@ -118,7 +119,7 @@ fn code(byte: u8) -> Code {
     CODES.get(usize::from(byte)).copied().unwrap_or(Code { bits: 0, length: 0 })
 }
 
-/// Returns `count` bits, at most 7, that contain no complete code: the prefix of the first longer code.
+/// Returns `count` bits, at most 7, that contain no complete code: a prefix of the first code with more bits.
 fn padding(count: u32) -> u64 {
     let longer = CODES.iter().find(|code| u32::from(code.length) > count);
     longer.map_or(0, |code| u64::from(code.bits) >> (u32::from(code.length) - count))
@@ -139,7 +140,7 @@ const PRINTABLE: [u32; 94] = [
     848, 47, 2586, 2919, 4771, 1707, 535, 1106, 152, 1243, 100, 0, 2, 0, // p to }
 ];
 
-/// Returns the frequency of a byte. `~` is listed with the line ends, because the table ends before it.
+/// Returns the frequency of a byte. `~` is handled like the line ends, because the table ends before it.
 const fn frequency(byte: usize) -> u32 {
     match byte {
         0x0A => 722,
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn frequent_bytes_have_short_codes() {
+    fn huffman_codes_match_known_codes() {
         assert_eq!(bits(b'h'), (0b11000, 5));
         assert_eq!(bits(b'e'), (0b000, 3));
         assert_eq!(bits(b'l'), (0b10010, 5));

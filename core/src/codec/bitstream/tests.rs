@@ -1,7 +1,7 @@
-//! Property tests of all values and of the ends of ranges, against a reference implementation.
+//! Property tests of all types of values and of the limits of ranges, against a reference implementation.
 //!
-//! The reference is a vector of bits, written only from docs/raknet.md#bit-stream-rules. Both must write the same
-//! bits for every value.
+//! The reference implementation is a vector of bits, written only from docs/raknet.md#bit-stream-rules. It must produce
+//! the same bits for every value.
 
 use core::net::SocketAddr;
 use core::ops::RangeInclusive;
@@ -77,7 +77,7 @@ proptest! {
 
     #[test]
     fn integers_are_read_back(lead in 0..9_u32, value: u64, last: u64, shift in 0..64_u32) {
-        // Shifted in both directions, so that there are zero bytes at either end.
+        // Shifted in both directions, so that the values have zero bytes at the upper and at the lower end.
         for value in [value, value >> shift, value << shift] {
             integer(lead, value as u8, last as u8);
             integer(lead, value as u16, last as u16);
@@ -179,7 +179,7 @@ proptest! {
 }
 
 #[test]
-fn fractions_are_clamped_at_their_ends() {
+fn fractions_outside_their_range_are_clamped() {
     let write = |value: f32| law(0, move |w| w.write_compressed(value), |r| r.read::<u16>());
     assert_eq!([-1.0, -2.0, 1.0, 2.0, f32::NAN].map(write), [0, 0, 0xFFFF, 0xFFFF, 0]);
     let write = |value: f64| law(0, move |w| w.write_compressed(value), |r| r.read::<u32>());
@@ -189,7 +189,7 @@ fn fractions_are_clamped_at_their_ends() {
 }
 
 #[test]
-fn forbidden_values_are_refused() {
+fn values_without_an_encoding_are_rejected() {
     let mut buffer = [0; 16];
     let mut writer = BitStreamWriter::new(&mut buffer);
     assert_eq!(writer.ranged(1_u8, RangeInclusive::new(2, 1), OutOfRange::Flag), Err(WireError::BadValue));
@@ -226,7 +226,7 @@ fn counts_beyond_the_input_or_the_buffer_are_refused() {
 }
 
 #[test]
-fn empty_strings_are_aligned() {
+fn an_empty_string_is_aligned_after_its_length() {
     let mut buffer = [0; 8];
     let mut writer = BitStreamWriter::new(&mut buffer);
     writer.write(true).expect("room");
@@ -239,7 +239,7 @@ fn empty_strings_are_aligned() {
 }
 
 #[test]
-fn the_delta_of_a_bit_is_the_bit() {
+fn the_delta_of_a_bool_is_the_bool_itself() {
     let bits: Vec<bool> = [true, false].into_iter().collect();
     for (value, last) in bits.iter().zip(bits.iter().rev()) {
         assert_eq!(law(0, |w| w.write_delta(*value, *last), |r| r.read::<bool>()), *value);
@@ -247,7 +247,7 @@ fn the_delta_of_a_bit_is_the_bit() {
     }
 }
 
-/// The bits so far.
+/// The bits written so far.
 #[derive(Debug, Default, PartialEq)]
 struct Slow(Vec<bool>);
 
@@ -284,7 +284,8 @@ impl Slow {
         }
     }
 
-    /// Appends the distance from the start of the range, its low byte first; of a partial last byte the low bits.
+    /// Appends the distance from the start of the range, low byte first. Of a partial last byte it appends the low
+    /// bits.
     fn ranged(&mut self, distance: u64, width: u64) {
         let mut count = 0;
         while count < 64 && width >> count != 0 {
@@ -352,7 +353,7 @@ type Tree = (u64, Vec<(u8, Vec<bool>)>);
 
 /// Returns the codes of all bytes by the rule of docs/raknet.md.
 ///
-/// The two lightest trees are joined; of equal ones, the youngest first.
+/// The two lightest trees are joined repeatedly. Of trees with equal weights, the one added last is taken first.
 fn codes() -> Vec<Vec<bool>> {
     let mut waiting: Vec<Tree> = Vec::new();
     let insert = |waiting: &mut Vec<Tree>, tree: Tree| {

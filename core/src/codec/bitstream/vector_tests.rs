@@ -1,7 +1,7 @@
 //! The vectors of docs/raknet.md#bit-stream-vectors and the captured output of C++ RakNet, each written and read
 //! back.
 //!
-//! The captures cover every type, with the ends of its range, and after one bit where alignment matters.
+//! The captures cover every type with the limits of its range, and also after one bit where alignment matters.
 
 use core::fmt::Debug;
 use std::format;
@@ -236,7 +236,7 @@ fn fractions_match_the_captures() {
     }
 }
 
-/// Checks an integer of a range; RakNet defines whether values outside are allowed.
+/// Checks an integer of a range with the given treatment of values outside the range.
 fn ranged<T: Integer + Debug>(
     value: T,
     range: core::ops::RangeInclusive<T>,

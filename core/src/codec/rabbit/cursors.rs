@@ -29,7 +29,7 @@ pub struct Reader<'a> {
     next: Option<Piece>,
     /// The number of bits in the pieces already read.
     before: usize,
-    /// The number of bits in the pieces not begun.
+    /// The number of bits in the pieces that have not been started.
     after: usize,
     depth: u8,
 }
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// Takes a number that begins or continues in the next piece.
+    /// Takes a number that crosses into the next piece, or begins there.
     #[cold]
     fn bits_across(&mut self, count: u32) -> Result<u64, Error> {
         if count > 64 {
@@ -202,7 +202,7 @@ pub struct Writer<'b> {
 }
 
 impl<'b> Writer<'b> {
-    /// Creates a writer at the start of `buffer`. The contents of the buffer after the packed bytes are overwritten.
+    /// Creates a writer at the start of `buffer`. Bytes of the buffer after the packed bytes may be overwritten.
     #[must_use]
     pub fn new(buffer: &'b mut [u8]) -> Self {
         Self { bits: BitWriter::new(buffer) }

@@ -54,8 +54,8 @@
 //!
 //! Before memory is allocated, a count is compared with the number of elements that the rest of the input can hold.
 //! Sequences may be nested at most [`MAX_DEPTH`] deep. Unpacking validates lists and texts completely, so later
-//! accesses cannot fail. As in the original implementation, over-long numbers, non-zero padding bits and trailing
-//! bytes are accepted.
+//! accesses cannot fail. As in the original implementation, numbers with more bytes than necessary, non-zero padding
+//! bits and trailing bytes are accepted.
 
 mod cursors;
 pub mod field;
@@ -79,7 +79,8 @@ const PRIME: u64 = 0x0100_0000_01B3;
 
 /// A hash of an encoding: 64-bit FNV-1a over a description of the types (docs/rabbit.md#fingerprints).
 ///
-/// Peers can compare it to detect different versions of their messages. [`Pack::describe`] describes a type:
+/// Peers can compare fingerprints to detect different versions of their message types. [`Pack::describe`] describes a
+/// type:
 ///
 /// ```
 /// use rakwire::codec::rabbit::Fingerprint;
@@ -110,7 +111,7 @@ impl Fingerprint {
         }
     }
 
-    /// Appends a nested description, unless it is nested too deep.
+    /// Appends a nested description; if it is nested too deeply, the fingerprint becomes unknown.
     fn part(&mut self, describe: impl FnOnce(&mut Self)) {
         if !self.is_known || self.nesting >= MAX_NESTING {
             self.is_known = false;
@@ -132,7 +133,7 @@ impl Fingerprint {
         self.is_known = false;
     }
 
-    /// Returns the fingerprint of everything appended, or `None` if part of it has no description.
+    /// Returns the fingerprint of the whole description, or `None` if part of it is missing.
     #[must_use]
     pub const fn finish(&self) -> Option<u64> {
         if self.is_known { Some(self.hash) } else { None }
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_numbers_are_masked_and_limited_to_64_bits() {
+    fn raw_numbers_are_masked_to_their_width_of_at_most_64_bits() {
         let mut buffer = [0; 9];
         let mut writer = Writer::new(&mut buffer);
         writer.bits(u64::MAX, 3).unwrap();
@@ -200,10 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn number_lengths_match_the_original_implementation() {
+    fn numbers_match_the_bytes_of_the_original_implementation() {
         assert_eq!(round_trip(&300_u32), [0xB1, 0x04, 0x00]);
         assert_eq!(round_trip(&0_u16), [0, 0]);
-        // More than four bytes: the most significant four first.
+        // A number of more than four bytes begins with its four most significant bytes.
         assert_eq!(round_trip(&0x12_3456_789A_u64), [0xC4, 0xB3, 0xA2, 0x91, 0xD0, 0x04]);
         let wide = 0x0123_4567_89AB_CDEF_0123_u128;
         assert_eq!(round_trip(&wide), [0x79, 0x56, 0x34, 0x12, 0xF0, 0xDE, 0xBC, 0x9A, 0x38, 0x12, 0x00]);
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn over_long_numbers_and_padding_are_accepted() {
+    fn numbers_with_needless_bytes_and_nonzero_padding_are_accepted() {
         assert_eq!(unpack::<u32>(&[0x15, 0x00, 0x00]), Ok(5));
         assert_eq!(
             unpack::<u64>(&[0xFF, 0xFF, 0xFF, 0xFF, 0x07, 0, 0, 0, 0x00]),
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_checked_across_pieces() {
+    fn invalid_utf8_is_rejected_and_text_round_trips() {
         for text in ["", "snow ☃", "åäö", "\u{10FFFF}x"] {
             let bytes = round_trip(&String::from(text));
             assert_eq!(unpack::<Text<'_>>(&bytes), Ok(Text::new(text)));
@@ -240,9 +241,9 @@ mod tests {
         }
     }
 
-    /// The declared number of elements would take 32 gigabytes.
+    /// The declared number of elements would take 32 GB.
     #[test]
-    fn a_count_alone_causes_no_allocation() {
+    fn a_count_beyond_the_input_or_the_capacity_is_rejected() {
         let mut bytes = to_vec(&u32::MAX).unwrap();
         bytes.extend([0; 20]);
         let too_many = |limit| Error { kind: ErrorKind::TooMany { count: u32::MAX, limit }, bit: 0 };
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_a_kind_and_a_position() {
+    fn errors_contain_the_kind_and_the_bit_position() {
         let error = unpack::<(bool, u32)>(&[0x07]).unwrap_err();
         assert_eq!(error, Error { kind: ErrorKind::EndOfInput, bit: 3 });
         let kind = ErrorKind::TooMany { count: 3, limit: 2 };
@@ -267,7 +268,7 @@ mod tests {
         assert_eq!(pack(&300_u32, &mut [0; 2]).unwrap_err(), Error { kind: ErrorKind::NoRoom, bit: 0 });
     }
 
-    /// A recursive type, which a few bytes could nest deeper than any stack allows.
+    /// A recursive type. Without a limit, a few bytes could nest it deeper than any stack allows.
     #[derive(Debug, PartialEq)]
     struct Nested(Vec<Self>);
 
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_limited() {
+    fn sequences_nested_deeper_than_max_depth_are_rejected() {
         let nested = |depth| (0..depth).fold(Nested(Vec::new()), |inner, _| Nested(vec![inner]));
         round_trip(&nested(MAX_DEPTH - 1));
         let bytes = to_vec(&nested(MAX_DEPTH)).unwrap();
@@ -330,7 +331,7 @@ mod tests {
         (u32, u32),
     );
 
-    /// Miri is slower by a factor of a thousand.
+    /// Miri is about a thousand times slower than native code.
     const CASES: u32 = if cfg!(miri) { 2 } else { 200 };
 
     proptest! {

@@ -6,7 +6,7 @@ use super::{Error, Fingerprint, Pack, Reader, Unpack, Writer};
 const WORD_BYTES: u32 = 4;
 const WORD_BITS: u32 = 32;
 
-/// Returns the number of bytes that a number needs; at least 1.
+/// Returns the number of bytes that a number needs, at least 1.
 #[inline]
 const fn bytes_of(number: u128) -> u32 {
     let bits = u128::BITS - number.leading_zeros();

@@ -33,14 +33,14 @@ pub trait Pack {
 
     /// Describes the encoding for a [`Fingerprint`].
     ///
-    /// A handwritten implementation without this method has no fingerprint.
+    /// The default makes the fingerprint of the type, and of every type that contains it, `None`.
     fn describe(fingerprint: &mut Fingerprint) {
         fingerprint.opaque();
     }
 }
 
 impl Fingerprint {
-    /// Returns the fingerprint of a type, or `None` if part of it has no description or it contains itself.
+    /// Returns the fingerprint of a type, or `None` if part of the type has no description or the type contains itself.
     #[must_use]
     pub fn of<T: Pack + ?Sized>() -> Option<u64> {
         let mut fingerprint = Self::new();
@@ -121,7 +121,7 @@ pub trait UnpackBounded<'a>: Unpack<'a> {
 /// Packs a value into `buffer` and returns the packed bytes.
 ///
 /// ```
-/// // 1 in 5 bits: what remains of the byte is zero.
+/// // 1 in 5 bits; the other bits of the byte are zero.
 /// assert_eq!(rakwire::codec::rabbit::pack(&(true, 300_u32), &mut [0; 8]), Ok(&[0x63, 0x09, 0x00][..]));
 /// ```
 ///

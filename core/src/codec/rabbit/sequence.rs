@@ -1,5 +1,5 @@
-//! Sequences and text: owned ones from `heapless` and, with the feature `alloc`, from the standard library; and
-//! borrowed ones.
+//! Sequences and text: owned types from `heapless` and, with the feature `alloc`, from the standard library; and
+//! borrowed types.
 
 use core::fmt::{self, Write as _};
 use core::marker::PhantomData;
@@ -23,7 +23,7 @@ impl Writer<'_> {
     /// Appends the number of elements or bytes that follow.
     ///
     /// # Errors
-    /// [`ErrorKind::TooMany`] if it exceeds a `u32`, [`ErrorKind::NoRoom`] if the buffer is full.
+    /// [`ErrorKind::TooMany`] if `count` exceeds a `u32`, [`ErrorKind::NoRoom`] if the buffer is full.
     pub fn count(&mut self, count: usize) -> Result<(), Error> {
         let Ok(number) = u32::try_from(count) else {
             return Err(self.error(ErrorKind::TooMany { count: u32::MAX, limit: u32::MAX }));
@@ -76,8 +76,8 @@ impl<T: Counted + ?Sized> Counted for &T {
     }
 }
 
-/// Implements the traits for `$type`, with a capacity of `$max` elements or bytes, by those of the slice or text in
-/// it.
+/// Implements the traits for `$type`, with a capacity of `$max` elements or bytes, through the implementations of its
+/// slice or text.
 ///
 /// The type itself only implements [`UnpackBounded::unpack_bounded`].
 macro_rules! sequence {
@@ -207,7 +207,7 @@ impl<'a, T> List<'a, T> {
         }
     }
 
-    /// Returns whether the list is empty.
+    /// Returns true if the list is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
@@ -366,7 +366,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns whether the text is empty.
+    /// Returns true if the text is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
@@ -406,7 +406,7 @@ impl Iterator for Chars<'_> {
     }
 }
 
-/// Takes a character of a text with `left` remaining bytes.
+/// Takes the next character of a text with `left` remaining bytes; returns `None` at the end.
 fn character(reader: &mut Reader<'_>, left: &mut u32) -> Result<Option<char>, Error> {
     if *left == 0 {
         return Ok(None);
