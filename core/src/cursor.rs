@@ -19,23 +19,23 @@ error_enum! {
     #[non_exhaustive]
     pub enum WireError {
         /// The input ends within a field.
-        Truncated => "the bytes end before the field does",
+        Truncated => "the input ends within a field",
         /// The output buffer is too small.
         NoRoom => "the buffer is too small",
         /// The first byte is not the ID of a known packet.
-        UnknownId => "no packet has this id",
+        UnknownId => "the packet ID is unknown",
         /// The 16 bytes of the offline magic are missing at their position.
-        BadMagic => "the offline magic is not where it belongs",
+        BadMagic => "the offline magic is missing",
         /// A length is zero or exceeds the maximum of the format.
         BadLength => "a length is zero or too large",
         /// An ordering channel is 32 or more.
         BadChannel => "an ordering channel is 32 or more",
         /// The part count of a split message is zero, or the part's index is not below the count.
-        BadSplit => "a split count is zero or a split index is not below it",
+        BadSplit => "a split count is zero, or not above the split index",
         /// The end of an acknowledgement range is before its start.
-        BadRange => "a record ends before it begins",
+        BadRange => "a record ends before it starts",
         /// A field has a value that the format does not allow.
-        BadValue => "a value is outside the format",
+        BadValue => "the format does not allow a value",
     }
 }
 
@@ -540,10 +540,7 @@ mod tests {
                     assert_eq!(writer.written() + writer.room(), *room);
                 }
                 let length = writer.finish().len();
-                assert!(
-                    buffer[length..].iter().all(|byte| *byte == 0xEE),
-                    "bytes behind the end were written"
-                );
+                assert!(buffer[length..].iter().all(|byte| *byte == 0xEE), "bytes past the end were written");
                 let end = length.saturating_sub(*cut);
                 let mut reader = Reader::new(&buffer[..end]);
                 for field in written {

@@ -565,7 +565,7 @@ fn decode_shows_acknowledgements() {
     assert_eq!(decode("a0 0001 01 000000").1["kind"], "negative acknowledgement");
     let (status, json) = decode("c0 0001 00 020000 010000");
     assert_eq!(status, Some(1));
-    assert_eq!(json["error"]["message"], "a record ends before it begins");
+    assert_eq!(json["error"]["message"], "a record ends before it starts");
 }
 
 #[test]
@@ -603,15 +603,15 @@ fn decode_shows_fields_of_control_messages() {
 #[test]
 fn decode_stops_at_the_first_malformed_field() {
     for (hex, offset, message, capsules) in [
-        ("", 0, "the bytes end before the field does", 0),
-        ("84 01", 1, "the bytes end before the field does", 0),
+        ("", 0, "the input ends within a field", 0),
+        ("84 01", 1, "the input ends within a field", 0),
         ("84 000000 00 0020 86", 7, "the payload ends 3 bytes early", 1),
         ("84 000000 60 0008 000000 000000 20 86", 13, "an ordering channel is 32 or more", 1),
         ("84 000000 00 0008 86 00 0000 86", 9, "a length is zero or too large", 2),
-        ("84 000000 00 0008 00", 8, "the bytes end before the field does", 1),
-        ("c0 0002 01 000000", 7, "the bytes end before the field does", 0),
-        ("7f 00 00", 0, "no packet has this id", 0),
-        ("01 0000000000000000 ff", 9, "the bytes end before the field does", 0),
+        ("84 000000 00 0008 00", 8, "the input ends within a field", 1),
+        ("c0 0002 01 000000", 7, "the input ends within a field", 0),
+        ("7f 00 00", 0, "the packet ID is unknown", 0),
+        ("01 0000000000000000 ff", 9, "the input ends within a field", 0),
     ] {
         let (status, json) = decode(hex);
         assert_eq!(status, Some(1), "{hex}");

@@ -77,7 +77,7 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
         assert!(CONNECTIONS >= 1 && CONNECTIONS < u16::MAX as usize, "CONNECTIONS must be 1 to 65,534");
         assert!(
             BLOCKS >= 4 && BLOCKS <= Block::MAX_COUNT,
-            "BLOCKS must be at least 4 and no more than links can name"
+            "BLOCKS must be 4 to 65,535, or up to 4,294,967,295 on 64-bit targets"
         );
         assert!(BLOCK_SIZE >= 32 && BLOCK_SIZE <= u16::MAX as usize, "BLOCK_SIZE must be 32 to 65,535");
     };

@@ -103,9 +103,9 @@ pub enum QueueError {
 impl fmt::Display for QueueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full => {
-                f.write_str("more reliable messages wait than the limit allows; disconnect the slow peer")
-            }
+            Self::Full => f.write_str(
+                "the waiting messages exceed the limit; disconnect the slow peer, or raise the limit",
+            ),
             Self::Refused(error) => error.fmt(f),
         }
     }

@@ -207,13 +207,13 @@ error_enum! {
     #[non_exhaustive]
     pub enum SetError {
         /// The advertisement is longer than 399 bytes, including its length prefix if there is one.
-        AdvertisementTooLong => "an advertisement has at most 399 bytes with the length before it; shorten it",
+        AdvertisementTooLong => "an advertisement has at most 399 bytes, including its length prefix; shorten it",
         /// The password is longer than 255 bytes.
         PasswordTooLong => "a password has at most 255 bytes; shorten it",
         /// The connection does not exist.
-        NoConnection => "the connection does not exist, or has ended",
+        NoConnection => "the connection does not exist, or has closed",
         /// There are more addresses than `address_count` of the configuration allows.
-        TooManyAddresses => "the configuration lists fewer addresses; raise `address_count`, to at most 20",
+        TooManyAddresses => "there are more addresses than `address_count`; raise it, to at most 20",
         /// There is no free memory for the addresses.
         NoMemory => "there is no memory for the addresses; configure more blocks",
     }

@@ -211,7 +211,7 @@ mod handshakes {
         #[test]
         fn a_site_with_many_networks_gets_four_times_the_rate_of_a_network() {
             let mut limit = HandshakeLimit::default();
-            assert_eq!(admitted(&mut limit, 1, 1), 50, "one network does not get all of its site");
+            assert_eq!(admitted(&mut limit, 1, 1), 50, "one network does not get the rate of its site");
             assert_eq!(admitted(&mut limit, 1, 1_000), 150);
             let others = (2..800).map(|site| Ipv6Addr::new(0x2001, 0xDB8, site, 0, 0, 0, 0, 1).into());
             let now = Instant::from_micros(1_000_000);

@@ -117,7 +117,7 @@ enum KeyOf {
 /// let mut server = DatagramProtection::with_keys([2; 32], [1; 32], Instant::ZERO);
 /// let mut datagram = [0; 64];
 /// datagram[..5].copy_from_slice(b"plain");
-/// let length = client.seal(Instant::ZERO, &mut datagram, 5).expect("room");
+/// let length = client.seal(Instant::ZERO, &mut datagram, 5).expect("enough space");
 /// assert_eq!(length, 5 + usize::from(OVERHEAD));
 /// let mut copy = datagram;
 /// assert_eq!(server.open(Instant::ZERO, &mut datagram[..length]), Ok(&mut b"plain"[..].to_owned()[..]));

@@ -163,7 +163,7 @@ fn rekeying(limits: RekeyLimits) -> [DatagramProtection; 2] {
 fn the_datagram_limit_begins_the_next_epoch() {
     let [mut client, mut server] = rekeying(FEW);
     for _ in 0..10 {
-        let datagram = send(&mut client, b"nobody has answered");
+        let datagram = send(&mut client, b"no answer yet");
         assert!(receive(&mut server, &datagram).is_ok());
     }
     assert_eq!(client.epoch(), 0, "the next epoch waits until the peer has entered this one");
@@ -189,7 +189,7 @@ fn age_and_forgery_limits_begin_the_next_epoch() {
     let datagram = seal_at(&mut client, due, b"due");
     assert_eq!(client.epoch(), 1);
     assert!(receive(&mut server, &datagram).is_ok());
-    assert_eq!(server.epoch(), 1, "it follows");
+    assert_eq!(server.epoch(), 1, "the server enters the epoch of the client");
     for _ in 0..4 {
         assert_eq!(receive(&mut server, &[0xA0; 40]), Err(OpenError::Forged));
     }
@@ -213,7 +213,7 @@ fn datagrams_of_the_previous_epoch_open_until_expiry() {
         assert!(receive(&mut server, &twin).is_ok());
         let mut copy = overtaken.clone();
         assert_eq!(server.open(Instant::from_micros(at), &mut copy).is_ok(), opens, "at {at}");
-        assert_eq!(server.receiving.previous.is_some(), opens, "the key is erased");
+        assert_eq!(server.receiving.previous.is_some(), opens, "the previous key is erased on expiry");
     }
 }
 
@@ -249,7 +249,7 @@ fn a_receiver_skips_an_epoch_if_all_its_datagrams_are_lost() {
     assert_eq!((client.epoch(), server.epoch()), (1, 2), "it waits for the client in epoch 2");
     assert!(receive(&mut client, &second[9]).is_ok());
     assert_eq!(client.epoch(), 2);
-    assert!(receive(&mut client, &lost[2]).is_ok(), "late, but not lost");
+    assert!(receive(&mut client, &lost[2]).is_ok(), "the previous key opens late datagrams");
     let on = send(&mut client, b"on");
     assert!(receive(&mut server, &on).is_ok());
 }
@@ -277,7 +277,7 @@ fn epoch_0_of_xk_ends_with_the_handshake_and_not_at_a_limit() {
         let datagram = send(&mut client, b"and more");
         assert!(receive(&mut server, &datagram).is_ok());
     }
-    assert_eq!((client.epoch(), server.epoch()), (2, 2), "from now on the limits count");
+    assert_eq!((client.epoch(), server.epoch()), (2, 2), "the limits apply after the handshake");
 }
 
 #[test]

@@ -205,7 +205,7 @@ mod tests {
                 let (from, to) =
                     if at == 0 { (&mut client, &mut server) } else { (&mut server, &mut client) };
                 let mut datagram = [round; 32];
-                let length = from.seal(NOW, &mut datagram, 8).expect("room");
+                let length = from.seal(NOW, &mut datagram, 8).expect("enough space");
                 let mut copy = [0; 32];
                 assert_eq!(observer.open_copy(NOW, &datagram[..length], &mut copy), Ok(8));
                 assert_eq!(copy[..8], [round; 8]);

@@ -241,14 +241,14 @@ mod tests {
 
         let (payload, expected) = next();
         let mut message = room(KEY, &payload);
-        client.write_first(&client_e, server_s.public(), &mut message).expect("room");
+        client.write_first(&client_e, server_s.public(), &mut message).expect("enough space");
         assert_eq!(message, expected);
         assert_eq!(server.read_first(&server_s, &mut message), Some(*client_e.public()));
         assert_eq!(message[KEY..KEY + payload.len()], payload);
 
         let (payload, expected) = next();
         let mut message = room(KEY, &payload);
-        server.write_second(&server_e, client_e.public(), &mut message).expect("room");
+        server.write_second(&server_e, client_e.public(), &mut message).expect("enough space");
         assert_eq!(message, expected);
         assert_eq!(client.read_second(&client_e, &mut message), Some(*server_e.public()));
         assert_eq!(message[KEY..KEY + payload.len()], payload);
@@ -257,7 +257,7 @@ mod tests {
             let client_s = pair(vector, "init_static");
             let (payload, expected) = next();
             let mut message = room(KEY + TAG, &payload);
-            client.write_third(&client_s, server_e.public(), &mut message).expect("room");
+            client.write_third(&client_s, server_e.public(), &mut message).expect("enough space");
             assert_eq!(message, expected);
             assert_eq!(server.read_third(&server_e, &mut message), Some(*client_s.public()));
             assert_eq!(message[KEY + TAG..KEY + TAG + payload.len()], payload);
@@ -272,7 +272,7 @@ mod tests {
         for message in messages {
             let index = usize::from(!from_client);
             let mut sealed = room(0, &bytes(message, "payload"));
-            seal_message(&keys[index], nonces[index], &[], &mut sealed).expect("room");
+            seal_message(&keys[index], nonces[index], &[], &mut sealed).expect("enough space");
             assert_eq!(sealed, bytes(message, "ciphertext"));
             assert!(open_message(&server.split()[index], nonces[index], &[], &mut sealed).is_some());
             nonces[index] += 1;
@@ -285,7 +285,7 @@ mod tests {
         let [e, s] = [1, 2].map(|seed| KeyPair::new(&Secret::new([seed; 32])));
         let start = || SymmetricState::start(Pattern::Nk, b"prologue", s.public());
         let mut message = room(KEY, b"payload");
-        start().write_first(&e, s.public(), &mut message).expect("room");
+        start().write_first(&e, s.public(), &mut message).expect("enough space");
         assert!(start().read_first(&s, &mut message.clone()).is_some());
         for bit in 0..message.len() * 8 {
             let mut changed = message.clone();

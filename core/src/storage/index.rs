@@ -359,7 +359,7 @@ mod tests {
             buckets.resize_default(4).expect("as long as its capacity");
             let mut index = Index::new(Slots::Borrowed(&mut buckets), 0x9E37_79B9_7F4A_7C15);
             for key in 0..16_u32 {
-                let message = pool.store(b"x", &key).expect("room");
+                let message = pool.store(b"x", &key).expect("enough space");
                 index.insert(pool, key.into(), message);
             }
             for key in [3, 0, 15, 7, 8, 1, 2, 4, 5, 6, 9, 10, 11, 12, 13, 14] {

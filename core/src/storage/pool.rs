@@ -572,10 +572,10 @@ pub(super) mod tests {
     #[test]
     fn a_message_takes_blocks_until_it_is_freed() {
         with_pool(|pool| {
-            let message = pool.store(b"twenty bytes of text", &7).expect("room");
+            let message = pool.store(b"twenty bytes of text", &7).expect("enough space");
             assert_eq!((pool.available(), pool.size(message), *pool.header(message)), (13, 20, 7));
             assert_eq!(content(pool, message), b"twenty bytes of text");
-            let other = pool.store(b"!", &8).expect("room");
+            let other = pool.store(b"!", &8).expect("enough space");
             pool.join(message, other);
             assert_eq!(content(pool, message), b"twenty bytes of text!");
             assert_eq!(pool.free(message), 4);
@@ -586,7 +586,7 @@ pub(super) mod tests {
     #[test]
     fn data_outside_connections_is_charged_to_the_shared_part() {
         with_pool(|pool| {
-            let stored = pool.store_common(&[0; 20], &0).expect("room");
+            let stored = pool.store_common(&[0; 20], &0).expect("enough space");
             assert_eq!((pool.available(), pool.shares.free()), (13, 13));
             assert!(pool.store_common(&[0; 14 * 8], &0).is_none());
             pool.free_common(stored);
@@ -597,14 +597,14 @@ pub(super) mod tests {
     #[test]
     fn bytes_are_appended_to_a_block_and_removed_from_its_front() {
         with_pool(|pool| {
-            let message = pool.store(b"abc", &5).expect("room");
+            let message = pool.store(b"abc", &5).expect("enough space");
             assert!(pool.append(message, [b"d", b"ef"]));
             assert!(!pool.append(message, [b"gh", b"i"]));
-            let front = pool.split_front(message, 3, &6).expect("room");
+            let front = pool.split_front(message, 3, &6).expect("enough space");
             assert_eq!((content(pool, front), *pool.header(front)), (b"abc".to_vec(), 6));
             pool.drop_front(message, 1);
             assert_eq!((content(pool, message), pool.size(message)), (b"ef".to_vec(), 2));
-            let long = pool.store(&[1; 9], &7).expect("room");
+            let long = pool.store(&[1; 9], &7).expect("enough space");
             assert!(!pool.append(long, [b"", b"j"]));
         });
     }
@@ -612,7 +612,7 @@ pub(super) mod tests {
     #[test]
     fn truncating_a_message_keeps_its_first_block_and_header() {
         with_pool(|pool| {
-            let message = pool.store(&[1; 30], &5).expect("room");
+            let message = pool.store(&[1; 30], &5).expect("enough space");
             assert_eq!(pool.truncate(message), 3);
             assert_eq!((pool.size(message), *pool.header(message), pool.available()), (0, 5, 15));
             assert_eq!(pool.free(message), 1);

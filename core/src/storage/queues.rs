@@ -312,7 +312,7 @@ mod tests {
     fn queue_of(pool: &mut Pool<'_, u32>, keys: &[u32]) -> Queue {
         let mut queue = Queue::default();
         for key in keys {
-            let message = pool.store(b"x", key).expect("room");
+            let message = pool.store(b"x", key).expect("enough space");
             queue.push(pool, message);
         }
         queue
@@ -368,7 +368,7 @@ mod tests {
     fn freeing_a_queue_returns_the_number_of_blocks() {
         with_pool(|pool| {
             let mut queue = queue_of(pool, &[1, 2]);
-            let long = pool.store(&[0; 20], &3).expect("room");
+            let long = pool.store(&[0; 20], &3).expect("enough space");
             let blocks = pool.blocks_for(20);
             queue.push(pool, long);
             assert!(blocks > 1);
@@ -382,7 +382,7 @@ mod tests {
         with_pool(|pool| {
             let mut list = List::default();
             for key in [5_u32, 3, 9, 1, 4, 7, 8] {
-                let member = pool.store(b"x", &key).expect("room");
+                let member = pool.store(b"x", &key).expect("enough space");
                 list.insert(pool, member, 3, |left, right| left < right);
             }
             let mut keys = Vec::new();
@@ -401,7 +401,7 @@ mod tests {
             for stride in [1, 3, 5, 7, 9, 11] {
                 let mut heap = OrderHeap::default();
                 for index in 0..16_u32 {
-                    let message = pool.store(b"x", &(index * stride % 16)).expect("room");
+                    let message = pool.store(b"x", &(index * stride % 16)).expect("enough space");
                     heap.push(pool, message, |a, b| a < b);
                 }
                 for expected in 0..16 {
@@ -420,7 +420,7 @@ mod tests {
         with_pool(|pool| {
             let mut heap = OrderHeap::default();
             for index in 0..8_u32 {
-                let message = pool.store(&[0; 12], &index).expect("room");
+                let message = pool.store(&[0; 12], &index).expect("enough space");
                 heap.push(pool, message, |a, b| a < b);
             }
             assert_eq!(heap.free_all(pool), 16);

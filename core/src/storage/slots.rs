@@ -102,11 +102,11 @@ impl SlotQueue<'_> {
         match self {
             Self::Borrowed(queue) => {
                 let full = queue.push_back(slot).is_err();
-                debug_assert!(!full, "a slot stands in a queue twice");
+                debug_assert!(!full, "a slot is in a queue twice");
             }
             #[cfg(feature = "alloc")]
             Self::Owned(queue) => {
-                debug_assert!(!queue.contains(&slot), "a slot stands in a queue twice");
+                debug_assert!(!queue.contains(&slot), "a slot is in a queue twice");
                 queue.push_back(slot);
             }
         }

@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_vector_is_kept_until_its_last_block_is_released() {
         let mut owned = OwnedBuffers::default();
-        let id = owned.insert().expect("room");
+        let id = owned.insert().expect("enough space");
         owned.refer(id);
         owned.refer(id);
         owned.fill(id, b"message".to_vec());
@@ -239,13 +239,13 @@ mod tests {
         assert_eq!(owned.bytes(id), b"message");
         assert_eq!(owned.release(id), 0);
         assert_eq!(owned.bytes(id), b"");
-        assert_eq!(owned.insert(), Some(id), "its name is free again");
+        assert_eq!(owned.insert(), Some(id), "the id is free again");
     }
 
     #[test]
     fn a_vector_without_blocks_is_dropped() {
         let mut owned = OwnedBuffers::default();
-        let id = owned.insert().expect("room");
+        let id = owned.insert().expect("enough space");
         owned.fill(id, b"message".to_vec());
         assert_eq!(owned.bytes(id), b"");
         assert_eq!(owned.insert(), Some(id));
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn the_charge_of_a_vector_is_released_with_its_last_block() {
         let mut owned = OwnedBuffers::default();
-        let id = owned.insert().expect("room");
+        let id = owned.insert().expect("enough space");
         owned.refer(id);
         assert!(owned.make_room(id, 7, 7));
         owned.append(id, b"mess", 3);
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_vector_is_allocated_for_the_whole_message() {
         let mut owned = OwnedBuffers::default();
-        let id = owned.reserve(LARGE, 2 * LARGE).expect("room");
+        let id = owned.reserve(LARGE, 2 * LARGE).expect("enough space");
         assert_eq!(capacity(&owned, id), LARGE);
         assert_eq!(owned.reserve(usize::MAX, usize::MAX), None);
     }
@@ -278,9 +278,9 @@ mod tests {
     #[test]
     fn the_capacity_of_a_vector_does_not_exceed_the_charged_blocks() {
         let mut owned = OwnedBuffers::default();
-        let id = owned.reserve(usize::MAX, 1_000).expect("room");
+        let id = owned.reserve(usize::MAX, 1_000).expect("enough space");
         assert_eq!(capacity(&owned, id), 1_000);
-        assert!(owned.make_room(id, 1_000, 3_000), "there is room");
+        assert!(owned.make_room(id, 1_000, 3_000), "the capacity suffices");
         assert_eq!(capacity(&owned, id), 1_000);
         assert!(owned.make_room(id, 1_001, 3_000));
         assert_eq!(capacity(&owned, id), 3_000);
@@ -291,7 +291,7 @@ mod tests {
     fn excess_capacity_of_a_complete_message_is_freed() {
         for (length, charged, most) in [(1_000, 2, 1_000), (1_000, 3, 1_100), (900, 3, 900)] {
             let mut owned = OwnedBuffers::default();
-            let id = owned.reserve(LARGE, 1_100).expect("room");
+            let id = owned.reserve(LARGE, 1_100).expect("enough space");
             owned.refer(id);
             owned.append(id, &[0; 1_000][..length], charged);
             owned.shrink(id, 512);

@@ -123,7 +123,7 @@ mod compress {
             /// The buffer is too small for the result. In a larger buffer, compression may succeed.
             NoRoom => "the buffer is too small",
             /// The aggregate is already compressed, or has 2^28 bytes or more.
-            Unsuitable => "it is compressed already or too large",
+            Unsuitable => "the aggregate is already compressed, or too large",
         }
     }
 

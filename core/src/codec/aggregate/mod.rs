@@ -313,9 +313,9 @@ mod tests {
 
     fn pack(messages: &[Vec<u8>]) -> Vec<u8> {
         let mut buffer = vec![0xEE; 100_000];
-        let mut packer = Packer::new(id(), &mut buffer).expect("room");
+        let mut packer = Packer::new(id(), &mut buffer).expect("enough space");
         assert!(packer.is_empty());
-        messages.iter().for_each(|message| packer.push(message).expect("room"));
+        messages.iter().for_each(|message| packer.push(message).expect("enough space"));
         let length = packer.len();
         let bytes = packer.finish();
         assert_eq!(bytes.len(), length);
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn a_refused_message_leaves_the_aggregate_unchanged() {
         let mut buffer = [0; 6];
-        let mut packer = Packer::new(id(), &mut buffer).expect("room");
+        let mut packer = Packer::new(id(), &mut buffer).expect("enough space");
         assert_eq!(packer.push(&[1, 2, 3, 4]), Err(WireError::NoRoom));
         assert_eq!(packer.push(&[]), Err(WireError::BadLength));
         assert_eq!(packer.push(&[0x9C, 0]), Err(WireError::BadValue));
@@ -430,8 +430,8 @@ mod tests {
         fn with_stream(length: usize, body: &[u8]) -> Vec<u8> {
             let mut head = [0; 6];
             let mut writer = Writer::new(&mut head);
-            writer.bytes(&[0x9C, 1]).expect("room");
-            write_length(&mut writer, length).expect("room");
+            writer.bytes(&[0x9C, 1]).expect("enough space");
+            write_length(&mut writer, length).expect("enough space");
             let stream = miniz_oxide::deflate::compress_to_vec(body, 6);
             [writer.finish(), &stream].concat()
         }

@@ -23,7 +23,7 @@ fn law<T>(
 ) -> T {
     let mut buffer = [0xEE; 300];
     let mut writer = BitStreamWriter::new(&mut buffer);
-    writer.bits().bits(u64::MAX, lead).expect("room");
+    writer.bits().bits(u64::MAX, lead).expect("enough space");
     write(&mut writer).expect("300 bytes are enough");
     let end = writer.position();
     let bytes = writer.finish().to_vec();
@@ -119,11 +119,11 @@ proptest! {
             });
             let mut again = [0; 300];
             let mut writer = BitStreamWriter::new(&mut again);
-            writer.write_bits(&bits, count, alignment).expect("room");
+            writer.write_bits(&bits, count, alignment).expect("enough space");
             let again = writer.finish();
             let mut first = [0; 300];
             let mut writer = BitStreamWriter::new(&mut first);
-            writer.write_bits(&bytes, count, alignment).expect("room");
+            writer.write_bits(&bytes, count, alignment).expect("enough space");
             prop_assert_eq!(again, writer.finish());
         }
     }
@@ -218,7 +218,7 @@ fn counts_beyond_the_input_or_the_buffer_are_refused() {
     assert_eq!(BitStreamReader::new(&huge).compressed_string(&mut [0; 4]), Err(WireError::Truncated));
     let mut buffer = [0; 16];
     let mut writer = BitStreamWriter::new(&mut buffer);
-    writer.compressed_string(b"hello").expect("room");
+    writer.compressed_string(b"hello").expect("enough space");
     assert_eq!(
         BitStreamReader::new(writer.finish()).compressed_string(&mut [0; 4]),
         Err(WireError::BadLength)
@@ -229,12 +229,12 @@ fn counts_beyond_the_input_or_the_buffer_are_refused() {
 fn an_empty_string_is_aligned_after_its_length() {
     let mut buffer = [0; 8];
     let mut writer = BitStreamWriter::new(&mut buffer);
-    writer.write(true).expect("room");
-    writer.string(b"").expect("room");
+    writer.write(true).expect("enough space");
+    writer.string(b"").expect("enough space");
     assert_eq!(writer.position(), 24);
-    writer.compressed_string(b"").expect("room");
+    writer.compressed_string(b"").expect("enough space");
     assert_eq!(writer.position(), 32);
-    writer.aligned_bytes_safe(b"").expect("room");
+    writer.aligned_bytes_safe(b"").expect("enough space");
     assert_eq!(writer.finish(), [0x80, 0, 0, 0xF0, 0xF0]);
 }
 
@@ -384,8 +384,8 @@ fn same(
 ) {
     let mut buffer = [0xEE; 300];
     let mut writer = BitStreamWriter::new(&mut buffer);
-    writer.bits().bits(u64::MAX, lead as u32).expect("room");
-    real(&mut writer).expect("room");
+    writer.bits().bits(u64::MAX, lead as u32).expect("enough space");
+    real(&mut writer).expect("enough space");
     let count = writer.position();
     let bytes = writer.finish();
     let found = (0..count).map(|place| bytes[place / 8] >> (7 - place % 8) & 1 == 1).collect();

@@ -8,7 +8,7 @@ use super::{Counted, Error, ErrorKind, Fingerprint, Pack, Reader, Unpack, Unpack
 
 /// Takes a count that is at most `max` and at most the number of elements that the rest of the input can hold.
 fn count<'a, T: Unpack<'a>>(reader: &mut Reader<'a>, max: usize) -> Result<u32, Error> {
-    const { assert!(T::MIN_BITS > 0, "elements without bits could be any number of them") };
+    const { assert!(T::MIN_BITS > 0, "a count of elements without bits would be unbounded") };
     let before = reader.position();
     let count = u32::unpack(reader)?;
     let limit = (reader.remaining() / T::MIN_BITS).min(max);

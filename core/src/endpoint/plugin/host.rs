@@ -35,7 +35,7 @@ pub enum AttachError {
 impl core::fmt::Display for AttachError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::Full => f.write_str("there is no room for another plugin; detach one first"),
+            Self::Full => f.write_str("the host is full; detach a plugin, or use a host for more plugins"),
             Self::IdTaken(id) => write!(f, "another plugin has the message id {id:#04X}; detach it first"),
         }
     }

@@ -28,7 +28,7 @@ fn names_end<P: Protocol>() {
         assert_ne!(use_slot(&mut peer), Ok(first));
     }
     peer.tables.connections.slot_mut(0).expect("the only slot").generation = u32::MAX - 1;
-    assert_eq!(use_slot(&mut peer).expect("the last name").generation, u32::MAX);
+    assert_eq!(use_slot(&mut peer).expect("the last id").generation, u32::MAX);
     assert_eq!(use_slot(&mut peer), Err(ConnectError::Full));
 }
 
@@ -50,7 +50,7 @@ fn ids_are_partitioned<P: Protocol>() {
         assert_eq!(peer.partition_ids(number, PEERS), Err(PartitionError::InUse));
         last = peer.tables.connections.last_generation;
         peer.tables.connections.slot_mut(0).expect("the only slot").generation = last - 1;
-        assert_eq!(use_slot(&mut peer).expect("the last name").generation, last);
+        assert_eq!(use_slot(&mut peer).expect("the last id").generation, last);
         assert_eq!(use_slot(&mut peer), Err(ConnectError::Full));
     }
 }

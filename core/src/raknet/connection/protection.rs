@@ -342,7 +342,7 @@ pub(crate) mod tests {
         let (mut two, id) = Two::connect();
         let messages = [std::vec![0x86; 20], std::vec![0x87; 20_000], std::vec![0x88; 1_400]];
         for message in &messages {
-            two.peers[0].send(two.now, id, message, Delivery::RELIABLE_ORDERED).expect("room");
+            two.peers[0].send(two.now, id, message, Delivery::RELIABLE_ORDERED).expect("enough space");
         }
         two.run(2);
         assert_eq!(two.arrived, messages);
@@ -357,12 +357,12 @@ pub(crate) mod tests {
     fn every_datagram_after_the_offline_handshake_is_sealed() {
         let (mut two, id) = Two::connect();
         two.log.clear();
-        two.peers[0].send(two.now, id, &[0x86; 5_000], Delivery::RELIABLE).expect("room");
+        two.peers[0].send(two.now, id, &[0x86; 5_000], Delivery::RELIABLE).expect("enough space");
         two.run(6);
         let mut protections = [TestProtection::default(), TestProtection::default()];
         let mut kinds = [[0; 2]; 2];
         for (to, bytes) in &mut two.log {
-            assert_ne!(bytes[0] & VALID, 0, "routing needs it");
+            assert_ne!(bytes[0] & VALID, 0, "bit 7 stays set for routing");
             // The log does not start with the first datagram; the counter only requires ascending numbers.
             let length = protections[*to].open(bytes).expect("it was sealed");
             assert!(length >= 3 && bytes[0] & VALID != 0);
@@ -377,7 +377,7 @@ pub(crate) mod tests {
     #[test]
     fn forged_replayed_and_plain_datagrams_are_dropped_and_counted() {
         let (mut two, id) = Two::connect();
-        two.peers[0].send(two.now, id, b"\x86once", Delivery::RELIABLE).expect("room");
+        two.peers[0].send(two.now, id, b"\x86once", Delivery::RELIABLE).expect("enough space");
         two.run(1);
         let before = two.peers[1].stats().dropped(DropReason::Unauthentic);
         let mut to_server = two.log.iter().filter(|(to, bytes)| *to == 1 && bytes.len() < 100);

@@ -572,14 +572,17 @@ mod tests {
     fn the_amplification_budget_never_exceeds_the_bytes_received() {
         let (secret, mut budget) = ([3; 16], AmplificationBudget::default());
         let source = SocketAddr::from(([10, 0, 0, 1], 9));
-        assert!(budget.take(&secret, &source, 35, 35), "a short answer costs nothing");
+        assert!(
+            budget.take(&secret, &source, 35, 35),
+            "a response no longer than its request takes no budget"
+        );
         assert!(!budget.take(&secret, &source, 34, 35));
         budget.add(&secret, &source, 31, 28);
         budget.add(&secret, &source, 20, 28);
-        assert!(!budget.take(&secret, &source, 30, 34), "a fourth byte was not paid");
+        assert!(!budget.take(&secret, &source, 30, 34), "the budget contains only three bytes");
         assert_eq!((0..9).filter(|_| budget.take(&secret, &source, 34, 35)).count(), 3);
         (0..100).for_each(|_| budget.add(&secret, &source, 1_464, 28));
-        assert!(budget.take(&secret, &source, 0, usize::from(u16::MAX)), "it stops growing");
+        assert!(budget.take(&secret, &source, 0, usize::from(u16::MAX)), "the budget saturates");
         assert!(!budget.take(&secret, &source, 0, 1));
     }
 

@@ -467,7 +467,7 @@ mod tests {
             sealed: &sealed,
         };
         let mut buffer = [0; MAX_CONNECT_TOKEN];
-        let bytes = token.write(&mut buffer).expect("room").to_vec();
+        let bytes = token.write(&mut buffer).expect("enough space").to_vec();
         assert_eq!(ConnectToken::read(&bytes), Ok(token.clone()));
         for length in 0..bytes.len() {
             assert_eq!(ConnectToken::read(&bytes[..length]), Err(ConnectTokenError::Malformed));

@@ -491,7 +491,7 @@ mod tests {
     #[test]
     fn the_last_three_cut_messages_are_remembered() {
         let mut messages = CutMessages::default();
-        assert!(!messages.take(U24::new(0), &MESSAGE, part(0, 1)), "none is the message with zeros");
+        assert!(!messages.take(U24::new(0), &MESSAGE, part(0, 1)), "an unused entry matches no message");
         for id in 0..6 {
             messages.add(U24::new(100), &MESSAGE, part(id, 0), 0);
         }
@@ -516,13 +516,13 @@ mod tests {
         assert!(belongs(0xFF_FFFF, 0), "numbers wrap");
         assert!(belongs(0, 16_000));
         assert!(!belongs(0, 16_384));
-        assert!(!belongs(0xFF_FFFF, 0xFF_F000), "an older part");
+        assert!(!belongs(0xFF_FFFF, 0xFF_F000), "a part older than the first");
         let mut messages = CutMessages::default();
         messages.add(U24::new(100), &MESSAGE, part(7, 0), 0);
         let later = IncomingMessage { order: U24::new(1), ..MESSAGE };
-        assert!(!messages.take(U24::new(103), &later, part(7, 1)), "a message at another place");
-        assert!(!messages.take(U24::new(102), &MESSAGE, part(7, 0)), "a first part with a number of its own");
-        assert!(!messages.take(U24::new(103), &MESSAGE, part(7, 1)), "and what follows it");
+        assert!(!messages.take(U24::new(103), &later, part(7, 1)), "a message with another ordering index");
+        assert!(!messages.take(U24::new(102), &MESSAGE, part(7, 0)), "a first part with a new number");
+        assert!(!messages.take(U24::new(103), &MESSAGE, part(7, 1)), "the other parts of that message");
     }
 
     #[test]
