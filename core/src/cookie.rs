@@ -52,8 +52,8 @@ pub(crate) fn nonce(secret: &[u8; 16], address: &SocketAddr, connection: u64) ->
     hasher.finish() >> 12
 }
 
-/// Returns the cookies of the first kind that are accepted from `address` at `now`: that of the current epoch, then
-/// that of the previous one.
+/// Returns the cookies of the first kind that are accepted from `address` at `now`: the cookie of the current epoch,
+/// then the cookie of the previous epoch.
 pub(crate) fn live(secret: &[u8; 16], address: &SocketAddr, now: Instant) -> [u32; 2] {
     epochs(now).map(|epoch| cookies(secret, address, epoch)[0])
 }

@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(takes(&mut ration, at(103)), 4);
         ration.refund(at(100), at(103));
         assert_eq!(takes(&mut ration, at(103)), 0);
-        // After one second half an event is refilled, so the refund returns the other half.
+        // After one second, half of the event has been refilled, and the refund returns the other half.
         let mut ration = Ration::default();
         assert!(ration.take(allowance, at(100)));
         assert_eq!(takes(&mut ration, at(101)), 3);

@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Exactly one holds: `a` is newer, `b` is newer, they are equal, or they are 2^23 apart.
+    /// Exactly one of four statements holds: `a` is newer, `b` is newer, they are equal, or they are 2^23 apart.
     #[test]
     #[cfg_attr(kani, kani::proof)]
     fn any_two_numbers_compare_by_the_shorter_distance() {

@@ -286,9 +286,9 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Withholds all events of a connection, including its disconnection, until [`resume`](Self::resume).
     ///
-    /// Use it if the application cannot process this connection's messages but needs those of others. Messages
-    /// received meanwhile are kept until the connection's share of memory is full; then its datagrams are dropped,
-    /// and the remote peer retransmits them. Returns false if there is no such connection.
+    /// Use it if the application cannot process the messages of this connection, but needs the messages of other
+    /// connections. Messages received meanwhile are kept until the connection's share of memory is full; then its
+    /// datagrams are dropped, and the remote peer retransmits them. Returns false if there is no such connection.
     pub fn pause(&mut self, id: ConnectionId) -> bool {
         self.set_paused(id, true)
     }

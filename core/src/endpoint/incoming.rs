@@ -155,9 +155,9 @@ const fn or_share(limit: Option<u16>, places: u16, parts: u16) -> u16 {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The same for all clients of one IPv4 address or one /64 of IPv6.
+    /// The key of the address, equal for all clients of one IPv4 address or one /64 of IPv6.
     pub address: u128,
-    /// The same for all clients of one /24 of IPv4 or one /48 of IPv6.
+    /// The key of the network, equal for all clients of one /24 of IPv4 or one /48 of IPv6.
     pub network: u128,
 }
 

@@ -123,7 +123,7 @@ impl<P: Protocol> fmt::Display for Summary<'_, P> {
     }
 }
 
-/// The maximum length of the headers before a datagram in a capture: those of the record, of IPv6 and of UDP.
+/// The maximum length of the headers before a datagram in a capture: record header, IPv6 header and UDP header.
 const MAX_HEADERS: usize = 16 + 40 + UDP_HEADER as usize;
 const IPV4_HEADER: u16 = 20;
 const UDP_HEADER: u16 = 8;

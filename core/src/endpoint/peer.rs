@@ -106,8 +106,8 @@ impl<P: Protocol> Peer<'_, P> {
     /// Writes a datagram of the connection at the front of the send queue; returns its slot and the datagram's
     /// length.
     ///
-    /// A protocol may allow several datagrams in a row for one connection, because the operating system can send
-    /// several datagrams to one address in one call.
+    /// A protocol may allow a connection several datagrams in a row. The operating system can then send them in one
+    /// call.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn poll_connections(&mut self, buffer: &mut [u8]) -> Option<(u16, usize)> {
         while let Some(slot) = self.tables.wakeups.front() {

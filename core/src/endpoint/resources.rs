@@ -37,14 +37,15 @@ use crate::time::Instant;
 /// share. An ordered message should therefore need at most a quarter of all blocks with one connection, and an eighth
 /// with several. A larger message is received only while the application has read all other messages.
 ///
-/// The first message on one of the channels 4 to 31 allocates their state in each direction, in addition to
-/// `connection_blocks` and until the connection closes. The state takes 12 bytes for each of the 28 channels, and does
-/// not cross block boundaries: 6 blocks of 64 bytes, or 14 blocks of 32 bytes. A peer with too few blocks for this
-/// state supports only the channels 0 to 3: [`send`](Peer::send) returns [`NeverFits`](super::SendError::NeverFits),
-/// and a connection closes for lack of memory if the remote peer uses a higher channel.
+/// The first message on one of the channels 4 to 31 allocates the state of these channels in each direction. It is held
+/// until the connection closes, in addition to `connection_blocks`. The state takes 12 bytes for each of the 28
+/// channels, and does not cross block boundaries: 6 blocks of 64 bytes, or 14 blocks of 32 bytes. A peer with too few
+/// blocks for this state supports only the channels 0 to 3: [`send`](Peer::send) returns
+/// [`NeverFits`](super::SendError::NeverFits), and a connection closes for lack of memory if the remote peer uses a
+/// higher channel.
 ///
-/// The Game Protocol: each chunk of a message has at most 504 bytes and takes its own blocks, so a block size of 504
-/// or more gives one block per chunk. A message of several chunks takes one more block.
+/// The Game Protocol: each chunk of a message has at most 504 bytes and takes its own blocks. With a block size of 504
+/// or more, a chunk takes one block. A message of several chunks takes one more block.
 ///
 /// ```
 /// use rakwire::raknet::{Config, Peer, Resources};
@@ -251,8 +252,8 @@ impl Capacity {
 
 /// The maximum number of buckets, of four bytes each, in the index of datagrams in flight.
 ///
-/// Hashing touches every page of the table, so on a busy server all 256 KiB are resident, which is 26 bytes per
-/// connection with 10,000 connections. With more datagrams in flight than buckets, the hash chains become longer.
+/// Hashing touches every page of the table, so on a busy server all 256 KiB are resident. With 10,000 connections that
+/// is 26 bytes per connection. With more datagrams in flight than buckets, the hash chains become longer.
 #[cfg(feature = "alloc")]
 const BUCKETS_MAX: usize = 65_536;
 

@@ -31,7 +31,7 @@ pub struct ConnectionId {
 impl ConnectionId {
     /// Creates an id for a connection outside any peer, for example over TCP or in a test.
     ///
-    /// A peer may have a connection with the same id.
+    /// The id is not unique: a peer may assign an equal id to one of its connections.
     ///
     /// ```
     /// # use rakwire::endpoint::ConnectionId;

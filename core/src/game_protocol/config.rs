@@ -261,8 +261,8 @@ drop_reasons! {
         Incomplete,
         /// An unreliable payload with chunks missing for too long, or an outgoing one that was queued too long.
         Expired,
-        /// A chunk for which no memory is free. It is not acknowledged, so the remote peer retransmits a reliable
-        /// one.
+        /// A chunk for which no memory is free. It is not acknowledged, so the remote peer retransmits it if it is
+        /// reliable.
         NoMemory,
         /// A chunk dropped because the queue of acknowledgements is full. The remote peer retransmits it.
         AcknowledgementsFull,

@@ -45,9 +45,9 @@ pub enum CookiePolicy {
     /// [`UnderLoad`](Self::UnderLoad) with a limit derived from [`max_incoming`](Config::max_incoming).
     ///
     /// `unvalidated` is an eighth of `max_incoming`, at least 2 (1 below 8 slots) and at most 16. While few clients
-    /// connect at the same time, all are admitted, including clients without cookie support: rust-raknet, jsp-raknet,
-    /// raknet-node and Cloudburst Network. `docs/attacks.md` (A4) describes what an attacker with forged addresses
-    /// can achieve; it never takes more than `unvalidated` slots.
+    /// connect at the same time, all clients are admitted, including those without cookie support: rust-raknet,
+    /// jsp-raknet, raknet-node and Cloudburst Network. `docs/attacks.md` (A4) describes what an attacker with forged
+    /// addresses can achieve; it never takes more than `unvalidated` slots.
     #[default]
     Automatic,
     /// Always request a cookie.
@@ -66,10 +66,10 @@ pub enum CookiePolicy {
     /// [`Required`](Self::Required).
     ///
     /// Below the limit, requests from forged addresses are treated as with `Off`. An attacker can occupy up to
-    /// `unvalidated` slots, each for ten seconds, and make the server send three times the bytes of its requests to a
-    /// victim (`docs/attacks.md`, A4). At the limit, clients with cookie support are admitted as usual and others are
-    /// refused. A server that expects clients without cookie support sets [`max_incoming`](Config::max_incoming) to
-    /// the number of its players plus twice `unvalidated`.
+    /// `unvalidated` slots, each for ten seconds. It can also make the server send three times the bytes of its
+    /// requests to a victim (`docs/attacks.md`, A4). At the limit, clients with cookie support are admitted as usual
+    /// and others are refused. A server that expects clients without cookie support sets
+    /// [`max_incoming`](Config::max_incoming) to the number of its players plus twice `unvalidated`.
     ///
     /// A full server evicts half-open connections to admit new clients. A client without a cookie evicts only
     /// connections that were opened without one, and each eviction counts towards the rate limit.
@@ -104,7 +104,7 @@ pub enum DialledAddress {
     Unknown,
 }
 
-/// The congestion control algorithm. `docs/congestion.md` compares measurements of both.
+/// The congestion control algorithm. `docs/congestion.md` compares measurements of the two algorithms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
     /// Limits the queueing delay of the path.
@@ -207,7 +207,7 @@ pub struct Config {
     /// The maximum number of pongs per second to one network (a /24 of IPv4, a /64 of IPv6).
     ///
     /// Default: 20, one fiftieth of the total. Within the network each address is guaranteed a quarter of the rate,
-    /// with bursts of half a second's worth, and may use what the other addresses leave unused.
+    /// with bursts of half a second's worth. It may also use the part that other addresses leave unused.
     pub pongs_per_network: u16,
     /// The framing of pong data: with or without a preceding length. Default: derived from the protocol versions.
     ///
@@ -559,7 +559,7 @@ impl Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RakNet;
 
-/// The options of a single connection; unset options are those of the configuration.
+/// The options of a single connection; for unset options the configuration applies.
 ///
 /// ```
 /// use core::time::Duration;
@@ -599,8 +599,8 @@ pub struct ConnectOptions<'p> {
     pub identity_data: &'p [u8],
     /// The only protocol version to offer.
     ///
-    /// Default: the version that this server named last (feature `alloc`), or else that of the configuration. If the
-    /// server then names another version, the attempt continues with that version.
+    /// Default: the version that this server named last (feature `alloc`), or else the version in the configuration. If
+    /// the server then names another version, the attempt continues with that version.
     pub protocol_version: Option<u8>,
     /// The timeout of the attempt, from `connect` to the open connection.
     ///

@@ -152,8 +152,8 @@ impl Channel {
 
 /// The priority of a message in the send queue (docs/raknet.md#priorities).
 ///
-/// Under load each priority gets several times the share of the next lower one. Low priorities are delayed but never
-/// starved.
+/// Under load, several messages of each priority are sent for each message of the next lower priority. Low priorities
+/// are delayed but never starved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Priority {

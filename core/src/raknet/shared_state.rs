@@ -1,7 +1,10 @@
 //! The state of a peer that all its connections share.
 //!
-//! It consists of the protocol versions of recent servers, the recent losses and receive windows of all connections,
-//! and the rate limits and keys of secure handshakes.
+//! It consists of:
+//!
+//! - the protocol versions of recent servers,
+//! - the recent losses and receive windows of all connections,
+//! - the rate limits and keys of secure handshakes.
 
 use core::net::SocketAddr;
 
@@ -220,7 +223,7 @@ mod handshakes {
         }
 
         #[test]
-        fn ipv4_addresses_have_no_site() {
+        fn the_site_of_an_ipv6_address_is_its_48_bit_prefix_and_ipv4_has_none() {
             assert_eq!(site(IpAddr::from([10, 0, 0, 1])), None);
             assert_eq!(site(Ipv6Addr::from_bits(0xFFFF_0A00_0001).into()), None);
             let site_of = |text: &str| site(text.parse().expect("an address"));

@@ -41,7 +41,7 @@ impl Queue {
         Some(message)
     }
 
-    /// Moves all of `other` to the end of this queue.
+    /// Moves all messages of `other` to the end of this queue.
     pub(crate) fn append<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, other: Self) {
         if other.is_empty() {
             return;

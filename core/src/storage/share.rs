@@ -2,11 +2,11 @@
 //!
 //! With `B` blocks and `C` connections, half of the blocks are guaranteed: each connection has `G = B / 4C` in each
 //! direction, regardless of the others. The rest, `S = B - 2CG`, is shared. A direction that needs more than `G`
-//! borrows from the shared part, as long as at least as many blocks then remain free as it has borrowed. A single
-//! borrower thus gets `S / 2`, and each further borrower at most half of the remainder. This is the dynamic threshold
-//! of Choudhury and Hahne ("Dynamic queue length thresholds for shared-memory packet switches", 1998) with a factor of
-//! one. Connections that hold on to borrowed blocks can use up the shared part, but never a guaranteed part: a
-//! connection that stays within `G` never waits for others.
+//! borrows from the shared part. It may borrow a block if at least as many shared blocks then remain free as it has
+//! borrowed. A single borrower thus gets `S / 2`, and each further borrower at most half of the remainder. This is the
+//! dynamic threshold of Choudhury and Hahne ("Dynamic queue length thresholds for shared-memory packet switches", 1998)
+//! with a factor of one. Connections that hold on to borrowed blocks can use up the shared part, but never a guaranteed
+//! part: a connection that stays within `G` never waits for others.
 //!
 //! With a single connection there are no others to protect. All blocks are shared and may be borrowed, except that
 //! sending leaves a quarter to receiving.

@@ -60,7 +60,7 @@ impl SparseWindow {
         Place { block: offset >> shift, byte: bit / 8, mask: 1 << (bit % 8) }
     }
 
-    /// Returns whether `number` was received before.
+    /// Classifies `number`.
     #[inline]
     pub(crate) fn check<H: Copy + Default>(&self, pool: &Pool<'_, H>, number: U24) -> Arrival {
         if number == self.base {

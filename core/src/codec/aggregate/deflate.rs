@@ -40,8 +40,8 @@ impl Inflater {
     ///
     /// # Errors
     /// - The errors of [`Aggregate::messages`].
-    /// - [`WireError::BadLength`] if the declared length exceeds `buffer` or is not above the compressed length, or
-    ///   if the stream yields another length or is followed by more bytes.
+    /// - [`WireError::BadLength`] if the declared length exceeds `buffer`, or is not above the compressed length.
+    /// - [`WireError::BadLength`] if the stream yields another length, or if bytes follow the stream.
     /// - [`WireError::BadValue`] if the contents are not a deflate stream, [`WireError::Truncated`] if the stream ends
     ///   too early.
     pub fn unpack<'m>(

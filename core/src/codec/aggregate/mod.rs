@@ -1,6 +1,6 @@
 //! Several small messages packed into one: the `PacketAggregator` of the RakNet documentation.
 //!
-//! The RakNet documentation specifies only the first two bytes; this module defines the rest. It is not part of
+//! The RakNet documentation specifies only the first two bytes; this module defines the rest. The format is not part of
 //! RakNet, so both peers must support it.
 //!
 //! | field | bytes | |
@@ -11,14 +11,14 @@
 //! | deflate: length | 1 to 4 | of the messages before compression |
 //! | deflate: stream | to the end | raw deflate (RFC 1951) of all messages with their lengths |
 //!
-//! A length is below 2^28 and encoded in groups of seven bits, the lowest first, with bit 7 set in all bytes except
-//! the last. The shortest encoding is mandatory. No message is empty, and none begins with the id of its aggregate,
-//! so aggregates do not nest.
+//! A length is below 2^28. It is encoded in groups of seven bits, the lowest first; bit 7 is set in all bytes except
+//! the last. The shortest encoding is mandatory. No message is empty, and none begins with the id of its aggregate, so
+//! aggregates do not nest.
 //!
 //! **Bounds.** Reading a plain aggregate copies nothing. A compressed one declares the length of its contents. It is
-//! refused if the provided buffer is shorter, if the plain form would not be longer, or if the stream yields more or
-//! less than declared. Decompression bombs, and long streams that decompress to nothing, therefore take little time and
-//! memory.
+//! refused if the provided buffer is shorter, if the plain form would not be longer than the compressed form, or if the
+//! stream has another length. Decompression bombs, and long streams that decompress to nothing, therefore take little
+//! time and memory.
 //!
 //! Compression needs the feature `deflate`: reading then works without an allocator, and writing also needs `alloc`. Do
 //! not compress secrets together with data that an attacker can choose, because the compressed length reveals
@@ -208,9 +208,9 @@ impl<'a> Aggregate<'a> {
     /// Returns the messages of a plain aggregate. All lengths are validated before the first message is returned.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] if the aggregate is compressed or a message begins with the aggregate's id,
-    /// [`WireError::BadLength`] if a length is zero or not in its shortest form, [`WireError::Truncated`] if a
-    /// message is incomplete.
+    /// - [`WireError::BadValue`] if the aggregate is compressed, or a message begins with the aggregate's id.
+    /// - [`WireError::BadLength`] if a length is zero or not in its shortest form.
+    /// - [`WireError::Truncated`] if a message is incomplete.
     pub fn messages(&self) -> Result<Messages<'a>, WireError> {
         match self.compression {
             Compression::None => Messages::check(self.id, self.body),

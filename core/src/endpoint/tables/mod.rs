@@ -114,7 +114,7 @@ impl<C> Slot<C> {
         self.is_attached && self.remote.as_ref() == Some(address)
     }
 
-    /// Returns true if the generation of `id` is that of this connection.
+    /// Returns true if the slot holds a connection and `id` has its generation.
     const fn is(&self, id: ConnectionId) -> bool {
         self.generation == id.generation && !self.is_vacant()
     }
@@ -433,7 +433,7 @@ impl<'a> EventQueue<'a> {
 /// The maximum number of blocked connections examined per call.
 const AT_A_TIME: usize = 16;
 
-/// The connections that refused a message, and those that can accept it now.
+/// The connections that refused a message, and the connections that can send again.
 #[derive(Debug)]
 pub(crate) struct Writable<'a> {
     /// Connections that wait for memory held by others, in FIFO order.

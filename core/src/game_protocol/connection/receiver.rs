@@ -132,7 +132,7 @@ impl Receiver {
         if is_reliable && self.without_promise.is_some() || !self.make_room(cx, 1 + blocks, None) {
             return Err(DropReason::NoMemory.into());
         }
-        // Checks that the chunk fits too; its blocks are charged when it is stored.
+        // Only checks that the chunk itself fits as well: its blocks are charged when it is stored.
         cx.pool.shares.release(&mut self.share, blocks);
         let (owner, sequence) = (cx.slot, chunk.sequence);
         let header = BlockHeader::Partial(Partial {

@@ -553,9 +553,9 @@ impl Connection {
 
     /// Returns when the remote peer is considered lost: the timeout after its last datagram.
     ///
-    /// The remote peer is considered lost only while an acknowledgement is outstanding, and it has at least half of the
-    /// timeout to send the acknowledgement. A process that was suspended therefore probes the remote peer before it
-    /// closes the connection, and so does a process that has reduced the timeout.
+    /// The remote peer is considered lost only while an acknowledgement is outstanding. It has at least half of the
+    /// timeout to send the acknowledgement. A suspended process, or one that reduces the timeout, therefore probes the
+    /// remote peer before it closes the connection.
     fn silence_deadline(&self) -> Option<Instant> {
         let (unacked_since, timeout) = (self.sender.unacked_since()?, self.timeout_micros());
         if !self.handshake.state().is_open() {

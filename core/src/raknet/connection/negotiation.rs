@@ -348,7 +348,7 @@ impl Dialling {
     }
 }
 
-/// Returns the identity key of this client: that of the attempt, or else that of the configuration.
+/// Returns the identity key of this client: the key for this attempt, or else the key in the configuration.
 #[cfg(feature = "secure")]
 fn identity_key<'k>(own: Option<&'k StaticKey>, config: &'k Config) -> Option<&'k StaticKey> {
     own.or_else(|| config.security.as_ref()?.identity.as_ref())

@@ -136,7 +136,7 @@ pub(super) type IdentityData = heapless::Vec<u8, MAX_IDENTITY_DATA>;
 #[cfg(feature = "secure")]
 pub(crate) struct Dialling {
     pub(super) trust: ServerTrust,
-    /// The identity key of this attempt, if it differs from that of the configuration.
+    /// The identity key for this attempt, if the options contain one.
     pub(super) identity: Option<StaticKey>,
     /// The data for the server, sent with the identity.
     pub(super) data: IdentityData,

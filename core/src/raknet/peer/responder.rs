@@ -38,7 +38,7 @@ const PINGS: usize = room(UNCONNECTED, 8);
 const OUT_OF_BAND: usize = room(UNCONNECTED, 8);
 /// The number of groups of networks; each group has its own rate limit for pongs.
 const NETWORKS: usize = room(SERVER, 32);
-/// The number by which the rate of a network is divided for the guaranteed rate of one address.
+/// The divisor that yields the guaranteed pong rate of one address from the rate of its network.
 const ADDRESSES: u16 = 4;
 /// The maximum size of a pong's data in bytes.
 const ADVERTISEMENT: usize = room(SERVER, MAX_PONG_DATA);

@@ -14,7 +14,7 @@ pub const UNASSIGNED: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UN
 
 const VERSION_4: u8 = 4;
 const VERSION_6: u8 = 6;
-/// The size of the longer encoding, that of an IPv6 address, in bytes.
+/// The size in bytes of the longer encoding, for an IPv6 address.
 pub const MAX_ADDRESS: usize = 29;
 /// `AF_INET6` on Windows, where most RakNet games run; readers ignore it.
 const FAMILY_6: u16 = 23;

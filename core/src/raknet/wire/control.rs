@@ -148,7 +148,7 @@ const CUT_OFF_BITS: u16 = 2;
 const CUT_OFF_MASK: u8 = 0xC0;
 
 impl<'a> Control<'a> {
-    /// Reads a message with the given sizes of security fields; [`Wire::read`] assumes those of C++ RakNet.
+    /// Reads a message with the given sizes of security fields; [`Wire::read`] assumes the sizes of C++ RakNet.
     ///
     /// # Errors
     ///

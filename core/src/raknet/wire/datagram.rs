@@ -27,8 +27,8 @@
 //! | split count, split id, split index | u32, u16, u32 | split |
 //! | payload | ceil(bits / 8) | always |
 //!
-//! Bits 3..0 of the flags are ignored, and written as zero. Reliabilities 5 to 7 (with receipt) are never sent. If
-//! one is received, 7 has an ordering index and a channel, and none has a message number.
+//! Bits 3..0 of the flags are ignored, and written as zero. Reliabilities 5 to 7 (with receipt) are never sent. In
+//! received capsules, reliability 7 has an ordering index and a channel, and none of the three has a message number.
 
 use super::{IP_UDP_OVERHEAD, MIN_MTU, Wire};
 use crate::cursor::{Source, WireError, Writer};
@@ -193,7 +193,7 @@ impl FirstByte {
     }
 }
 
-/// The header size that C++ RakNet assumes in its size arithmetic; the real one is four.
+/// The header size in bytes that C++ RakNet assumes in its size arithmetic; the actual header has four bytes.
 const COUNTED_HEADER: usize = 9;
 
 /// The MTUs to which a connection may be reduced.
@@ -252,7 +252,7 @@ impl Sizes {
         DATA_HEADER + self.body()
     }
 
-    /// Returns the maximum length of an unsplit message, and the length of every part but the last of a split one.
+    /// Returns the maximum length of an unsplit message, and of each part of a split message.
     pub(crate) const fn part(self) -> usize {
         self.body().saturating_sub(MAX_HEADER)
     }

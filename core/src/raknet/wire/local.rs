@@ -1,7 +1,7 @@
 //! Events that C++ RakNet passes to its own application as bytes (docs/raknet.md#local-events).
 //!
-//! C++ RakNet **never sends** them. A received message with such an id is dropped, except for those about the keys of
-//! a secure connection. The module is for tools that read logs and captures of C++ RakNet programs, and for bindings
+//! C++ RakNet **never sends** them. A received message with such an id is dropped, except for messages about the keys
+//! of a secure connection. The module is for tools that read logs and captures of C++ RakNet programs, and for bindings
 //! with RakNet's interface. The public RakNet documents describe two of them with additional fields; both forms are
 //! read.
 //!

@@ -5,7 +5,7 @@
 //! 16-byte magic at a position that depends on its id (docs/raknet.md#datagrams).
 //!
 //! - [`control`]: messages of RakNet itself, in [capsules](datagram::CapsuleHeader) of data datagrams.
-//! - [`notice`]: application messages with a layout that RakNet defines, in capsules too.
+//! - [`notice`]: application messages with a layout that RakNet defines, also in capsules.
 //! - [`local`]: events that C++ RakNet passes to its own application as bytes; never on the wire.
 //! - [`protection`]: the interface of packet protection, applied last before sending and first after receiving.
 
@@ -74,7 +74,7 @@ pub const IP_UDP_OVERHEAD: u16 = 28;
 pub const MIN_MTU: u16 = 576;
 /// The maximum MTU of RakNet.
 pub const MAX_MTU: u16 = 1492;
-/// The maximum MTU over IPv6: MTU values count an IPv4 header, and that of IPv6 is 20 bytes longer.
+/// The maximum MTU over IPv6: MTU values count an IPv4 header, but an IPv6 header is 20 bytes longer.
 ///
 /// IP packets then have at most 1,492 bytes, as over IPv4.
 pub const MAX_MTU_IPV6: u16 = MAX_MTU - IPV6_EXTRA;

@@ -198,7 +198,7 @@ fn read_guid<'a, S: Source<'a>>(source: &mut S) -> Result<Guid, WireError> {
 }
 
 impl<'a> Offline<'a> {
-    /// Reads a message with the given sizes of security fields; [`Wire::read`] assumes those of C++ RakNet.
+    /// Reads a message with the given sizes of security fields; [`Wire::read`] assumes the sizes of C++ RakNet.
     ///
     /// # Errors
     ///
@@ -458,7 +458,7 @@ pub enum PongFraming {
     Prefixed,
 }
 
-/// The newest protocol version without a length in pongs, that of C++ RakNet.
+/// The newest protocol version without a length in pongs; C++ RakNet uses it.
 const NEWEST_RAW: u8 = 6;
 
 impl PongFraming {

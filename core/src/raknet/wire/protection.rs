@@ -56,8 +56,8 @@ pub trait PacketProtection {
 
     /// Seals the first `length` bytes of `datagram` in place, and returns `length` plus the overhead.
     ///
-    /// Returns `None` if `datagram` is too short for the overhead, or if no more datagrams may be sealed, for example
-    /// because a counter is used up. The datagram is then not sent.
+    /// Returns `None` if `datagram` is too short for the overhead, or if no more datagrams may be sealed (for example,
+    /// after the last counter). The datagram is then not sent.
     fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize>;
 
     /// Opens `datagram` in place, and returns the length of the plain datagram at its front.

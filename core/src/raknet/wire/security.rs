@@ -104,8 +104,8 @@ const MTU: usize = 2;
 impl<'a> ServerSecurity<'a> {
     /// Reads the security flag and the fields that it announces.
     ///
-    /// A reply without a key may be padded with zeros, so the bytes after the cookie are read as a key only if they are
-    /// not all zero.
+    /// A reply without a key may be padded with zeros. The bytes after the cookie are therefore read as a key only if
+    /// they are not all zero.
     pub(super) fn read<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         if source.u8("security")? == 0 {
             return Ok(Self::None);

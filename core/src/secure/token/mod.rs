@@ -43,7 +43,7 @@ error_enum! {
 pub struct TokenServer<'t> {
     /// The server's key, which the client pins.
     pub key: PublicKey,
-    /// The server's name: `host:port`, or a target of a relay.
+    /// The server's name: `host:port`, or the name of a relay's target.
     pub name: &'t str,
 }
 
@@ -308,9 +308,8 @@ impl<const N: usize> UsedTokens<N> {
     /// Marks a token as used at Unix time `now` in seconds.
     ///
     /// # Errors
-    /// [`TokenError::Used`] or [`TokenError::NoRoom`]: the client must be refused. [`TokenError::Expired`] is returned
-    /// even for a token that has not expired at `now`, if it may have been used and then removed while the clock was
-    /// ahead.
+    /// [`TokenError::Used`] or [`TokenError::NoRoom`]: the client must be refused. [`TokenError::Expired`] is also
+    /// returned for a token that is not expired at `now`, but may have been used and removed while the clock was ahead.
     pub fn mark_used(&mut self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
         if token.expires <= self.forgotten {
             return Err(TokenError::Expired);
@@ -413,7 +412,7 @@ mod tests {
             "a token that cannot be recorded is refused"
         );
         assert_eq!(used.mark_used(&b, NOW), Err(TokenError::Used));
-        assert_eq!(used.mark_used(&c, EXPIRES), Ok(()), "expired tokens make room");
+        assert_eq!(used.mark_used(&c, EXPIRES), Ok(()), "expired tokens free their entries");
         assert_eq!(used.len(), 1);
     }
 

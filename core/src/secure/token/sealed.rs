@@ -8,7 +8,7 @@ use crate::secure::primitives::{
     KEY, Secret, SecureRandom, TAG, hmac, is_equal, open_message, seal_message, secret,
 };
 
-/// The maximum length of a sealed token in bytes, which is that of a password.
+/// The maximum length of a sealed token in bytes, equal to the maximum length of a password.
 pub const MAX_SEALED_TOKEN: usize = 255;
 /// The maximum number of servers of one token.
 pub const MAX_TOKEN_SERVERS: usize = 4;

@@ -186,7 +186,7 @@ impl Handshake {
         self.send_accepted(cx, sender, remote, client.time)
     }
 
-    /// Handles a connection request with another GUID than that of the second request.
+    /// Handles a connection request whose GUID differs from the GUID in request 2.
     fn on_other_guid(&mut self) -> Result<(), End> {
         if self.state == State::Opening {
             return Ok(());
@@ -329,7 +329,7 @@ impl Handshake {
 
     /// Sends the disconnection notification once all messages are acknowledged.
     ///
-    /// The connection closes when the notification is acknowledged too.
+    /// The connection closes once the notification has been acknowledged.
     pub(in super::super) fn finish_closing(
         &mut self,
         cx: &mut Context<'_, '_>,

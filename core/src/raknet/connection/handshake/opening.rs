@@ -152,7 +152,8 @@ impl Opening {
 
     /// Returns when the next request is due, or when the attempt fails if that is earlier.
     ///
-    /// After reply 2, `usual` is the deadline of the rest of the handshake.
+    /// After reply 2 the deadline covers the rest of the handshake, unless the application has set a timeout for the
+    /// whole attempt.
     pub(super) fn next_deadline(&self) -> Instant {
         self.next_request.min(self.deadline)
     }
@@ -365,7 +366,7 @@ enum Reaction {
 }
 
 impl Version {
-    /// Chooses the version of the options, or else the remembered version of the server, or else that of the
+    /// Chooses the version in the options, or else the remembered version of the server, or else the version in the
     /// configuration.
     fn new(options: &ConnectOptions<'_>, known: Option<u8>, config: &Config) -> Self {
         let announced = options.protocol_version.or(known).unwrap_or(config.protocol_version);

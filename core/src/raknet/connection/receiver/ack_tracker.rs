@@ -332,7 +332,7 @@ impl AckTracker {
     /// Returns the last number of the range of listed numbers that begins with `first`, at most `last`.
     ///
     /// C++ RakNet rejects a record that ends with the maximum number, and all records after it
-    /// (docs/raknet.md#records), so the maximum number gets a record of its own.
+    /// (docs/raknet.md#records). The maximum number therefore gets a record of its own.
     fn end_of_run(&self, states: &RecvStates<'_>, kind: RecordKind, first: U24, last: U24) -> U24 {
         let last = if last == TOP && first != TOP { TOP.minus(1) } else { last };
         let mut at = first;

@@ -4,9 +4,9 @@
 //! not acknowledged. A message can therefore always be completed once any of its parts was acknowledged. Parts are
 //! indexed, so their order does not matter.
 //!
-//! With the feature `zero-copy` a large message is assembled in a vector as its parts are received, and only parts
-//! ahead of a gap are stored in blocks. The reservation stays charged, and the vector never exceeds the blocks
-//! charged for its message. All vectors of a peer together therefore take no more memory than its blocks.
+//! With the feature `zero-copy` a large message is assembled in a vector as its parts are received. Only parts ahead of
+//! a gap are stored in blocks. The reservation stays charged, and the vector never exceeds the blocks charged for its
+//! message. All vectors of a peer together therefore take no more memory than its blocks.
 //!
 //! If the acknowledgement of an unsplit message is lost, its sender may later split the message, although it was
 //! received (docs/raknet.md#path-mtu). The first part has the message's original number, so it is a duplicate. Its
@@ -272,8 +272,8 @@ fn store_part(cx: &mut Context<'_, '_>, part: &ArrivedPart<'_>) -> bool {
 
 /// Appends the next part to the vector, followed by stored parts without a gap.
 ///
-/// The first part determines whether its message is large; if not, it is stored in blocks. Returns false and stores
-/// nothing if there is no memory.
+/// The first part determines whether the message is large. The parts of a smaller message are stored in blocks. Returns
+/// false and stores nothing if there is no memory.
 fn append_part(cx: &mut Context<'_, '_>, record: Block, part: &ArrivedPart<'_>, excess: usize) -> bool {
     let early = EarlyParts::after(cx, part.split);
     let room = promised(cx, record) + excess + early.blocks;
@@ -388,7 +388,8 @@ const MESSAGES: usize = if SPLITTING { 3 } else { 0 };
 ///
 /// A message with more parts never fitted into one datagram.
 const MAX_PARTS: u32 = MAX_MTU.div_ceil(MIN_MTU) as u32;
-/// The maximum distance of the other parts' numbers from that of the first part, in units of [`STEP`].
+/// The maximum distance between the number of the first part and the numbers of the other parts, in steps of
+/// 2^[`STEP`].
 ///
 /// It is 16,384 numbers, more than can be in flight. Split ids repeat after 65,536 messages in this crate, and
 /// earlier in some implementations.

@@ -9,8 +9,8 @@ use crate::time::Instant;
 const LOST_ROUNDS: u32 = 4;
 /// The number of additional rounds if all small datagrams are lost. At a lower loss rate, it is proportionally smaller.
 ///
-/// Random losses affect large and small datagrams alike. With random losses of up to 60 % in both directions
-/// together, fewer than one in 5,000 large datagrams starts a series that is mistaken for a black hole.
+/// Random losses affect large and small datagrams alike. With this number, fewer than one in 5,000 large datagrams
+/// starts a series that is mistaken for a black hole, at random losses of up to 60 % in both directions together.
 const ROUNDS_BY_CHANCE: u32 = 24;
 
 /// The number of consecutive timeouts that are tolerated before the path is probed, because an acknowledgement may have
@@ -106,7 +106,8 @@ pub(super) struct BlackHoleDetector {
 impl BlackHoleDetector {
     /// Restarts for a new MTU.
     ///
-    /// `longest` is the maximum datagram size at that MTU, and `smaller` those at the next smaller MTUs.
+    /// `longest` is the maximum datagram size at that MTU, and `smaller` are the maximum datagram sizes at the next
+    /// smaller MTUs.
     pub(super) fn begin(&mut self, now: Instant, smaller: [Option<usize>; 2], longest: usize) {
         let bytes = |bytes| u16::try_from(bytes).unwrap_or(u16::MAX);
         let [above, middle] = smaller;

@@ -369,7 +369,7 @@ const MAX_ACK_DELAY: u32 = 30_000;
 const PROBE_ACK_DELAY: u32 = 15_000;
 /// The reciprocal of the gain of both moving averages.
 ///
-/// It is that of C++ RakNet (docs/raknet.md#round-trip); RFC 6298 uses gains of 1/8 and 1/4.
+/// C++ RakNet has the same gain (docs/raknet.md#round-trip); RFC 6298 uses gains of 1/8 and 1/4.
 const GAIN: u32 = 20;
 
 /// RTT estimates in microseconds: the averages of RFC 6298 section 2, the minimum and the latest sample.

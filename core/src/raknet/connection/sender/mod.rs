@@ -115,7 +115,8 @@ impl Sender {
         }
     }
 
-    /// Replaces datagrams that are too large for the path by smaller ones, once the old datagrams can no longer arrive.
+    /// Replaces datagrams that are too large for the path with smaller ones, once the old datagrams can no longer
+    /// arrive.
     ///
     /// Otherwise their messages could be delivered twice, or the remote peer would keep parts of them indefinitely.
     #[cold]
@@ -407,8 +408,8 @@ impl Sender {
 
     /// Returns when [`keep_alive`](Self::keep_alive) is due.
     ///
-    /// The last datagram of the remote peer was received at `last_received`; `timeout` is that of the connection, in
-    /// microseconds.
+    /// The last datagram of the remote peer was received at `last_received`; `timeout` is the timeout of the connection
+    /// in microseconds.
     pub(super) fn keep_alive_deadline(&self, last_received: Instant, timeout: u64) -> Option<Instant> {
         let probe = self.is_delivered().then(|| self.probe_at(last_received, timeout));
         [self.pings.deadline(), probe].into_iter().flatten().min()
@@ -428,8 +429,8 @@ impl Sender {
     /// Returns when a keep-alive probe is due while nothing else is in flight.
     ///
     /// The probe is due half of the timeout after the last ack-eliciting datagram was sent. Once nothing has been
-    /// received for half of the timeout, it is due an eighth of the timeout after the last ack-eliciting datagram, so
-    /// it is repeated during the second half.
+    /// received for half of the timeout, it is already due an eighth of the timeout after that datagram. It is
+    /// therefore repeated during the second half of the timeout.
     fn probe_at(&self, last_received: Instant, timeout: u64) -> Instant {
         let silent = last_received.plus_long(timeout / 2).max(self.last_sent.plus_long(timeout / 8));
         self.last_sent.plus_long(timeout / 2).min(silent)

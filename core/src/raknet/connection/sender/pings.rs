@@ -64,7 +64,7 @@ impl Pings {
         self.follows = false;
     }
 
-    /// Called when a ping is sent, or a handshake message that measures the RTT too.
+    /// Called when a ping is sent, or a handshake message that also measures the RTT.
     pub(in super::super) const fn on_ping_sent(&mut self, now: Instant) {
         self.pinged_at = Some(now);
     }

@@ -19,7 +19,7 @@ use crate::storage::{Block, BlockLink, List, NoRoom, Purpose, Queue, Share};
 
 /// The size of a ping in bytes.
 const PING: usize = 9;
-/// The distance of a probe's message number behind the next number.
+/// The distance by which the reliable number of an unreliable ping precedes the next number.
 ///
 /// It exceeds the distance of any queued message, and is less than half of the number space.
 const BEFORE_ALL: u32 = 1 << 22;
@@ -589,7 +589,7 @@ impl SplitSends {
         id
     }
 
-    /// Returns the rank of an id by age among those in use; a later id has a greater rank.
+    /// Returns the rank by age of a split id among the ids in use; a later id has a greater rank.
     pub(super) const fn place(&self, id: u16) -> u16 {
         id.wrapping_sub(self.next_id)
     }

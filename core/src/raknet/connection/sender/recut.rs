@@ -1,10 +1,10 @@
 //! Splits messages again into smaller parts, after the path MTU was reduced (docs/raknet.md#path-mtu).
 //!
-//! A receiver counts the parts of a message and may expect all but the last to have the same length, so a single part
-//! cannot be split. A message without an acknowledged part, however, is still complete at the sender, which splits it
-//! again under another split id. The reliable numbers of the old parts were already used, and a receiver waits for
-//! every number. Each number is therefore reused for a ping, which the receiver drops as a duplicate if the part has
-//! arrived after all.
+//! A receiver counts the parts of a message, and may expect all parts but the last to have the same length. A single
+//! part therefore cannot be split. A message without an acknowledged part, however, is still complete at the sender,
+//! which splits it again under another split id. The reliable numbers of the old parts were already used, and a
+//! receiver waits for every number. Each number is therefore reused for a ping, which the receiver drops as a duplicate
+//! if the part has arrived after all.
 
 use super::queue::{QueueId, SendQueue, part_size, renew, store_ping};
 use super::scheduling::CLASSES;
@@ -181,7 +181,7 @@ impl SendQueue {
         Some(class)
     }
 
-    /// Splits those messages again that have no sent part.
+    /// Splits again the messages of which no part has been sent.
     fn recut_new(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, to: QueueId) {
         let QueueId::New(class) = to else { return };
         let mut waiting = core::mem::take(self.queue(class));
@@ -218,7 +218,7 @@ impl SendQueue {
         }
     }
 
-    /// Replaces all parts of a message by new ones at the end of a queue; does nothing if there is no memory.
+    /// Replaces all parts of a message with new parts at the end of a queue; does nothing if there is no memory.
     fn replace(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, old: &Parts, to: QueueId) -> Fit {
         let (Some(first), Some(last)) = (old.queue.front(), old.queue.back()) else { return Fit::Never };
         let BlockHeader::Outgoing(mut message, status) = *cx.pool.header(first) else { return Fit::Never };
@@ -271,7 +271,7 @@ impl SendQueue {
         }
     }
 
-    /// Copies the old parts into new ones, and replaces each part that was sent by a ping.
+    /// Copies the old parts into new ones. In place of each old part that was sent, it queues a ping.
     fn cut_copies(
         &mut self,
         cx: &mut Context<'_, '_>,
