@@ -117,7 +117,7 @@ impl AdmissionMember {
         }
     }
 
-    /// Returns true if the limits of this peer admit another client of this address.
+    /// Returns true if the limits of this peer admit another client from this address.
     ///
     /// An unvalidated connection may be forged, so it only counts against unvalidated clients.
     pub(crate) fn has_place_for<C: Default>(

@@ -41,8 +41,8 @@ use crate::time::Instant;
 /// until the connection closes, in addition to `connection_blocks`. The state takes 12 bytes for each of the 28
 /// channels, and does not cross block boundaries: 6 blocks of 64 bytes, or 14 blocks of 32 bytes. A peer with too few
 /// blocks for this state supports only the channels 0 to 3: [`send`](Peer::send) returns
-/// [`NeverFits`](super::SendError::NeverFits), and a connection closes for lack of memory if the remote peer uses a
-/// higher channel.
+/// [`NeverFits`](super::SendError::NeverFits), and a connection closes with `DisconnectReason::ReceiveMemory` if the
+/// remote peer uses a higher channel.
 ///
 /// The Game Protocol: each chunk of a message has at most 504 bytes and takes its own blocks. With a block size of 504
 /// or more, a chunk takes one block. A message of several chunks takes one more block.

@@ -306,8 +306,8 @@ pub struct Config {
     /// Default: [`CongestionControl::DelayBased`] if the feature `delay-based` is enabled. `docs/congestion.md`
     /// compares it with NewReno.
     pub congestion_control: CongestionControl,
-    /// The maximum send rate of each connection in bits per second, which counts data datagrams with their IP and UDP
-    /// headers.
+    /// The maximum send rate of each connection in bits per second. The rate counts data datagrams, including IP and
+    /// UDP headers.
     ///
     /// Default: none, so that only congestion control limits the rate.
     pub outgoing_limit: Option<u64>,

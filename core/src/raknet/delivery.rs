@@ -157,14 +157,14 @@ impl Channel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Priority {
-    /// About 5 messages for each one of high priority.
+    /// About 5 messages for each message of high priority.
     Immediate,
-    /// About 2.8 messages for each one of medium priority.
+    /// About 2.8 messages for each message of medium priority.
     High,
-    /// About 2.5 messages for each one of low priority.
+    /// About 2.5 messages for each message of low priority.
     #[default]
     Medium,
-    /// Gets the remaining share.
+    /// The lowest priority.
     Low,
 }
 

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_in_use_are_skipped_up_to_a_limit() {
+    fn generate_skips_at_most_max_steps_ids_in_use() {
         let mut generator = NetworkIdGenerator::new(0);
         let end = u64::from(NetworkIdGenerator::MAX_STEPS) + 10;
         let in_use = |id: NetworkId| id.0 <= end;

@@ -220,10 +220,10 @@ mod tests {
         for vector in vectors.into_iter().flatten() {
             let name = vector["protocol_name"].as_str().expect("a name").as_bytes();
             let pattern = [Pattern::Nk, Pattern::Xk].into_iter().find(|pattern| pattern.name() == name);
-            check_vector(vector, pattern.expect("one of ours"));
+            check_vector(vector, pattern.expect("NK or XK"));
         }
-        // The number of vectors in each source: one for each combination of pattern, prologue length and payload
-        // length.
+        // For each pattern, cacophony has one vector and snow has eight, with different lengths of prologue and
+        // payload.
         assert_eq!(vectors.map(Vec::len), [2, 16]);
     }
 

@@ -127,7 +127,7 @@ struct PingStats {
     micros: [u32; SAMPLES],
     /// The remote clock minus the local clock in milliseconds, at the first ping.
     difference: i64,
-    /// The change of that difference at each of the last pings.
+    /// The change of the clock difference since the first ping, for each of the last pings.
     drifts: [i16; SAMPLES],
     count: u8,
     lowest: u32,
