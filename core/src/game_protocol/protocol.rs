@@ -154,7 +154,7 @@ impl Peer<'_, GameProtocol> {
     }
 }
 
-/// The encodings of END, with and without FIN. A client whose salt happens to equal one of them gets no response.
+/// The encodings of END, with and without FIN. A client with a salt equal to one of them gets no response.
 const LATE_ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
 
 impl Peer<'_, GameProtocol> {

@@ -103,7 +103,7 @@ const SALT_MARK: u32 = 0x4000_0000;
 /// A response to an unconnected peer.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// A challenge, whose correct answer validates the peer's address.
+    /// A challenge; the correct answer to it validates the peer's address.
     Challenge(HandshakeWord),
     /// A refusal: the server is full.
     End,

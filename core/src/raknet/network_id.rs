@@ -57,7 +57,7 @@ impl NetworkIdGenerator {
     /// The maximum number of used IDs that one call skips.
     pub const MAX_STEPS: u32 = 65_536;
 
-    /// Creates a generator whose first ID follows `start`, which should be 64 random bits.
+    /// Creates a generator that starts after the ID `start`, which should be 64 random bits.
     #[must_use]
     pub const fn new(start: u64) -> Self {
         Self { last: start }

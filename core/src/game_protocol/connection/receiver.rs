@@ -351,7 +351,7 @@ impl Receiver {
         self.partial_messages = self.partial_messages.saturating_sub(1);
     }
 
-    /// Drops unreliable messages whose missing chunks are overdue; returns false if a reliable message has timed out.
+    /// Drops unreliable messages with overdue missing chunks; returns false if a reliable message has timed out.
     pub(super) fn expire(&mut self, cx: &mut Context<'_, '_>) -> bool {
         while let Some(oldest) = self.unreliable.oldest() {
             if cx.pool.header(oldest).partial().updated_at + cx.config.unreliable_timeout > cx.now {

@@ -25,7 +25,7 @@ use crate::raknet::wire::offline::{ClientSecurity, Refusal};
 use crate::secure::{AcceptedToken, HandshakeError, Negotiated, ReplyFields};
 use crate::time::Instant;
 
-/// A second request, whose cookie has been verified if it has one.
+/// A second request. If it contains a cookie, the cookie has been verified.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request2<'r> {
     pub(super) from: SocketAddr,

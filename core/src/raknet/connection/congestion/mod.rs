@@ -258,7 +258,7 @@ mod tests {
         acknowledge_from(path, 0, 1..=rounds);
     }
 
-    /// Acknowledges the rounds `rounds` of a path whose datagram numbers begin at `first`.
+    /// Acknowledges the rounds `rounds` of a path with datagram numbers from `first` on.
     fn acknowledge_from(path: &mut PathWindow, first: u64, rounds: RangeInclusive<u64>) {
         for round in rounds {
             let sent_at = Instant::from_micros(round * 50_000);

@@ -186,7 +186,7 @@ impl Handshake {
         self.send_accepted(cx, sender, remote, client.time)
     }
 
-    /// Handles a connection request whose GUID differs from the GUID in request 2.
+    /// Handles a connection request with a GUID that differs from the GUID in request 2.
     fn on_other_guid(&mut self) -> Result<(), End> {
         if self.state == State::Opening {
             return Ok(());

@@ -306,7 +306,7 @@ impl AckTracker {
         Some(at)
     }
 
-    /// Returns a bit mask of the listed numbers, whose lowest bit is `number`, and the count of valid bits.
+    /// Returns a bit mask of the listed numbers, with `number` in the lowest bit, and the count of valid bits.
     fn listed(&self, states: &RecvStates<'_>, kind: RecordKind, number: U24) -> (u32, u32) {
         let (Word { low, high }, bits) = self.word(states, number);
         match (kind, self.names_deferred_from) {

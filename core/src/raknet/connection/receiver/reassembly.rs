@@ -481,7 +481,7 @@ mod tests {
         Split { count: 2, id, index }
     }
 
-    /// Returns true if a second part numbered `number` counts as part of the message whose first part is numbered
+    /// Returns true if a second part numbered `number` counts as part of the message with a first part numbered
     /// `first`.
     fn belongs(first: u32, number: u32) -> bool {
         let mut messages = CutMessages::default();

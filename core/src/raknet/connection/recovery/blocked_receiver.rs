@@ -1,6 +1,6 @@
 //! Probing of a receiver with full memory.
 //!
-//! Usually lost messages precede new ones. However, a receiver whose memory is full drops messages too. Then only other
+//! Usually lost messages precede new ones. However, a receiver with full memory drops messages too. Then only other
 //! messages may free its memory, such as the missing parts of a split message. RakNet has no packet that reports this:
 //! to the sender, the dropped messages look lost. After a few consecutive timeouts the sender therefore probes all send
 //! sources in rotation, each in datagrams of its own. Most datagrams go to the source that was acknowledged last.

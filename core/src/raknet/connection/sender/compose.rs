@@ -282,7 +282,7 @@ impl Sender {
 
 /// Returns true if a lost message may be sent in the same datagram as those in `tracked`.
 ///
-/// A receiver whose memory is full drops new messages and accepts only the oldest ones, for which the others wait. It
+/// A receiver with full memory drops new messages and accepts only the oldest ones, for which the others wait. It
 /// acknowledges neither if both are in one datagram.
 fn may_share_datagram(cx: &Context<'_, '_>, tracked: &Queue, message: &OutgoingMessage) -> bool {
     let last = tracked.back().and_then(|last| cx.pool.header(last).outgoing());
