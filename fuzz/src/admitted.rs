@@ -33,7 +33,7 @@ const START: u64 = 1_700_000_000;
 /// The burst of new clients per address. One more per second is allowed.
 const BURST: u32 = 8;
 /// The message to an address that exceeds its rate.
-const TOO_FAST: &str = "too many new clients of your address";
+const TOO_FAST: &str = "too many new clients from your address or network";
 /// The maximum time for which a used token is remembered, if the clocks are not changed.
 const LIFE_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 

@@ -169,7 +169,7 @@ pub(crate) enum AddressClass {
 #[non_exhaustive]
 pub enum AddressError {
     /// The name resolves to no address.
-    #[error("has no address: check the host")]
+    #[error("has no address: check the host name")]
     NotFound,
     /// The address is unspecified, broadcast, multicast, link-local or reserved, or that of a metadata service.
     #[error(
@@ -184,8 +184,8 @@ pub enum AddressError {
     Private,
     /// The address is outside of 127.0.0.0/8, which a pool with one source address per client requires.
     #[error(
-        "is not in 127.0.0.0/8: source = loopback-pool is for a game server on this machine, so leave it out or use an address \
-         as 127.0.0.1"
+        "is not in 127.0.0.0/8: source = loopback-pool is for a game server on this machine, so remove it or use \
+         an address such as 127.0.0.1"
     )]
     NotLoopback,
 }
@@ -337,7 +337,7 @@ impl ListenAddress {
             Self::Address(address) => return Ok(vec![*address]),
             Self::Name(name) => name,
         };
-        let timed_out = |_| io::Error::new(io::ErrorKind::TimedOut, "the resolver does not answer");
+        let timed_out = |_| io::Error::new(io::ErrorKind::TimedOut, "the name lookup timed out");
         let found = timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((host.as_str(), *port))).await;
         let mut addresses = Vec::new();
         for address in found.map_err(timed_out)??.map(canonical) {
@@ -346,7 +346,7 @@ impl ListenAddress {
             }
         }
         if addresses.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
         }
         Ok(addresses)
     }

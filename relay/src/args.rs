@@ -99,7 +99,7 @@ impl Args for ConfigArgs {
             .env("RAKWIRE_RELAY_CONFIG")
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
-            .help("File with the configuration, in TOML");
+            .help("Configuration file in TOML");
         let options = OPTIONS.iter().filter(|option| !option.flag.is_empty());
         command.arg(file).args(options.map(argument))
     }
@@ -365,8 +365,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 fn kicked(text: &str) -> Result<Kicked, &'static str> {
-    let error =
-        "write the number of a flow, or an address or network as 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32";
+    let error = "write the number of a flow, or an address or network such as 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32";
     text.parse().map(Kicked::Flow).or_else(|_| network(text).map(Kicked::Network)).map_err(|_| error)
 }
 

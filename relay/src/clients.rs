@@ -94,7 +94,7 @@ impl ClientList {
         let mut text = table(std::iter::once(head).chain(self.clients.iter().map(row)).collect());
         if self.left_out > 0 {
             text.push_str(&format!(
-                "and {} more: narrow the list with an address or network\n",
+                "and {} more: pass an address or network to narrow the list\n",
                 self.left_out
             ));
         }
@@ -120,7 +120,7 @@ impl BanList {
         let head = ["NETWORK", "LEFT"].map(str::to_owned);
         let left = |seconds| humantime::format_duration(Duration::from_secs(seconds)).to_string();
         let row = |entry: &BanEntry| {
-            let left = entry.seconds_left.map_or_else(|| "until the relay ends".to_owned(), left);
+            let left = entry.seconds_left.map_or_else(|| "until the relay stops".to_owned(), left);
             [entry.network.to_string(), left]
         };
         table(std::iter::once(head).chain(self.bans.iter().map(row)).collect())
@@ -146,7 +146,7 @@ mod tests {
         let list = ClientList { clients: vec![entry], left_out: 2 };
         let expected = "FLOW  CLIENT          TARGET         TRANSPORT         AGE    TO SERVER  TO CLIENT\n\
                         7     192.0.2.7:5000  game\\u{1b}[2J  websocket (away)  1m 1s  12         345\n\
-                        and 2 more: narrow the list with an address or network\n";
+                        and 2 more: pass an address or network to narrow the list\n";
         assert_eq!(list.to_table(), expected);
     }
 
@@ -156,7 +156,7 @@ mod tests {
         let list = BanList { bans: vec![ban("192.0.2.0/24", Some(90)), ban("2001:db8::1/128", None)] };
         let expected = "NETWORK          LEFT\n\
                         192.0.2.0/24     1m 30s\n\
-                        2001:db8::1/128  until the relay ends\n";
+                        2001:db8::1/128  until the relay stops\n";
         assert_eq!(list.to_table(), expected);
     }
 }

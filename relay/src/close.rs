@@ -131,9 +131,9 @@ impl CloseReason {
             Self::TokenRefused(text) | Self::AddressLimit(text) | Self::Forbidden(text) => text,
             Self::MissingTarget => "no target given",
             Self::UnknownTarget { .. } => "unknown target",
-            Self::TooManyClients { .. } => "this relay has its maximum of clients",
-            Self::NoSocket => "no UDP socket to the game server",
-            Self::Flow(_) | Self::Resumed => "ended before its first datagram",
+            Self::TooManyClients { .. } => "this relay has reached its maximum of clients",
+            Self::NoSocket => "the UDP socket to the game server cannot be opened",
+            Self::Flow(_) | Self::Resumed => "closed before its first datagram",
         }
     }
 
@@ -151,7 +151,7 @@ impl CloseReason {
                 format!("unknown target '{requested}'; this relay offers: {}", offered.join(", "))
             }
             Self::TooManyClients { max } => {
-                format!("this relay has its maximum of {max} clients; try again later")
+                format!("this relay has reached its maximum of {max} clients; try again later")
             }
             Self::NoSocket => "UDP socket to the game server failed".to_owned(),
             Self::Flow(end) => sentence_of(end),
@@ -193,7 +193,7 @@ fn sentence_of(end: &FlowEnd) -> String {
         FlowEnd::Banned => BANNED.to_owned(),
         FlowEnd::UdpFailed => "UDP socket to the game server failed".to_owned(),
         FlowEnd::ServerUnreachable => {
-            "the game server cannot be reached: nothing listens at its port".to_owned()
+            "the game server cannot be reached: nothing listens on its port".to_owned()
         }
         FlowEnd::WrongProtocol(kind) => format!("the game server of this target uses {kind}"),
         FlowEnd::ClientClosed => "closed by the client".to_owned(),

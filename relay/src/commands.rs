@@ -115,7 +115,7 @@ pub(crate) fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
         None => args.out.clone(),
     };
     print_out(&format!(
-        "{} signs tokens; give the relay --token-key {}\n",
+        "{} signs tokens; start the relay with --token-key {}\n",
         args.out.display(),
         for_relay.display()
     ))
@@ -131,9 +131,9 @@ fn public_path(path: &Path) -> PathBuf {
 fn not_written(path: &Path, error: &io::Error) -> Failure {
     let path = path.display();
     Failure::Misconfigured(if error.kind() == io::ErrorKind::AlreadyExists {
-        format!("'{path}' exists: choose another --out, or remove the old key")
+        format!("'{path}' already exists: choose another --out, or remove the old key")
     } else {
-        format!("cannot write '{path}' ({error})")
+        format!("cannot write '{path}' ({error}): choose another --out, or check the permissions")
     })
 }
 
@@ -249,7 +249,7 @@ fn with_levels(config: &LogConfig, levels: Option<String>) -> LogConfig {
 /// default does not provide for many clients.
 fn raise_file_limit() {
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
-        warn!(%error, "cannot raise the limit of file descriptors");
+        warn!(%error, "cannot raise the file descriptor limit, which may limit the number of clients");
     }
 }
 
@@ -265,7 +265,7 @@ impl PidFile {
                 key: "pid_file",
                 path,
                 line: None,
-                reason: format!("cannot be written ({error})"),
+                reason: format!("cannot be written ({error}): check the path and the permissions"),
             }),
         }
     }
@@ -363,8 +363,8 @@ fn reload_at_hangups(reloader: Reloader) -> io::Result<()> {
         while hangup.recv().await.is_some() {
             systemd::notify(systemd::Event::Reloading);
             match reloader.reload().await {
-                Ok(changes) => info!("SIGHUP: configuration read again; {changes}"),
-                Err(error) => error!("SIGHUP: configuration refused, the old one stays: {error}"),
+                Ok(changes) => info!("SIGHUP: configuration reloaded; {changes}"),
+                Err(error) => error!("SIGHUP: configuration rejected, the old one stays in use: {error}"),
             }
             systemd::notify(systemd::Event::Ready);
         }
@@ -441,11 +441,11 @@ fn request(socket: &SocketArgs, method: &str, path: &str, body: &str) -> Result<
     };
     let socket = given.ok_or_else(|| {
         Failure::Misconfigured(
-            "which relay: give --admin-socket FILE, or a --config FILE that has admin.socket".to_owned(),
+            "no relay given: use --admin-socket FILE, or --config FILE with admin.socket set".to_owned(),
         )
     })?;
     let answer = exchange(&socket, method, path, body).map_err(|error| {
-        Failure::Misconfigured(format!("no answer from the relay at {} ({error})", socket.display()))
+        Failure::Misconfigured(format!("no answer from the relay at {} ({error}): check that it runs, and that this user may use the socket", socket.display()))
     })?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     match head.split_whitespace().nth(1) {
@@ -460,7 +460,10 @@ fn request(socket: &SocketArgs, method: &str, path: &str, body: &str) -> Result<
 
 #[cfg(not(unix))]
 fn request(_: &SocketArgs, _: &str, _: &str, _: &str) -> Result<String, Failure> {
-    Err(Failure::Misconfigured("this system has no Unix sockets: use a file of bans and a reload".to_owned()))
+    Err(Failure::Misconfigured(
+        "this system has no Unix sockets: write bans to the file of admission.bans, and reload the relay"
+            .to_owned(),
+    ))
 }
 
 #[cfg(unix)]
@@ -496,14 +499,18 @@ pub(crate) fn reload(args: &ReloadArgs) -> Result<(), Failure> {
         (Some(address), _) => by_admin_address(address),
         (None, Some(path)) => by_pid_file(&path),
         (None, None) => Err(Failure::Misconfigured(
-            "which relay: give --admin-listen ADDR, --pid-file FILE, or a --config FILE that has one of them"
+            "no relay given: use --admin-listen ADDR, --pid-file FILE, or --config FILE with one of them set"
                 .to_owned(),
         )),
     }
 }
 
 fn by_admin_address(address: SocketAddr) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::Failed(format!("no answer from {address} ({error})"));
+    let failed = |error: io::Error| {
+        Failure::Failed(format!(
+            "no answer from {address} ({error}): check that the relay runs with this admin address"
+        ))
+    };
     let answer = post(address).map_err(failed)?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     match head.split_whitespace().nth(1) {
@@ -535,7 +542,7 @@ fn by_pid_file(path: &Path) -> Result<(), Failure> {
     let unusable = |reason: String| Failure::Misconfigured(format!("{}: {reason}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
     let pid = text.trim().parse().ok().filter(|&pid: &i32| pid > 1);
-    let pid = pid.ok_or_else(|| unusable("there is no process id in it".to_owned()))?;
+    let pid = pid.ok_or_else(|| unusable("the file contains no process id".to_owned()))?;
     hang_up(pid).map_err(|error| unusable(format!("cannot signal process {pid} ({error})")))?;
     print_out(&format!("notified process {pid}; its log contains the result\n"))
 }

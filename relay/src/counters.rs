@@ -251,7 +251,7 @@ impl fmt::Display for Snapshot {
             ("servers announced".to_owned(), self.servers_arrived),
             ("servers withdrawn".to_owned(), self.servers_departed),
             ("announcements refused".to_owned(), self.announcements_refused),
-            ("failures of the store".to_owned(), self.store_failures),
+            ("store failures".to_owned(), self.store_failures),
         ];
         for (name, count) in
             others.into_iter().chain(unreachable).chain(drops).chain(closes).filter(|(_, count)| *count > 0)

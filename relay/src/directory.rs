@@ -156,7 +156,7 @@ pub(crate) mod fetch {
         #[error("{0}")]
         Tls(String),
         /// The response is not a list.
-        #[error("the answer is something other than a list")]
+        #[error("the response is not a list of servers: check that the URL is that of a relay")]
         Unexpected,
     }
 

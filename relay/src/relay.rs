@@ -303,7 +303,7 @@ impl Relay {
         #[cfg(unix)]
         start_admin_socket(&mut beside, &app, admin_socket);
         if let Some(front) = front {
-            info!(udp = %front.local_addr(), "listening for clients with UDP of their own");
+            info!(udp = %front.local_addr(), "listening for native UDP clients");
             beside.spawn(run_front(front, Arc::clone(&app)));
         }
         if let Some(channels) = data_channels {
@@ -332,9 +332,9 @@ impl Relay {
         }
         app.sessions.close();
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, app.sessions.wait()).await.is_err() {
-            warn!(left = app.sessions.len(), "sessions did not end in time");
+            warn!(left = app.sessions.len(), "sessions were not closed within the shutdown timeout");
         }
-        info!("ended: {}", app.counters.snapshot());
+        info!("stopped: {}", app.counters.snapshot());
         Ok(())
     }
 }
@@ -344,7 +344,7 @@ impl Admin {
         let failed = |source| ConfigError::AdminListen { address, source };
         let (listener, local_addr) = listen(address).await.map_err(failed)?;
         if !address.ip().to_canonical().is_loopback() {
-            warn!(admin = %local_addr, "other machines can reach the admin address, which requires no password");
+            warn!(admin = %local_addr, "other machines can reach the admin address, which requires no password: use a loopback address or a firewall");
         }
         let router = admin_router(Arc::clone(app) as _, address);
         Ok(Self { listener, local_addr, router })
@@ -358,7 +358,7 @@ fn bind_admin_socket(path: &Path) -> Result<AdminSocket, ConfigError> {
         path: path.to_owned(),
         line: None,
         reason: format!(
-            "cannot be made a socket ({error}): use another path, in a directory of the relay's user"
+            "cannot create the socket ({error}): use another path, in a directory that the relay's user owns"
         ),
     })
 }
@@ -395,7 +395,7 @@ async fn listen_on_each(
         if listeners.is_empty() {
             return Err(cannot_listen(address, error));
         }
-        warn!(%address, %error, "an address of the name is not listened on, as this machine does not have it");
+        warn!(%address, %error, "not listening on an address of the name, because this machine does not have it");
     }
     Ok((listeners, local_addrs))
 }
@@ -453,7 +453,7 @@ fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) 
 #[cfg(unix)]
 fn start_admin_socket(beside: &mut JoinSet<()>, app: &Arc<App>, socket: Option<AdminSocket>) {
     if let Some(socket) = socket {
-        info!(socket = %socket.path().display(), "listening for the operator");
+        info!(socket = %socket.path().display(), "listening for commands of the operator");
         beside.spawn(serve_admin_socket(socket, control_router(Arc::clone(app) as _)));
     }
 }
@@ -494,7 +494,7 @@ fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Findi
 async fn run_front(front: UdpFront<FrontAdmission>, app: Arc<App>) {
     if let Err(error) = front.run(app.stop.clone()).await {
         error!(%error, "the UDP socket of the front failed");
-        app.fail("the front for clients with UDP has ended");
+        app.fail("the UDP front has failed");
     }
 }
 
@@ -519,7 +519,7 @@ async fn drain(app: &App, shutdown: impl Future<Output = ()>) {
     info!(
         clients = app.sessions.len(),
         drain_timeout = ?time,
-        "shutting down: new clients are refused, and those that are there may stay until drain_timeout is over"
+        "shutting down: new clients are refused, and connected clients may stay for drain_timeout"
     );
     systemd::notify(systemd::Event::Stopping);
     app.begin_drain(Instant::now().checked_add(time).filter(|_| !time.is_zero()));
@@ -562,7 +562,7 @@ async fn log_total_rate(app: Arc<App>) {
             let limit = app.admission.limits().total_bytes_per_second;
             info!(
                 datagrams,
-                limit, "datagrams dropped: all clients together reach limits.total_bytes_per_second"
+                limit, "datagrams dropped: all clients together exceed limits.total_bytes_per_second"
             );
         }
     }
@@ -627,8 +627,8 @@ mod tests {
         // A label of 64 bytes is too long for a query.
         let unresolvable = format!("{}.invalid:1", "a".repeat(64));
         for (address, reason) in [
-            ("10.0.0.7:1", "it is neither public nor in a network of discovery.networks"),
-            (&*unresolvable, "no address is found"),
+            ("10.0.0.7:1", "the address is neither public nor in discovery.networks"),
+            (&*unresolvable, "the name has no address"),
         ] {
             let name: TargetName = "arena".parse().unwrap();
             let value = format!(r#"{{"address":"{address}","kind":"raknet"}}"#);
@@ -638,7 +638,7 @@ mod tests {
                 let (targets, counted) = names.resolve([(name.clone(), server.clone())].into(), &[]).await;
                 assert_eq!((targets.find("arena"), counted), (None, newly), "{address}");
             }
-            let lines = lines.with("an announced address cannot be used");
+            let lines = lines.with("an announced server is not offered, because its address cannot be used");
             assert_eq!(lines.len(), 1, "{lines:?}");
             for told in [
                 "key=\"rakwire:server:arena\"".to_owned(),

@@ -91,7 +91,7 @@ pub(crate) mod duration {
 
     /// The hint for a malformed duration.
     pub(crate) const SYNTAX: &str =
-        "write a number of seconds, or a text with units as in \"250ms\", \"60s\" or \"1h 30m\"";
+        "write a number of seconds, or a string with units, as in \"250ms\", \"60s\" or \"1h 30m\"";
 
     /// Parses a duration: a whole number of seconds, or numbers with units.
     ///
@@ -124,7 +124,7 @@ pub(crate) mod duration {
         type Value = Duration;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a number of seconds or a text such as \"250ms\"")
+            f.write_str("a number of seconds or a string such as \"250ms\"")
         }
 
         fn visit_u64<E: Error>(self, seconds: u64) -> Result<Duration, E> {

@@ -140,14 +140,15 @@ const PUBLIC_LABEL: &str = "-----BEGIN PUBLIC KEY-----";
 #[non_exhaustive]
 pub enum KeyError {
     /// The text has none of the known forms.
-    #[error("this is not a key: make one with 'rakwire-relay keygen'")]
+    #[error("this is not a key: create one with 'rakwire-relay keygen'")]
     Form,
     /// The text is PEM, but contains no Ed25519 key.
-    #[error("this is not an Ed25519 key in PEM: make one with 'rakwire-relay keygen'")]
+    #[error("this is not an Ed25519 key in PEM: create one with 'rakwire-relay keygen'")]
     Ed25519,
     /// The secret is not base64url, or is shorter than 32 bytes.
     #[error(
-        "the secret must be at least 32 bytes in base64url: make one with 'rakwire-relay keygen --algorithm hmac-sha256'"
+        "the secret must be at least 32 bytes in base64url: create one with 'rakwire-relay keygen --algorithm \
+         hmac-sha256'"
     )]
     Secret,
     /// The text is a private key, where a public key is expected.

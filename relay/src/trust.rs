@@ -25,7 +25,7 @@ pub(crate) enum TrustError {
     #[error("'{}' has no certificate: give a file in PEM form, with the authority", .0.display())]
     NoCertificate(PathBuf),
     /// The file is damaged.
-    #[error("'{}' is not valid PEM ({reason}): write the file anew", .path.display())]
+    #[error("'{}' is not valid PEM ({reason}): create the file again", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -118,7 +118,7 @@ for (const protocol of PROTOCOLS) {
     const open = (options) => connectTo(relay, protocol, options);
     await assert.rejects(open({ target: "missing" }), fails("relay-closed", /unknown target 'missing'.*game, gone.*4404/));
     await assert.rejects(open({ target: "game", timeoutMs: 200 }), fails("timeout", /200 ms/));
-    await assert.rejects(open({ target: "gone" }), fails("server-unreachable", /nothing listens at its port.*4502/));
+    await assert.rejects(open({ target: "gone" }), fails("server-unreachable", /nothing listens on its port.*4502/));
     await assert.rejects(open({ target: "gone", protocolVersion: 256 }), fails("bad-option", /255/));
     await assert.rejects(open({ target: "gone", timeoutMs: -1 }), fails("bad-option", /timeoutMs/));
     await assert.rejects(open({ progressInterval: -1 }), fails("bad-option", /progressInterval/));

@@ -57,7 +57,7 @@ test("a Rust program gets an error if its relay or server is missing, and all wa
     globalThis.setTimeout = (callback, ms) => setTimeout(callback, ms === 15_000 ? 0 : ms);
     return [dead, unreachable, await play()];
   });
-  assert.match(outcomes[0], /nothing listens at its port \(code 4502\)/);
+  assert.match(outcomes[0], /nothing listens on its port \(code 4502\)/);
   assert.deepEqual(outcomes.slice(1), ["connection to the relay lost (code 1006)", "no connection within 15 s"]);
 });
 
@@ -156,7 +156,7 @@ test("a Rust program gets the reason why it cannot connect, with both protocols"
   assert.match(await play("play_in_little_memory", "missing"), /^failed: relay closed: unknown target 'missing'/);
   for (const work of ["play", "play_game_protocol"]) {
     assert.equal(await play(work, "silent"), "failed: the server does not answer");
-    assert.match(await play(work, "gone"), /^failed: relay closed: .* nothing listens at its port \(code 4502\)$/);
+    assert.match(await play(work, "gone"), /^failed: relay closed: .* nothing listens on its port \(code 4502\)$/);
     assert.match(await play(work, "missing"), /^failed: relay closed: unknown target 'missing'.*\(code 4404\)$/);
   }
 });

@@ -14,7 +14,7 @@ use crate::addresses::{AddressClass, HostPort, TargetName, canonical, classify};
 use crate::config::Target;
 use crate::discovery::Announcement;
 
-const FORBIDDEN: &str = "it is neither public nor in a network of discovery.networks";
+const FORBIDDEN: &str = "the address is neither public nor in discovery.networks";
 
 /// The timeout of a name lookup. A server is not offered to clients until its lookup succeeds.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -64,10 +64,15 @@ impl DiscoveredNames {
                 None => {
                     if !self.forbidden.contains(&name) {
                         newly += 1;
-                        let reason = if addresses.is_empty() { "no address is found" } else { FORBIDDEN };
+                        let reason = if addresses.is_empty() { "the name has no address" } else { FORBIDDEN };
                         if newly <= LINES_MAX {
                             let address = server.address.as_str();
-                            warn!(key = server.key(), address, reason, "an announced address cannot be used");
+                            warn!(
+                                key = server.key(),
+                                address,
+                                reason,
+                                "an announced server is not offered, because its address cannot be used"
+                            );
                         }
                     }
                     forbidden.insert(name);

@@ -160,15 +160,17 @@ pub enum OriginSyntaxError {
     Form,
     /// A `*` is not in the position of the first labels.
     #[error(
-        "'*' stands for whole labels at the beginning of a host alone, as in https://*.example.org, or for any origin"
+        "'*' can only replace whole labels at the beginning of a host, as in https://*.example.org, or stand \
+         alone for any origin"
     )]
     Pattern,
     /// The host of the pattern cannot have subdomains.
-    #[error("a host name has to follow '*.', as in https://*.example.org")]
+    #[error("put a host name after '*.', as in https://*.example.org")]
     PatternHost,
     /// The pattern covers a whole top-level domain.
     #[error(
-        "'*.' with a single label would admit the pages of others: give at least two, as in https://*.example.org"
+        "'*.' before a single label would admit pages of other sites: use at least two labels, as in \
+         https://*.example.org"
     )]
     PatternTopLevel,
 }
@@ -279,7 +281,7 @@ const BANS_MAX: usize = 10_000;
 
 /// The maximum number of bans is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("there are {BANS_MAX} bans: lift some, or write them to the file of admission.bans")]
+#[error("the maximum of {BANS_MAX} bans is reached: lift some, or write them to the file of admission.bans")]
 pub(crate) struct TooManyBans;
 
 /// Bans imposed by an operator while the relay runs, in addition to those of the file.

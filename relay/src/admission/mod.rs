@@ -150,7 +150,7 @@ impl Admission {
         let looked_up = self.targets().look_up_again().await;
         // The targets may have changed during the lookup.
         for [old, new] in self.replace_targets(|targets| targets.updated(&looked_up)) {
-            info!(target_name = %new.name, old = %old.address, new = %new.address, "target has moved");
+            info!(target_name = %new.name, old = %old.address, new = %new.address, "the name of a target has a new address: new clients use it");
         }
     }
 
@@ -540,9 +540,9 @@ impl Policy {
     fn excess(&self, excess: Excess) -> CloseReason {
         match excess {
             Excess::Total => CloseReason::TooManyClients { max: self.limits.max_clients },
-            Excess::Address => CloseReason::AddressLimit("too many clients of your address"),
-            Excess::Prefix => CloseReason::AddressLimit("too many clients of your network"),
-            Excess::Rate => CloseReason::AddressLimit("too many new clients of your address"),
+            Excess::Address => CloseReason::AddressLimit("too many clients from your address"),
+            Excess::Prefix => CloseReason::AddressLimit("too many clients from your network"),
+            Excess::Rate => CloseReason::AddressLimit("too many new clients from your address or network"),
         }
     }
 

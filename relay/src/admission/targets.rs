@@ -198,7 +198,7 @@ pub(super) async fn look_up(address: &HostPort) -> Found {
 }
 
 async fn in_time(lookup: impl Future<Output = Found>) -> Found {
-    let timed_out = |_| io::Error::new(io::ErrorKind::TimedOut, "the resolver does not answer");
+    let timed_out = |_| io::Error::new(io::ErrorKind::TimedOut, "the name lookup timed out");
     timeout(LOOKUP_TIMEOUT, lookup).await.map_err(timed_out)?
 }
 

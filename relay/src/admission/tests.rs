@@ -184,12 +184,12 @@ async fn a_candidate_holds_its_shares_and_its_token_but_no_slot() {
     let refused = |client: &str, token: &str| {
         admission.candidate(Now::read(), &check(client, token)).err().map(|reason| reason.text())
     };
-    assert_eq!(refused("192.0.2.1", &second).as_deref(), Some("too many clients of your address"));
+    assert_eq!(refused("192.0.2.1", &second).as_deref(), Some("too many clients from your address"));
     assert_eq!(refused("192.0.2.2", &first).as_deref(), Some("the token has been used"));
     let permission = check("192.0.2.2", &second);
     let waiting = admission.candidate(Now::read(), &permission).unwrap().take_slot().unwrap_err();
     assert_eq!(refused("192.0.2.3", &second).as_deref(), Some("the token has been used"));
-    assert_eq!(refused("192.0.2.2", &token()).as_deref(), Some("too many clients of your address"));
+    assert_eq!(refused("192.0.2.2", &token()).as_deref(), Some("too many clients from your address"));
     drop(connected);
     let connected = waiting.take_slot().unwrap();
     assert_eq!(connected.client.ip(), "192.0.2.2".parse::<IpAddr>().unwrap());

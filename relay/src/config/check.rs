@@ -60,10 +60,14 @@ impl Config {
         let found = match &self.udp.target {
             Some(name) => self.targets.get_key_value(name),
             None if self.targets.len() == 1 => self.targets.first_key_value(),
-            None => return wrong("the front is before one target: choose it with {udp.target}"),
+            None => {
+                return wrong(
+                    "a front serves one target, and several are configured: choose one with {udp.target}",
+                );
+            }
         };
         let Some((name, target)) = found else {
-            return wrong("there is no such target: set {udp.target} to the name of one");
+            return wrong("no target has this name: set {udp.target} to the name of a configured target");
         };
         self.check_front()?;
         match target.kind {
@@ -81,7 +85,7 @@ impl Config {
         if !self.tokens.keys.is_empty() && !self.udp.allow_without_token {
             return wrong(
                 "udp.listen",
-                "clients of the front cannot show a token: leave out {udp.listen}, or let them in without one with \
+                "clients of the front cannot present a token: remove {udp.listen}, or admit them without a token with \
                  {udp.allow_without_token}",
             );
         }
@@ -143,8 +147,14 @@ impl Config {
         let certificate = Certificate::make()
             .map_err(|error| ConfigError::Tls { key: WEBRTC_CERTIFICATE, reason: error.to_string() })?;
         if let Some(path) = &self.webrtc.certificate {
-            let failed =
-                |error| file_error(WEBRTC_CERTIFICATE, path, None, format!("cannot be made ({error})"));
+            let failed = |error| {
+                file_error(
+                    WEBRTC_CERTIFICATE,
+                    path,
+                    None,
+                    format!("cannot be created ({error}): check the path and the permissions"),
+                )
+            };
             let write = |file: &mut File| file.write_all(certificate.pem().as_bytes());
             private_file::write_new(path, write).map_err(failed)?;
         }
@@ -157,7 +167,8 @@ impl Config {
             DiscoveryError::Tls(reason) => ConfigError::Tls { key: "discovery.ca", reason },
             DiscoveryError::NoTls => ConfigError::Contradiction {
                 key: "discovery.ca",
-                reason: "an authority is for TLS: write {discovery.store} with rediss://, or leave it out",
+                reason: "a certificate authority requires TLS: write {discovery.store} with rediss://, or remove \
+                         the authority",
             },
             DiscoveryError::Url
             | DiscoveryError::Unreachable(_)
@@ -172,7 +183,8 @@ impl Config {
             (Some(url), ca) => Store::new(url, ca).map(Some).map_err(unusable),
             (None, Some(_)) => Err(ConfigError::Contradiction {
                 key: "discovery.ca",
-                reason: "an authority is for the store of servers: add {discovery.store}, or leave it out",
+                reason: "a certificate authority requires a store of servers: add {discovery.store}, or remove \
+                         the authority",
             }),
             (None, None) => Ok(None),
         }
@@ -194,8 +206,8 @@ impl Config {
         let has_udp = self.webtransport.mode != WebTransportMode::Off || self.has_webrtc()?;
         Ok((has_proxies && has_udp && !is_announced).then_some((
             "admission.trusted_proxies",
-            "pages that come through a trusted proxy are offered the WebSocket alone: for WebTransport and data channels beside \
-             the proxy open a UDP port, and name it with {webtransport.public_port}",
+            "pages behind a trusted proxy are offered only WebSockets: to offer WebTransport and data channels \
+             too, open a UDP port that bypasses the proxy, and name it with {webtransport.public_port}",
         )))
     }
 
@@ -203,7 +215,7 @@ impl Config {
         if self.admin.listen.zip(self.listen.address()).is_some_and(|(admin, own)| overlap(admin, own)) {
             return Err(ConfigError::Contradiction {
                 key: "admin.listen",
-                reason: "clients have this port by {listen}: choose another one",
+                reason: "{listen} already has this port, for clients: choose another one",
             });
         }
         Ok(())
@@ -218,8 +230,8 @@ impl Config {
             ForwardedHeader::Forwarded => Some("admission.forwarded_header"),
             ForwardedHeader::XForwardedFor | ForwardedHeader::None => None,
         };
-        let reason = "headers are read from trusted proxies alone, and there are none: name them with \
-                      {admission.trusted_proxies}, or leave this out";
+        let reason = "headers are read only from trusted proxies, and none are configured: list them in \
+                      {admission.trusted_proxies}, or remove this setting";
         unread.map_or(Ok(()), |key| Err(ConfigError::Contradiction { key, reason }))
     }
 
@@ -235,7 +247,7 @@ impl Config {
         } = self.clients;
         let has_rates = rate_per_address != 0 && rate_per_prefix != 0;
         let bursts = if has_rates { (burst_per_prefix, burst_per_address) } else { (0, 0) };
-        let reason = "an address is in a prefix, and never has more than it";
+        let reason = "the limit of a prefix must not be below that of one address";
         for (key, value, other, least) in [
             ("clients.per_prefix", per_prefix, "clients.per_address", per_address),
             ("clients.rate_per_prefix", rate_per_prefix, "clients.rate_per_address", rate_per_address),
@@ -264,7 +276,7 @@ impl Config {
             limits.idle_timeout,
             "limits.ping_interval",
             limits.ping_interval,
-            "an idle session would end before its first ping",
+            "an idle session would be closed before its first ping",
         )?;
         in_order(
             "tokens.max_lifetime",
@@ -286,8 +298,8 @@ impl Config {
         if self.webtransport.mode == WebTransportMode::On && is_in_the_way {
             return Err(ConfigError::Contradiction {
                 key: "webtransport.listen",
-                reason: "the front has the UDP port of WebTransport at another address: choose the same one to share it, or \
-                         another {udp.listen} or {webtransport.listen}",
+                reason: "the front and WebTransport have the same UDP port at different addresses: choose the \
+                         same address to share the port, or another {udp.listen} or {webtransport.listen}",
             });
         }
         Ok(())
@@ -302,7 +314,8 @@ impl Config {
             (None, Some(_)) => contradiction("tls.key", "a key needs its certificate: add {tls.certificate}"),
             _ if ways.into_iter().filter(|&way| way).count() > 1 => contradiction(
                 "tls",
-                "there is one source of certificates: use {tls.certificate}, {tls.acme_domains} or {tls.self_signed}",
+                "only one source of certificates is possible: use {tls.certificate}, {tls.acme_domains} or \
+                 {tls.self_signed}",
             ),
             _ => acme_domains.iter().try_for_each(|domain| check_domain(domain)),
         }
@@ -314,9 +327,9 @@ fn check_domain(domain: &str) -> Result<(), ConfigError> {
     let host = domain.rsplit_once(':').map_or(domain, |(host, _)| host);
     let is_address = |text: &str| text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
     let reason = if is_address(domain) || is_address(host) {
-        "is an address, for which no certificate is obtained by ACME: use a host name"
+        "is an address, and the relay obtains certificates by ACME only for host names: use a host name"
     } else if domain.contains('*') {
-        "stands for several names, for which no certificate is obtained by ACME here: list each host name"
+        "is a wildcard, for which the relay cannot obtain a certificate by ACME: list each host name"
     } else if domain.is_empty() || domain.contains([':', '/']) || domain.contains(char::is_whitespace) {
         "is not a host name: write it as play.example.org"
     } else {

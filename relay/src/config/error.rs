@@ -193,14 +193,14 @@ impl ConfigError {
             Self::NoTarget => format!("no target given: add {}", name("targets")),
             Self::Unresolvable { name: target, address, source, .. } => {
                 let address = address.as_str();
-                format!("cannot resolve '{address}' of target '{target}' ({source}): check the host")
+                format!("cannot resolve '{address}' of target '{target}' ({source}): check the host name")
             }
             Self::UnusableAddress { name: target, address, reason, .. } => {
                 format!("'{}' of target '{target}' {reason}", address.as_str())
             }
             Self::Listen { address, source } => cannot_listen("", *address, source, &name("listen")),
             Self::ListenUnresolvable { listen, source } => {
-                format!("cannot resolve '{listen}' ({source}): check the name, or listen on an address")
+                format!("cannot resolve '{listen}' ({source}): check the name, or listen on an IP address")
             }
             Self::AdminListen { address, source } => {
                 cannot_listen("", *address, source, &name("admin.listen"))
@@ -210,7 +210,7 @@ impl ConfigError {
             }
             Self::WebTransportListen { address, source } => {
                 let otherwise = cannot_listen("UDP ", *address, source, &name("webtransport.listen"));
-                format!("{otherwise}, or leave WebTransport out with {} off", name("webtransport.mode"))
+                format!("{otherwise}, or disable WebTransport with {} off", name("webtransport.mode"))
             }
             Self::FrontOnTarget { name: target, address } => own_address(OWN_FRONT, target, *address, name),
             Self::TargetOnWebTransport { name: target, address, .. } => {
@@ -263,7 +263,8 @@ fn own_address(
 ) -> String {
     let option = name(option);
     format!(
-        "{own} would have the address of its target '{target}' ({address}), and send to itself: choose another {option}"
+        "{own} and target '{target}' have the same address ({address}), so the relay would send to itself: choose \
+         another {option}"
     )
 }
 
@@ -347,7 +348,7 @@ pub struct ExposedFile {
 }
 
 /// The warning about such a file, with the remedy.
-const EXPOSED: &str = "every user of this machine can read a file with a secret: change its mode to 0600, or to 0640 for a group";
+const EXPOSED: &str = "every user of this machine can read this file, which contains a secret: change its mode to 0600, or to 0640 for a group";
 
 impl ExposedFile {
     /// Logs a warning about the file.
@@ -369,7 +370,9 @@ pub(super) fn exposed(key: &'static str, path: &Path) -> Option<ExposedFile> {
 }
 
 pub(super) fn read(key: &'static str, path: &Path) -> Result<String, ConfigError> {
-    fs::read_to_string(path).map_err(|error| file_error(key, path, None, format!("cannot be read ({error})")))
+    fs::read_to_string(path).map_err(|error| {
+        file_error(key, path, None, format!("cannot be read ({error}): check the path and the permissions"))
+    })
 }
 
 pub(super) fn file_error(key: &'static str, path: &Path, line: Option<usize>, reason: String) -> ConfigError {

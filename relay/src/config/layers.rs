@@ -229,8 +229,12 @@ struct Layers {
 impl Layers {
     fn add_file(&mut self, path: &Path) -> Result<(), LoadError> {
         let read = fs::read_to_string(path);
-        let text =
-            read.map_err(|error| LoadError::plain(&format!("cannot read '{}' ({error})", path.display())))?;
+        let text = read.map_err(|error| {
+            LoadError::plain(&format!(
+                "cannot read '{}' ({error}): check the path and the permissions",
+                path.display()
+            ))
+        })?;
         let source = |line| Source::File(path.to_owned(), line);
         let at = |error: toml::de::Error| {
             let line = line_of(&text, error.span().map_or(0, |span| span.start));

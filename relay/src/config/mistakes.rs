@@ -130,17 +130,17 @@ fn wrong_value(option: &OptionInfo, path: &[String], value: &Value) -> Option<St
         (OptionKind::Choice(values), _) => {
             let near = closest(value.as_str().unwrap_or_default(), values.iter().map(|&name| (name, name)));
             let near = near.map(|name| format!(": did you mean {name}?")).unwrap_or_default();
-            Some(format!("{} is none of {}{near}", shown(value), values.join(", ")))
+            Some(format!("{} is not one of {}{near}", shown(value), values.join(", ")))
         }
         (OptionKind::Text(_), Value::String(_)) => wrong_text(path, value),
         (OptionKind::Text(name), _) => {
-            Some(format!("{} is not a text: write {name} in quotation marks", shown(value)))
+            Some(format!("{} is not a string: write {name} in quotation marks", shown(value)))
         }
         (OptionKind::Texts(_), Value::Array(values)) if values.iter().all(Value::is_str) => {
             wrong_text(path, value)
         }
         (OptionKind::Texts(name), _) => {
-            Some(format!("{} is not a list of texts: write it as [\"{name}\"]", shown(value)))
+            Some(format!("{} is not a list of strings: write it as [\"{name}\"]", shown(value)))
         }
         (OptionKind::Targets, _) => {
             Some(format!("{} is not a target: write tables as [targets.NAME]", shown(value)))

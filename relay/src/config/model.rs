@@ -442,7 +442,8 @@ impl Config {
         if allow_origins.is_empty() && !trusted_proxies.is_empty() {
             return Err(ConfigError::Contradiction {
                 key: "admission.trusted_proxies",
-                reason: "clients on other machines come by a proxy: choose the pages that may connect with \
+                reason: "clients on other machines can connect through a trusted proxy: choose the pages that may \
+                         connect with \
                          {admission.allow_origins} ('*' means any), or admit all with {admission.allow_any_origin}",
             });
         }
@@ -478,7 +479,7 @@ fn spare_addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Hos
     if addresses.len() > SPARE_ADDRESSES_MAX {
         let count = addresses.len();
         return Err(D::Error::custom(format_args!(
-            "{count} further addresses are too many: write {SPARE_ADDRESSES_MAX} at most"
+            "{count} spare addresses are too many: write at most {SPARE_ADDRESSES_MAX}"
         )));
     }
     Ok(addresses)

@@ -143,7 +143,7 @@ fn later_layers_take_precedence() {
 fn mistakes_in_a_file_are_reported_with_their_line() {
     let cases = [
         ("listen = ", "FILE:1: "),
-        ("\nlisten = 5\n", "FILE:2: listen: 5 is not a text"),
+        ("\nlisten = 5\n", "FILE:2: listen: 5 is not a string"),
         ("\nlisten = \"localhost\"\n", "FILE:2: listen: write it as ADDRESS:PORT"),
         ("lisen = \"127.0.0.1:1\"\n", "FILE:1: lisen: there is no such key: did you mean listen?"),
         ("[limits]\nqueue = 1\nqeue = 1\n", "FILE:3: limits.qeue: there is no such key: did you mean queue?"),
@@ -176,13 +176,13 @@ fn mistakes_in_a_file_are_reported_with_their_line() {
         ),
         (
             "[admission]\nallow_origins = [\"https://play.*.org\"]\n",
-            "FILE:2: admission.allow_origins: '*' stands for whole labels at the beginning of a host alone",
+            "FILE:2: admission.allow_origins: '*' can only replace whole labels at the beginning of a host",
         ),
         (
             "[admission]\n\ntrusted_proxies = [\"proxy\"]\n",
             "FILE:3: admission.trusted_proxies: 'proxy' is not an address or a network",
         ),
-        ("[log]\nformat = \"xml\"\n", "FILE:2: log.format: 'xml' is none of text, json"),
+        ("[log]\nformat = \"xml\"\n", "FILE:2: log.format: 'xml' is not one of text, json"),
         ("[a]\n[a]\n", "FILE:2: duplicate key"),
     ];
     for (text, expected) in cases {
@@ -237,7 +237,7 @@ fn mistakes_in_flags_and_variables_are_reported_with_their_option() {
             flag("admission.allow_any_origin", &["maybe"]),
             "--allow-any-origin: 'maybe' is neither true nor false",
         ),
-        (flag("log.format", &["xml"]), "--log-format: 'xml' is none of text, json"),
+        (flag("log.format", &["xml"]), "--log-format: 'xml' is not one of text, json"),
         (flag("targets", &["game"]), "--target: 'game': put a name"),
         (flag("targets", &["a=127.0.0.1:1,kid=raw"]), "--target: 'kid' is not a setting of a target"),
         (flag("targets", &["a=127.0.0.1:1,kind"]), "--target: 'kind': write a setting as NAME=VALUE"),

@@ -212,12 +212,12 @@ pub(super) fn said(error: &dyn core::error::Error) -> String {
 
 /// Returns why TLS with the store failed.
 fn tls_reason(error: &io::Error) -> String {
-    const OTHER: &str = "it does not speak TLS; write redis:// or turn TLS on there";
+    const OTHER: &str = "it does not speak TLS; write redis://, or enable TLS in the store";
     let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     match tls {
         Some(rustls::Error::InvalidCertificate(error)) => certificate_reason(error).to_owned(),
         Some(error) if !matches!(error, rustls::Error::InvalidMessage(_)) => {
-            format!("there is no TLS with it, {}", said(error))
+            format!("the TLS handshake failed: {}", said(error))
         }
         None if error.kind() != io::ErrorKind::UnexpectedEof => said(error),
         Some(_) | None => OTHER.to_owned(),
@@ -227,7 +227,7 @@ fn tls_reason(error: &io::Error) -> String {
 /// Describes the problem with the store's certificate.
 const fn certificate_reason(error: &CertificateError) -> &'static str {
     if matches!(error, CertificateError::UnknownIssuer | CertificateError::BadSignature) {
-        "its certificate is of an authority that is not trusted here; give the authority's file"
+        "its certificate is signed by an authority that this machine does not trust; give the file of the authority"
     } else if matches!(error, CertificateError::Expired | CertificateError::ExpiredContext { .. }) {
         "its certificate has expired; renew it"
     } else if matches!(error, CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) {
@@ -236,7 +236,7 @@ const fn certificate_reason(error: &CertificateError) -> &'static str {
         error,
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
     ) {
-        "its certificate is for another name; use a name that it has"
+        "its certificate is for another name; use a name from the certificate in the URL"
     } else {
         "its certificate cannot be used"
     }
@@ -257,7 +257,8 @@ pub enum DiscoveryError {
     Url,
     /// A certificate authority is configured for a URL without TLS.
     #[error(
-        "the URL of the store asks for no TLS, so no authority is needed: write rediss://, or leave the file out"
+        "the URL of the store does not use TLS, so a certificate authority has no effect: write rediss://, or \
+         remove the authority"
     )]
     NoTls,
     /// The store's certificate cannot be verified: the file of the authority is unusable, or the system trusts none.
@@ -271,8 +272,8 @@ pub enum DiscoveryError {
     Store(String),
     /// A response of the store is too long: its keys are too long, or it is no server store.
     #[error(
-        "the store of servers answers with more than {ANSWER_MAX} bytes at once: give announcements a database of their own, and \
-         look who may write keys there that begin with {PREFIX}"
+        "the store of servers sent a response of more than {ANSWER_MAX} bytes: use a separate database for \
+         announcements, and check who may write keys that begin with {PREFIX}"
     )]
     TooLong,
 }
@@ -350,8 +351,8 @@ mod tests {
         let (by_tls, expired, plain) = (store(Some(&good)).await, store(Some(&old)).await, store(None).await);
         for (host, address, ca, said) in [
             ("localhost", by_tls, Some(0), None),
-            ("localhost", by_tls, Some(1), Some("an authority that is not trusted here")),
-            ("localhost", by_tls, None, Some("an authority that is not trusted here")),
+            ("localhost", by_tls, Some(1), Some("an authority that this machine does not trust")),
+            ("localhost", by_tls, None, Some("an authority that this machine does not trust")),
             ("127.0.0.1", by_tls, Some(0), Some("is for another name")),
             ("localhost", expired, Some(2), Some("has expired")),
             ("localhost", plain, Some(0), Some("does not speak TLS")),

@@ -198,7 +198,7 @@ fn lifetime(answer: i64) -> Option<Duration> {
 /// Parses the announcement in a value, or returns the reason why it is unusable. A key that has expired in the meantime
 /// has an empty value.
 fn usable(name: &TargetName, value: &[u8]) -> Result<Option<Announcement>, String> {
-    let text = str::from_utf8(value).map_err(|_| "it is not text".to_owned())?;
+    let text = str::from_utf8(value).map_err(|_| "it is not UTF-8 text".to_owned())?;
     if text.is_empty() {
         return Ok(None);
     }
@@ -273,7 +273,10 @@ impl Last {
         let more = [changes.unusable, changes.arrived, changes.departed];
         let more: usize = more.iter().map(|count| count.saturating_sub(LINES_MAX)).sum();
         if more > 0 {
-            info!(announcements = more, "more announcements came, went or cannot be used");
+            info!(
+                announcements = more,
+                "more servers were announced, withdrawn or unusable; only the first are logged"
+            );
         }
         *self = Self { servers, unusable: found.unusable.clone() };
         changes
@@ -283,11 +286,11 @@ impl Last {
 /// Returns the reason why a server that was announced before is missing.
 fn why_departed(found: &Announced, name: &TargetName, now: Instant, until: Option<Instant>) -> &'static str {
     match until {
-        _ if found.unusable.contains_key(name) => "its announcement cannot be used any more",
-        _ if found.is_full() => "the store has more servers than are read",
-        Some(until) if now < until => "its announcement was taken back",
+        _ if found.unusable.contains_key(name) => "its announcement has become unusable",
+        _ if found.is_full() => "the store has more servers than the relay reads",
+        Some(until) if now < until => "its announcement was withdrawn",
         Some(_) => "its announcement was not repeated, and expired",
-        None => "its announcement was taken back, or expired",
+        None => "its announcement was withdrawn, or expired",
     }
 }
 
@@ -431,9 +434,9 @@ mod tests {
         assert!(unknown.contains("was taken back, or expired"), "{unknown}");
         announced.left.insert("a".parse().unwrap(), Duration::from_secs(10));
         for (seconds, after, reason) in [
-            (2, &none, "its announcement was taken back"),
+            (2, &none, "its announcement was withdrawn"),
             (10, &none, "its announcement was not repeated, and expired"),
-            (2, &found(&[], &[("a", "no text")]), "its announcement cannot be used any more"),
+            (2, &found(&[], &[("a", "no text")]), "its announcement has become unusable"),
         ] {
             let line = gone(&announced, seconds, after);
             assert!(line.contains(&format!("reason=\"{reason}\"")), "{line}");
@@ -448,7 +451,7 @@ mod tests {
         let many: Vec<String> = (0..1_000).map(|number| format!("server-{number}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let line = gone(&announced, 2, &found(&many, &[]));
-        assert!(line.contains("the store has more servers than are read"), "{line}");
+        assert!(line.contains("the store has more servers than the relay reads"), "{line}");
     }
 
     /// Reads a command as Redis clients send it.

@@ -329,10 +329,10 @@ impl Unreachable {
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
-            Self::ClosedPort => "nothing listens at its port",
-            Self::Host => "a firewall on the way does not let datagrams through",
+            Self::ClosedPort => "nothing listens on its port",
+            Self::Host => "a host or firewall on the path rejects datagrams",
             Self::Network => "there is no route to its network",
-            Self::Forbidden => "a rule of this machine or of a router forbids it",
+            Self::Forbidden => "a firewall rule of this machine or of a router forbids sending",
             Self::Other => "the network reports another error",
         }
     }

@@ -148,7 +148,7 @@ pub enum CookieKeySyntaxError {
     #[error("put at least one key into the file, 32 hexadecimal digits")]
     Empty,
     /// The file contains more than four keys.
-    #[error("keep at most four keys: one that makes cookies and those that it replaces")]
+    #[error("keep at most four keys: the current one, and those that it replaces")]
     TooMany,
 }
 

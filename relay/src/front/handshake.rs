@@ -180,7 +180,8 @@ impl<A: Admit> Front<A> {
     fn handle_missing_cookie(&self) {
         if self.counters.dropped_before(FrontDropReason::MissingCookie) == 0 {
             warn!(
-                "a client of the UDP front requests a connection but does not return its cookie: it is forged, or does not support cookies"
+                "a client of the UDP front requested a connection without returning its cookie: its address is \
+                 forged, or it does not support cookies"
             );
         }
     }

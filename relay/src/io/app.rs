@@ -118,10 +118,9 @@ impl App {
 
     /// Logs an untrusted peer that sent forwarding headers, with the same limit as refusals.
     pub(crate) fn log_untrusted(&self, peer: SocketAddr) {
-        const REASON: &str =
-            "all clients of this proxy count as one: add it to admission.trusted_proxies if it is yours";
+        const REASON: &str = "all clients behind this proxy count as one: if the proxy is yours, add it to admission.trusted_proxies";
         if self.refusals.note(Instant::now(), "untrusted proxy", peer.ip()) {
-            info!(proxy = %self.addresses.show(peer), reason = REASON, "the header of a proxy is ignored");
+            info!(proxy = %self.addresses.show(peer), reason = REASON, "ignored the forwarding header of an untrusted proxy");
         }
     }
 
@@ -263,11 +262,11 @@ impl Health for App {
         Some(Box::pin(async {
             match reloader.reload().await {
                 Ok(changes) => {
-                    info!("configuration read again; {changes}");
+                    info!("configuration reloaded; {changes}");
                     Ok(changes.to_string())
                 }
                 Err(error) => {
-                    error!("configuration refused, the old one stays: {error}");
+                    error!("configuration rejected, the old one stays in use: {error}");
                     Err(error.to_string())
                 }
             }

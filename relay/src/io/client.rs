@@ -23,8 +23,9 @@ pub(super) const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Texts of close code 4403 other than the one for banned addresses.
 pub(super) const FOREIGN_ORIGIN: &str = "this relay does not accept pages of this origin";
-const NO_ORIGIN: &str = "this relay accepts pages of listed origins alone, and the request names no origin";
-const UNKNOWN_ORIGIN: &str = "this relay lets no data channels in without a token";
+const NO_ORIGIN: &str =
+    "this relay accepts only pages of listed origins, and the request has no Origin header";
+const UNKNOWN_ORIGIN: &str = "this relay requires a token for data channels";
 
 /// A client's request for a flow.
 #[derive(Debug)]
@@ -154,7 +155,7 @@ async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &
     let server = match server.await {
         Ok(server) => server,
         Err(error) => {
-            warn!(target_name = %target.name, %error, "cannot open a UDP socket");
+            warn!(target_name = %target.name, %error, "cannot open a UDP socket to the game server: the client is refused");
             return refuse(app, connection, &CloseReason::NoSocket).await;
         }
     };
@@ -300,7 +301,7 @@ fn new_secret() -> Option<Secret> {
     match getrandom::fill(&mut random) {
         Ok(()) => Some(Secret::new(random)),
         Err(error) => {
-            warn!(%error, "no random bytes; a flow cannot be resumed");
+            warn!(%error, "the system provides no random bytes: this flow cannot be resumed");
             None
         }
     }

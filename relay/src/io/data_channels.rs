@@ -84,7 +84,7 @@ impl DataChannels {
         let settings = SessionSettings::new(certificate).map_err(io::Error::other)?;
         let fingerprint = *certificate.fingerprint();
         let mut key = ChallengeKey::default();
-        getrandom::fill(&mut key).map_err(|_| io::Error::other("the system gives no random bytes"))?;
+        getrandom::fill(&mut key).map_err(|_| io::Error::other("the system provides no random bytes"))?;
         let endpoint = Endpoint::new(&fingerprint, &key, Arc::clone(&counters), Instant::now());
         let endpoint =
             Mutex::new(endpoint.ok_or_else(|| io::Error::other("no HMAC with a key of this length"))?);
@@ -184,9 +184,8 @@ impl DataChannels {
 }
 
 /// The reason logged if a session ends before its client requests a flow. The client's address has answered a check.
-const NO_HANDSHAKE: &str =
-    "the handshake of data channels failed, or the client asked for nothing within 10 s";
-const VIOLATION: &str = "the client of data channels sent something else than its request for a flow";
+const NO_HANDSHAKE: &str = "the data channel handshake failed, or the client sent no request within 10 s";
+const VIOLATION: &str = "the first message of a data channel client was not a request for a flow";
 
 /// The reason why a session ends before it has a flow.
 enum Failure {
@@ -315,7 +314,7 @@ fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Opening {
 /// Runs the data channels. If their port fails while the relay runs, clients use other transports.
 pub(crate) async fn run_data_channels(channels: DataChannels, app: Arc<App>) {
     let error = channels.run(&app).await;
-    warn!(%error, "the UDP socket of the data channels failed");
+    warn!(%error, "the UDP socket of the data channels failed: clients use other transports until the relay is restarted");
 }
 
 #[cfg(test)]

@@ -531,7 +531,7 @@ async fn failed_handshakes_of_validated_sources_are_logged() {
     until(|| failed() == 2).await;
     let [line] = &lines.with("client refused")[..] else { panic!("{}", lines.text()) };
     let from = format!("client={} transport=webrtc", socket.local_addr().unwrap());
-    assert!(line.contains(&from) && line.contains("the handshake of data channels failed"), "{line}");
+    assert!(line.contains(&from) && line.contains("the data channel handshake failed"), "{line}");
 }
 
 /// The limit covers the connections of all transports, so it can refuse data channels even without another client.

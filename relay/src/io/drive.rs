@@ -161,7 +161,7 @@ impl<'a> Driver<'a> {
             self.flow.handle_ended(now, FlowEnd::Banned);
         }
         let (client, transport) = (self.app.addresses.show(self.client), self.transport);
-        info!(%client, %transport, flow = self.number, "client came back to its flow");
+        info!(%client, %transport, flow = self.number, "client resumed its flow");
         if let Some(former) = self.connection.replace(connection) {
             self.dismiss(former, CloseReason::Resumed);
         }

@@ -242,7 +242,7 @@ where
             // The flow has ended in the meantime.
             Ok(None) => self.shared.drop_all(FrontDropReason::UnknownSource, bytes, stride),
             Err(error) => {
-                warn!(%error, "cannot open a UDP socket");
+                warn!(%error, "cannot open a UDP socket to the game server: the flow is closed");
                 self.shared.drop_all(FrontDropReason::SendRefused, bytes, stride);
                 self.shared.front().close(id);
             }
@@ -256,7 +256,7 @@ where
         }
         let Some(Route { client, server, source }) = self.shared.front().route(id) else { return Ok(None) };
         let socket = Arc::new(BatchSocket::new(bind_source(source, client.ip(), server)?)?);
-        debug!(local_addr = %socket.local_addr(), "a client of the front");
+        debug!(local_addr = %socket.local_addr(), "opened a UDP socket to the game server for a client of the front");
         let receive = receive_from_server(Arc::clone(&self.shared), Arc::clone(&socket), server, id);
         let task = tokio::spawn(receive).abort_handle();
         self.flows.insert(id, FlowSocket { server, socket: Arc::clone(&socket), task });
@@ -294,7 +294,7 @@ async fn receive_from_server<A: Admit>(
 ) {
     loop {
         if let Err(error) = socket.readable().await {
-            warn!(%error, "the UDP socket of a flow failed");
+            warn!(%error, "the UDP socket of a flow failed: the flow is closed");
             shared.front().close(id);
             return;
         }

@@ -108,7 +108,7 @@ impl FrontAdmission {
             };
         }
         let Some(evicted) = self.app.resumable().evict().cloned() else {
-            self.log_refusal(client, "this relay has its maximum of clients");
+            self.log_refusal(client, "this relay has reached its maximum of clients");
             return Err(NotAdmitted::Refused);
         };
         evicted.evict();

@@ -115,7 +115,7 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
 
 /// Logged for requests that lack the WebSocket upgrade.
 const NO_WEBSOCKET: &str =
-    "not a WebSocket request; a proxy in front of the relay must forward Upgrade and Connection";
+    "not a WebSocket request; any proxy in front of the relay must forward Upgrade and Connection";
 
 /// Handles a client's WebSocket request.
 ///
@@ -229,7 +229,7 @@ fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOn
 const REQUEST: &str = "HTTP";
 
 /// Logged for clients that exceed the request limit.
-const TOO_MANY_REQUESTS: &str = "too many requests of one address or network";
+const TOO_MANY_REQUESTS: &str = "too many requests from one address or network";
 
 /// Checks whether a request may be answered. The error is the close reason that a WebSocket would get. Requests without
 /// an origin come from programs, or from pages that the relay serves.

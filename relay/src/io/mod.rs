@@ -121,7 +121,7 @@ fn bind_data_channels(
             Ok(Some(channels))
         }
         Err(error) => {
-            warn!(udp = %listen, %error, "no data channels: their UDP port cannot be used");
+            warn!(udp = %listen, %error, "data channels are not offered, because their UDP port cannot be used");
             Ok(None)
         }
     }
@@ -160,7 +160,7 @@ fn bind_webtransport(
         }
         Err(source) if is_needed => Err(ConfigError::WebTransportListen { address, source }),
         Err(error) => {
-            warn!(udp = %address, %error, "no WebTransport: its UDP port cannot be used");
+            warn!(udp = %address, %error, "WebTransport is not offered, because its UDP port cannot be used");
             Ok(None)
         }
     }

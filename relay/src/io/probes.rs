@@ -85,7 +85,7 @@ impl Probe {
         self.is_up = state != State::Down;
         match self.watch.note(now, self.is_up) {
             Some(Change::Down) => {
-                warn!(%target_name, %server, "the game server answers no new clients, or cannot be reached");
+                warn!(%target_name, %server, "the game server does not answer new clients, or cannot be reached");
             }
             Some(Change::Up(_)) if state == State::Answers => {
                 info!(%target_name, %server, "the game server answers");
@@ -202,7 +202,7 @@ impl Probes {
         for [old, new] in moved {
             if let Some(left_out) = lock(&self.moves).note(now, &old.name) {
                 let (target_name, old, new) = (&old.name, old.address, new.address);
-                warn!(%target_name, %old, %new, left_out, "the target has another address: new clients use it");
+                warn!(%target_name, %old, %new, left_out, "new clients of the target use another address");
             }
         }
     }

@@ -184,10 +184,10 @@ const fn is_client_error(kind: io::ErrorKind) -> bool {
 }
 
 /// The reason logged for connections without the required header.
-const NO_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY protocol, version 2; have it send one, or turn admission.proxy_protocol off";
-const LATE_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY protocol within limits.header_timeout; have it send one, or turn admission.proxy_protocol off";
-const LATE_TLS: &str = "the client did not end its handshake by TLS within limits.header_timeout";
-const LARGE_HEADER: &str = "the header of a request is longer than the relay reads";
+const NO_PROXY_HEADER: &str = "a trusted proxy sent no PROXY protocol header (version 2); configure the proxy to send it, or turn admission.proxy_protocol off";
+const LATE_PROXY_HEADER: &str = "a trusted proxy sent no PROXY protocol header within limits.header_timeout; configure the proxy to send it, or turn admission.proxy_protocol off";
+const LATE_TLS: &str = "the client did not complete the TLS handshake within limits.header_timeout";
+const LARGE_HEADER: &str = "the header of the request is too long";
 const NO_HTTP: &str = "no HTTP request received; for TLS configure a certificate, for the PROXY protocol list the proxy in admission.trusted_proxies";
 
 /// Returns the reason why a TLS handshake failed, as one of a few fixed texts.
@@ -195,13 +195,13 @@ fn handshake_reason(error: &io::Error) -> &'static str {
     use rustls::AlertDescription::{BadCertificate, CertificateExpired, CertificateUnknown, UnknownCA};
     match error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::AlertReceived(CertificateExpired)) => {
-            "the client says that the certificate has expired"
+            "the client reports that the certificate has expired"
         }
         Some(rustls::Error::AlertReceived(UnknownCA | BadCertificate | CertificateUnknown)) => {
             "the client does not trust the certificate"
         }
         Some(rustls::Error::InvalidMessage(_)) => "the client does not speak TLS",
-        Some(_) | None => "the handshake by TLS failed",
+        Some(_) | None => "the TLS handshake failed",
     }
 }
 
@@ -461,10 +461,7 @@ mod socket {
             Err(error) => return Err(error),
         };
         if !found.file_type().is_socket() {
-            return Err(io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                "there is something else than a socket",
-            ));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the path exists and is not a socket"));
         }
         match UnixStream::connect(path) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
@@ -487,7 +484,7 @@ mod socket {
         async fn the_socket_is_private_and_a_stale_one_is_removed() {
             let path = directory("socket").join("admin.sock");
             drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-            assert!(path.exists(), "nobody listens on it any more");
+            assert!(path.exists(), "a closed listener leaves its socket file");
             let socket = AdminSocket::bind(&path).unwrap();
             assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
             let second = AdminSocket::bind(&path).unwrap_err();
@@ -504,7 +501,7 @@ mod socket {
             let other = lock(&path).unwrap();
             let refused = AdminSocket::bind(&path).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
-            assert!(path.exists(), "its socket stays");
+            assert!(path.exists(), "a refused bind does not remove the socket");
             drop(other);
             let socket = AdminSocket::bind(&path).unwrap();
             drop(socket);

@@ -162,7 +162,7 @@ impl ServerSocket {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
             Err(error) if is_temporary(&error) => Sending::Refused,
             Err(error) => {
-                warn!(%error, "cannot send to the game server");
+                warn!(%error, "cannot send to the game server: the flow is closed");
                 Sending::Failed
             }
         };
@@ -188,7 +188,7 @@ impl ServerSocket {
                 Some(reason) => handle(FromServer::Unreachable(reason)),
                 None if is_temporary(&error) => {}
                 None => {
-                    warn!(%error, "cannot receive from the game server");
+                    warn!(%error, "cannot receive from the game server: the flow is closed");
                     handle(FromServer::Failed);
                 }
             },
@@ -263,7 +263,7 @@ fn bind_to_pool(address: Ipv4Addr) -> io::Result<std::net::UdpSocket> {
     match std::net::UdpSocket::bind((address, 0)) {
         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
             if !WARNED.swap(true, Ordering::Relaxed) {
-                warn!(%address, "this system has no pool of loopback addresses; clients share one");
+                warn!(%address, "this system cannot use all addresses of 127.0.0.0/8 for source = loopback-pool: clients share one source address");
             }
             std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
         }

@@ -54,13 +54,14 @@ const STREAMS_MAX: [u32; 2] = [1, 4];
 const CERTIFICATE_ALERTS: [u64; 6] = [0x12a, 0x12b, 0x12c, 0x12d, 0x12e, 0x130];
 
 /// Reasons for refusals before a session exists, in addition to those of all transports.
-const WRONG_CERTIFICATE: &str = "the client does not accept the certificate of WebTransport; its page needs the hash that /transports has now";
-const NO_DATAGRAMS: &str = "the client takes no datagrams by WebTransport";
-const NO_SESSION: &str = "the handshake of WebTransport ended before there was a session";
-const LATE: &str = "the client did not end its handshake by WebTransport within limits.header_timeout";
-const OTHER_PATH: &str = "the client requested WebTransport at another path than /transports says";
+const WRONG_CERTIFICATE: &str =
+    "the client rejected the WebTransport certificate; its page needs the current hash from /transports";
+const NO_DATAGRAMS: &str = "the client does not support WebTransport datagrams";
+const NO_SESSION: &str = "the WebTransport handshake ended without a session";
+const LATE: &str = "the client did not complete the WebTransport handshake within limits.header_timeout";
+const OTHER_PATH: &str = "the client requested WebTransport at a path other than the one in /transports";
 
-const NO_PLACE: &str = "too many handshakes of WebTransport are under way, of all clients or of this network";
+const NO_PLACE: &str = "too many WebTransport handshakes are in progress, in total or from this network";
 
 /// The error codes with which clients close an HTTP/3 connection on purpose: none, `H3_NO_ERROR`, and
 /// `H3_REQUEST_CANCELLED` (RFC 9114 section 8.1).
@@ -78,12 +79,12 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 enum HandshakeError {
     #[error("{0}")]
     Connection(#[from] ConnectionError),
-    #[error("settings of HTTP/3: {0}")]
+    #[error("HTTP/3 settings: {0}")]
     Settings(#[from] SettingsError),
-    #[error("the client takes no datagrams")]
+    #[error("the client does not support datagrams")]
     NoDatagrams,
     // The complete error is omitted, because it may repeat input of the client.
-    #[error("no request for a session")]
+    #[error("no valid request for a session")]
     Request(#[from] ConnectError),
 }
 
@@ -238,7 +239,7 @@ async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Ar
         });
     }
     error!("the UDP socket of WebTransport failed");
-    app.fail("WebTransport has ended");
+    app.fail("WebTransport has failed");
 }
 
 fn transport_config(limits: &Limits) -> TransportConfig {

@@ -50,7 +50,7 @@ pub enum LogError {
     #[error("'{0}' is not a log level: write it as info, or info,hyper=debug")]
     Level(String),
     /// The process already has a log.
-    #[error("this process has a log already")]
+    #[error("this process already has a log")]
     Started,
 }
 
@@ -182,12 +182,12 @@ pub(crate) async fn report_missing() {
         let (suppressed, lost) = (suppressed(), lost());
         if suppressed > reported.0 {
             let lines = suppressed - reported.0;
-            warn!(target: LIMITS, lines, "lines of the log were left out");
+            warn!(target: LIMITS, lines, "log lines were left out by log.lines_per_second");
             reported.0 = suppressed;
         }
         if lost > reported.1 {
             let lines = lost - reported.1;
-            warn!(target: LIMITS, lines, "lines of the log could not be written");
+            warn!(target: LIMITS, lines, "log lines could not be written: check the disk or pipe behind stderr");
             if IS_WRITABLE.load(Ordering::Relaxed) {
                 reported.1 = lost;
             }

@@ -71,12 +71,12 @@ pub(crate) fn render(
 fn describe_gauges() {
     describe_gauge!("rakwire_relay_build_info", "The version, as a label; always 1.");
     describe_gauge!("rakwire_relay_ready", "Whether new clients are accepted.");
-    describe_gauge!("rakwire_relay_draining", "Whether the relay is about to end.");
+    describe_gauge!("rakwire_relay_draining", "Whether the relay is shutting down.");
     describe_gauge!("rakwire_relay_clients", "Connected clients.");
     describe_gauge!("rakwire_relay_clients_max", "The limit of connected clients.");
     describe_gauge!(
         "rakwire_relay_connections",
-        "Open connections by TCP, those of clients included, by WebTransport and by data channels."
+        "Open connections by TCP (including clients), by WebTransport and by data channels."
     );
     describe_gauge!("rakwire_relay_connections_max", "The limit of open connections.");
     describe_gauge!(
@@ -85,12 +85,13 @@ fn describe_gauges() {
     );
     describe_gauge!(
         "rakwire_relay_target_up",
-        "Whether a game server of RakNet has answered the relay's pings within three seconds."
+        "Whether a RakNet game server has answered a ping of the relay in the last three seconds."
     );
     describe_gauge!(
         "rakwire_relay_target_address_up",
-        "Whether an address of a target that has several counts as up: one of RakNet while it answers the relay's pings, one of another \
-         kind unless the network reported in the last 30 s that nothing is there, or clients of three networks had no answer for 10 s."
+        "Whether an address of a target with several addresses counts as up. A RakNet address does while it \
+         answers the relay's pings. Any other address does unless the network reported in the last 30 s that \
+         nothing listens there, or clients of three networks had no answer for 10 s."
     );
     describe_gauge!(
         "rakwire_relay_target_latency_seconds",
@@ -98,14 +99,14 @@ fn describe_gauges() {
     );
     describe_gauge!(
         "rakwire_relay_bytes_per_second_max",
-        "The limit of payload for all clients together in each direction; 0 if there is none."
+        "The limit of payload bytes per second for all clients together in each direction; 0 means no limit."
     );
-    describe_gauge!("rakwire_relay_operator_bans", "Bans that the operator made by the admin socket.");
-    describe_gauge!("rakwire_relay_flows_detached", "Flows whose client was lost and may come back.");
-    describe_gauge!("rakwire_relay_front_clients", "Clients of the front for UDP.");
+    describe_gauge!("rakwire_relay_operator_bans", "Bans that the operator imposed by the admin socket.");
+    describe_gauge!("rakwire_relay_flows_detached", "Flows whose client lost its connection and may resume.");
+    describe_gauge!("rakwire_relay_front_clients", "Clients of the UDP front.");
     describe_gauge!(
         "rakwire_relay_transport_connections",
-        "Open connections of clients by transport, those without a flow included."
+        "Open connections of clients by transport, including those without a flow."
     );
 }
 
@@ -118,7 +119,7 @@ fn describe_front_counters() {
     );
     describe_counter!(
         "rakwire_relay_front_answers_total",
-        "Pongs and challenges that the front answered in the place of the server."
+        "Pongs and challenges that the front sent on behalf of the server."
     );
     describe_counter!("rakwire_relay_front_drops_total", "Datagrams that the front dropped.");
     describe_counter!(
@@ -127,18 +128,18 @@ fn describe_front_counters() {
     );
     describe_counter!(
         "rakwire_relay_webrtc_challenges_total",
-        "Connectivity checks of data channels whose source was sent a check in turn."
+        "Connectivity checks of data channels to whose source the relay sent a check of its own."
     );
     describe_counter!(
         "rakwire_relay_webrtc_sessions_total",
-        "Sessions of data channels by how far they got."
+        "Data channel sessions by the stage that they reached."
     );
     describe_counter!("rakwire_relay_webrtc_drops_total", "Datagrams of data channels that were dropped.");
 }
 
 fn describe_relay_counters() {
     describe_counter!("rakwire_relay_flows_total", "Flows of clients since the start.");
-    describe_counter!("rakwire_relay_flows_resumed_total", "How often a client came back to its flow.");
+    describe_counter!("rakwire_relay_flows_resumed_total", "Flows resumed by their client.");
     describe_counter!("rakwire_relay_datagrams_total", "Relayed datagrams.");
     describe_counter!("rakwire_relay_bytes_total", "Payload of relayed datagrams, in bytes.");
     describe_counter!("rakwire_relay_drops_total", "Dropped datagrams.");
@@ -153,7 +154,7 @@ fn describe_relay_counters() {
     );
     describe_counter!(
         "rakwire_relay_ended_by_operator_total",
-        "Flows that the operator ended by the admin socket: kicks and bans."
+        "Flows that the operator closed by the admin socket: kicks and bans."
     );
     describe_counter!(
         "rakwire_relay_server_unreachable_total",
@@ -161,7 +162,7 @@ fn describe_relay_counters() {
     );
     describe_counter!(
         "rakwire_relay_announced_servers_total",
-        "Servers that were announced, and those that are announced no more."
+        "Servers that were announced, and servers whose announcement ended."
     );
     describe_counter!(
         "rakwire_relay_announcements_refused_total",
@@ -169,15 +170,15 @@ fn describe_relay_counters() {
     );
     describe_counter!(
         "rakwire_relay_store_failures_total",
-        "Looks into the store of servers that failed; the log has the reason of the first."
+        "Failed reads of the store of servers; the log has the reason for the first failure."
     );
     describe_counter!(
         "rakwire_relay_log_lines_suppressed_total",
-        "Lines that the limit of the log left out."
+        "Log lines that were left out by log.lines_per_second."
     );
     describe_counter!(
         "rakwire_relay_log_lines_lost_total",
-        "Lines of the log that could not be written, as on a full disk."
+        "Log lines that could not be written, for example because the disk was full."
     );
 }
 

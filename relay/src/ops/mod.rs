@@ -89,7 +89,7 @@ async fn only_local_names(request: Request, next: Next) -> Response {
     if is_local_name(request.headers()) {
         return next.run(request).await;
     }
-    (StatusCode::FORBIDDEN, "use the address, or localhost\n").into_response()
+    (StatusCode::FORBIDDEN, "forbidden Host header: use the IP address, or localhost\n").into_response()
 }
 
 fn is_local_name(headers: &HeaderMap) -> bool {
@@ -216,7 +216,7 @@ fn json(answer: &impl Serialize) -> Response {
 }
 
 fn order<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
-    serde_json::from_slice(body).map_err(|error| format!("the order cannot be read ({error})"))
+    serde_json::from_slice(body).map_err(|error| format!("the command cannot be parsed ({error})"))
 }
 
 fn refused(error: String) -> Response {

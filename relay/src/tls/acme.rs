@@ -47,7 +47,7 @@ impl Acme {
             .cache(WatchedCache::new(config.acme_cache.clone(), Arc::clone(&expiry)));
         if config.acme_cache.is_none() {
             warn!(
-                "no --acme-cache: every start requests a new certificate, of which authorities give out few in a week"
+                "no tls.acme_cache: every start requests a new certificate, and authorities issue only a few per week"
             );
         }
         let state = acme.state();
@@ -92,7 +92,7 @@ impl Acme {
 fn explain(error: &EventError<io::Error, io::Error>) -> String {
     let said = |problem: Option<&Problem>| {
         let detail = problem.and_then(|problem| problem.detail.clone());
-        detail.unwrap_or_else(|| "it gives no reason".to_owned())
+        detail.unwrap_or_else(|| "no reason given".to_owned())
     };
     let reason = match error {
         EventError::AccountCacheLoad(error) | EventError::CertCacheLoad(error) => {
@@ -112,12 +112,12 @@ fn explain(error: &EventError<io::Error, io::Error>) -> String {
             format!("the authority refuses the order: {}", said(order.error.as_ref()))
         }
         EventError::Order(OrderError::Acme(AcmeError::HttpRequest(error))) => {
-            format!("the authority cannot be asked: {}", innermost(&error.to_string()))
+            format!("the authority cannot be reached: {}", innermost(&error.to_string()))
         }
         EventError::Order(error) => error.to_string(),
         EventError::CachedCertParse(error) | EventError::NewCertParse(error) => error.to_string(),
     };
-    format!("no certificate by ACME yet, and it is tried again: {reason}")
+    format!("no certificate from the ACME authority yet, the relay tries again: {reason}")
 }
 
 /// Returns the innermost text of an error that is formatted with `Debug`.
@@ -275,7 +275,8 @@ mod tests {
         let auth = Auth { status: AuthStatus::Invalid, identifier, challenges: vec![challenge] };
         assert_eq!(
             explain(&EventError::Order(OrderError::BadAuth(auth))),
-            "no certificate by ACME yet, and it is tried again: the authority did not reach this relay at port 443 of \
+            "no certificate from the ACME authority yet, the relay tries again: the authority did not reach this \
+             relay at port 443 of \
              play.example.org: connection refused"
         );
         let full = explain(&EventError::CertCacheStore(io::ErrorKind::StorageFull.into()));

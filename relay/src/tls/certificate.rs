@@ -67,7 +67,7 @@ pub(super) fn expiry<'c>(chain: impl IntoIterator<Item = &'c [u8]>) -> Result<Sy
         let seconds = certificate.validity().not_after.timestamp();
         Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.try_into().unwrap_or_default()))
     });
-    ends.collect::<Result<Vec<_>, String>>()?.into_iter().min().ok_or_else(|| "there is none".to_owned())
+    ends.collect::<Result<Vec<_>, String>>()?.into_iter().min().ok_or_else(|| "the chain is empty".to_owned())
 }
 
 /// The validity of a development certificate. It begins in the past, for clients with slow clocks.
@@ -84,7 +84,10 @@ pub(super) struct Validity {
 /// Creates a development certificate for these names.
 pub(super) fn make_for_development(names: &[String]) -> Result<Certificate, TlsError> {
     let made = make(names, DEVELOPMENT)?;
-    warn!(names = names.join(" "), "the certificate is made for development: browsers warn of it");
+    warn!(
+        names = names.join(" "),
+        "the certificate is self-signed, for development only: browsers warn about it"
+    );
     Ok(Certificate::new(made))
 }
 
@@ -124,7 +127,7 @@ pub(crate) enum TlsError {
     #[error("'{}' has no private key: give a file in PEM form, without a passphrase", .0.display())]
     NoKey(PathBuf),
     /// The file is damaged.
-    #[error("'{}' is not valid PEM ({reason}): write the file anew", .path.display())]
+    #[error("'{}' is not valid PEM ({reason}): create the file again", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -140,7 +143,7 @@ pub(crate) enum TlsError {
         reason: String,
     },
     /// No certificate can be created for a name.
-    #[error("cannot make a certificate ({0}): check the names")]
+    #[error("cannot create a certificate ({0}): check the names")]
     SelfSigned(String),
     /// The certificate authority cannot be verified.
     #[cfg(feature = "acme")]
@@ -148,7 +151,7 @@ pub(crate) enum TlsError {
     Trust(#[from] TrustError),
     /// The relay was built without ACME.
     #[cfg(not(feature = "acme"))]
-    #[error("this relay was built without ACME: build it with the feature `acme`, or give files")]
+    #[error("this relay was built without ACME: build it with the feature `acme`, or use certificate files")]
     NoAcme,
     /// The TLS library rejects the settings.
     #[error("cannot set up TLS ({0})")]
@@ -272,7 +275,7 @@ impl Watch {
                 warn!(certificate = %certificate.display(), "the certificate has expired, and clients refuse it: renew it");
             }
             if let Err(error) = self.poll() {
-                warn!("the old certificate stays in use: {error}");
+                warn!("the new certificate cannot be used, the old one stays in use: {error}");
             }
         }
     }
@@ -291,7 +294,7 @@ impl NewCertificate<'_> {
     /// Uses the certificate for new connections, and watches its files from then on.
     pub(crate) fn apply(self) {
         let Self { watch, loaded, state } = self;
-        info!(certificate = %state.certificate.display(), "certificate read");
+        info!(certificate = %state.certificate.display(), "certificate loaded");
         watch.current.replace(loaded);
         *watch.state() = state;
     }

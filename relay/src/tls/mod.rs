@@ -169,7 +169,7 @@ impl Tls {
         if stream.get_ref().1.alpn_protocol() != Some(ACME_CHALLENGE) {
             return Ok(Some(stream));
         }
-        info!("a certificate authority requested proof of a domain");
+        info!("a certificate authority requested validation of a domain");
         stream.shutdown().await?;
         Ok(None)
     }
@@ -285,9 +285,9 @@ impl Pinned {
         match certificate::make(&self.names, VALIDITY) {
             Ok(made) => {
                 self.certificate.replace(made);
-                info!("the certificate of WebTransport is renewed");
+                info!("the WebTransport certificate was renewed");
             }
-            Err(error) => warn!(%error, "the certificate of WebTransport cannot be renewed"),
+            Err(error) => warn!(%error, "the WebTransport certificate cannot be renewed"),
         }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Certificate {
 pub(crate) enum CertificateError {
     #[error("it is not a PEM file with one private key (PKCS #8) and one certificate")]
     Pem,
-    #[error("a certificate cannot be made ({0})")]
+    #[error("a certificate cannot be created ({0})")]
     Make(String),
 }
 
@@ -127,7 +127,7 @@ impl std::fmt::Debug for SecretText {
 
 /// The error for a first message that is not a request for a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the first control message has to be a JSON object with the type 'open'")]
+#[error("the first control message must be a JSON object with the type 'open'")]
 pub(crate) struct NoRequest;
 
 impl OpenRequest {

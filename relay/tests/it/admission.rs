@@ -221,7 +221,7 @@ async fn a_relay_behind_a_proxy_requires_configured_origins() {
     config.admission.allow_origins = vec!["https://play.example.org".parse().unwrap()];
     let relay = Running::start(config).await;
     let (code, text) = open(relay.address, "/ws?target=game", &[]).await.unwrap().closed().await;
-    assert!(code == 4403 && text.contains("the request names no origin"), "{code} {text}");
+    assert!(code == 4403 && text.contains("the request has no Origin header"), "{code} {text}");
     let origin = [("origin", "https://play.example.org")];
     assert!(echoes(open(relay.address, "/ws?target=game", &origin).await.unwrap()).await);
 }

@@ -47,7 +47,7 @@ const CASES: &[(&str, &str)] = &[
     (
         "[targets.game]\naddress = \"192.0.2.1:1\"\nsource = \"loopback-pool\"\n",
         "FILE:2: targets.game.address: '192.0.2.1:1' of target 'game' is not in 127.0.0.0/8: source = \
-         loopback-pool is for a game server on this machine, so leave it out or use an address as 127.0.0.1",
+         loopback-pool is for a game server on this machine, so remove it or use an address such as 127.0.0.1",
     ),
     ("listen = \"127.0.0.1:0\"\n", "FILE: no target given: add a table [targets.NAME] with an address"),
     (
@@ -62,7 +62,7 @@ const CASES: &[(&str, &str)] = &[
     (
         "BASEspare_addresses = [\"127.0.0.1:2\", \"127.0.0.1:3\", \"127.0.0.1:4\", \"127.0.0.1:5\", \
          \"127.0.0.1:6\", \"127.0.0.1:7\", \"127.0.0.1:8\", \"127.0.0.1:9\"]\n",
-        "FILE:4: targets.game.spare_addresses: 8 further addresses are too many: write 7 at most",
+        "FILE:4: targets.game.spare_addresses: 8 spare addresses are too many: write at most 7",
     ),
     (
         "BASEspare_addresses = [\"127.0.0.1:2\", \"UNRESOLVABLE\"]\n",
@@ -71,45 +71,45 @@ const CASES: &[(&str, &str)] = &[
     // Ports.
     (
         "listen = \"UNRESOLVABLE\"\nGAME",
-        "FILE:1: listen: cannot resolve 'UNRESOLVABLE' (LOOKUP): check the name, or listen on an address",
+        "FILE:1: listen: cannot resolve 'UNRESOLVABLE' (LOOKUP): check the name, or listen on an IP address",
     ),
     (
         "listen = \"localhost:9464\"\nGAME[admin]\nlisten = \"127.0.0.1:9464\"\n",
-        "FILE:6: admin.listen: clients have this port by listen: choose another one",
+        "FILE:6: admin.listen: listen already has this port, for clients: choose another one",
     ),
     (
         "listen = \"127.0.0.1:9464\"\nGAME[admin]\nlisten = \"127.0.0.1:9464\"\n",
-        "FILE:6: admin.listen: clients have this port by listen: choose another one",
+        "FILE:6: admin.listen: listen already has this port, for clients: choose another one",
     ),
     (
         "listen = \"[::]:9464\"\nGAME[admission]\nallow_any_origin = true\n[admin]\nlisten = \
          \"127.0.0.1:9464\"\n",
-        "FILE:8: admin.listen: clients have this port by listen: choose another one",
+        "FILE:8: admin.listen: listen already has this port, for clients: choose another one",
     ),
     (
         "GAME[udp]\nlisten = \"127.0.0.1:19132\"\n",
-        "FILE:5: udp.listen: the front would have the address of its target 'game' (127.0.0.1:19132), and send to \
-         itself: choose another udp.listen",
+        "FILE:5: udp.listen: the front and target 'game' have the same address (127.0.0.1:19132), so the relay \
+         would send to itself: choose another udp.listen",
     ),
     (
         "GAME[udp]\nlisten = \"[::]:19132\"\n",
-        "FILE:5: udp.listen: the front would have the address of its target 'game' (127.0.0.1:19132), and send to \
-         itself: choose another udp.listen",
+        "FILE:5: udp.listen: the front and target 'game' have the same address (127.0.0.1:19132), so the relay \
+         would send to itself: choose another udp.listen",
     ),
     (
         "listen = \"127.0.0.1:19132\"\nGAME[webtransport]\nmode = \"on\"\n",
-        "FILE:3: targets.game.address: WebTransport of the relay would have the address of its target \
-         'game' (127.0.0.1:19132), and send to itself: choose another webtransport.listen",
+        "FILE:3: targets.game.address: WebTransport of the relay and target 'game' have the same address \
+         (127.0.0.1:19132), so the relay would send to itself: choose another webtransport.listen",
     ),
     (
         "listen = \"127.0.0.1:8080\"\nGAMEspare_addresses = [\"127.0.0.1:1\", \"127.0.0.1:2\"]\n[webtransport]\nmode = \
          \"on\"\nlisten = \"127.0.0.1:2\"\n",
-        "FILE:5: targets.game.spare_addresses: WebTransport of the relay would have the address of its target \
-         'game' (127.0.0.1:2), and send to itself: choose another webtransport.listen",
+        "FILE:5: targets.game.spare_addresses: WebTransport of the relay and target 'game' have the same address \
+         (127.0.0.1:2), so the relay would send to itself: choose another webtransport.listen",
     ),
     (
         "GAME[udp]\nlisten = \"127.0.0.1:0\"\ntarget = \"gane\"\n",
-        "FILE:6: udp.target: there is no such target: set udp.target to the name of one",
+        "FILE:6: udp.target: no target has this name: set udp.target to the name of a configured target",
     ),
     // Admission.
     (
@@ -120,13 +120,13 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "BASE[admission]\nproxy_protocol = true\n",
-        "FILE:5: admission.proxy_protocol: headers are read from trusted proxies alone, and there are none: name \
-         them with admission.trusted_proxies, or leave this out",
+        "FILE:5: admission.proxy_protocol: headers are read only from trusted proxies, and none are configured: \
+         list them in admission.trusted_proxies, or remove this setting",
     ),
     (
         "BASE[admission]\nforwarded_header = \"forwarded\"\n",
-        "FILE:5: admission.forwarded_header: headers are read from trusted proxies alone, and there are none: \
-         name them with admission.trusted_proxies, or leave this out",
+        "FILE:5: admission.forwarded_header: headers are read only from trusted proxies, and none are configured: \
+         list them in admission.trusted_proxies, or remove this setting",
     ),
     ("BASE[admission]\nbans = \"no/such\"\n", "FILE:5: admission.bans: no/such: cannot be read (MISSING)"),
     (
@@ -142,33 +142,33 @@ const CASES: &[(&str, &str)] = &[
     // Limits and times.
     (
         "BASE[clients]\nper_prefix = 2\n",
-        "FILE:5: clients.per_prefix: 2 is below clients.per_address (64): an address is in a prefix, and never \
-         has more than it",
+        "FILE:5: clients.per_prefix: 2 is below clients.per_address (64): the limit of a prefix must not be below \
+         that of one address",
     ),
     (
         "BASE[clients]\nper_address = 300\n",
-        "FILE:5: clients.per_address: 300 is above clients.per_prefix (256): an address is in a prefix, and never \
-         has more than it",
+        "FILE:5: clients.per_address: 300 is above clients.per_prefix (256): the limit of a prefix must not be \
+         below that of one address",
     ),
     (
         "BASE[clients]\nrate_per_address = 10\nrate_per_prefix = 9\n",
-        "FILE:6: clients.rate_per_prefix: 9 is below clients.rate_per_address (10): an address is in a prefix, \
-         and never has more than it",
+        "FILE:6: clients.rate_per_prefix: 9 is below clients.rate_per_address (10): the limit of a prefix must \
+         not be below that of one address",
     ),
     (
         "BASE[clients]\nburst_per_prefix = 63\n",
-        "FILE:5: clients.burst_per_prefix: 63 is below clients.burst_per_address (64): an address is in a prefix, \
-         and never has more than it",
+        "FILE:5: clients.burst_per_prefix: 63 is below clients.burst_per_address (64): the limit of a prefix must \
+         not be below that of one address",
     ),
     (
         "BASE[limits]\nidle_timeout = 7\n",
-        "FILE:5: limits.idle_timeout: 7s is below limits.ping_interval (15s): an idle session would end before \
-         its first ping",
+        "FILE:5: limits.idle_timeout: 7s is below limits.ping_interval (15s): an idle session would be closed \
+         before its first ping",
     ),
     (
         "BASE[limits]\nping_interval = \"1h\"\n",
-        "FILE:5: limits.ping_interval: 1h is above limits.idle_timeout (1m): an idle session would end before its \
-         first ping",
+        "FILE:5: limits.ping_interval: 1h is above limits.idle_timeout (1m): an idle session would be closed \
+         before its first ping",
     ),
     (
         "BASE[tokens]\nmax_lifetime = 4\n",
@@ -178,18 +178,18 @@ const CASES: &[(&str, &str)] = &[
     // Certificates.
     (
         "BASE[tls]\nacme_domains = [\"play.example.org\", \"192.0.2.1\"]\n",
-        "FILE:5: tls.acme_domains: '192.0.2.1' is an address, for which no certificate is obtained by ACME: use a \
-         host name",
+        "FILE:5: tls.acme_domains: '192.0.2.1' is an address, and the relay obtains certificates by ACME only for \
+         host names: use a host name",
     ),
     (
         "BASE[tls]\nacme_domains = [\"[2001:db8::1]:443\"]\n",
-        "FILE:5: tls.acme_domains: '[2001:db8::1]:443' is an address, for which no certificate is obtained by \
-         ACME: use a host name",
+        "FILE:5: tls.acme_domains: '[2001:db8::1]:443' is an address, and the relay obtains certificates by ACME \
+         only for host names: use a host name",
     ),
     (
         "BASE[tls]\nacme_domains = [\"*.example.org\"]\n",
-        "FILE:5: tls.acme_domains: '*.example.org' stands for several names, for which no certificate is obtained \
-         by ACME here: list each host name",
+        "FILE:5: tls.acme_domains: '*.example.org' is a wildcard, for which the relay cannot obtain a certificate \
+         by ACME: list each host name",
     ),
     (
         "BASE[tls]\nacme_domains = [\"https://play.example.org\"]\n",
@@ -211,12 +211,12 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "BASE[limits]\nidle_timeout = true\n",
-        "FILE:5: limits.idle_timeout: true is not a duration: write a number of seconds, or a text with units as in \
+        "FILE:5: limits.idle_timeout: true is not a duration: write a number of seconds, or a string with units, as in \
          \"250ms\", \"60s\" or \"1h 30m\"",
     ),
     (
         "BASE[limits]\nidle_timeout = \"2 parsecs\"\n",
-        "FILE:5: limits.idle_timeout: '2 parsecs': write a number of seconds, or a text with units as in \
+        "FILE:5: limits.idle_timeout: '2 parsecs': write a number of seconds, or a string with units, as in \
          \"250ms\", \"60s\" or \"1h 30m\"",
     ),
     (
@@ -225,18 +225,18 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "BASE[admission]\nallow_origins = \"https://play.example.org\"\n",
-        "FILE:5: admission.allow_origins: 'https://play.example.org' is not a list of texts: write it as \
+        "FILE:5: admission.allow_origins: 'https://play.example.org' is not a list of strings: write it as \
          [\"ORIGIN\"]",
     ),
     (
         "BASE[discovery]\nstore = [\"redis://:secret@10.0.0.2/\"]\n",
-        "FILE:5: discovery.store: a list is not a text: write URL in quotation marks",
+        "FILE:5: discovery.store: a list is not a string: write URL in quotation marks",
     ),
     (
         "BASEkind = \"rak-net\"\n",
         "FILE:4: targets.game.kind: 'rak-net' is none of raw, raknet, game-protocol: did you mean raknet?",
     ),
-    ("listen = 5\n", "FILE:1: listen: 5 is not a text: write ADDR in quotation marks"),
+    ("listen = 5\n", "FILE:1: listen: 5 is not a string: write ADDR in quotation marks"),
     (
         "listen = \"localhost\"\n",
         "FILE:1: listen: write it as ADDRESS:PORT or NAME:PORT, as in 127.0.0.1:8080, [::1]:8080 or localhost:8080",
@@ -291,24 +291,27 @@ const ELSEWHERE: &[Elsewhere] = &[
     (
         &["--clients-per-prefix", "2"],
         &[],
-        "--clients-per-prefix: 2 is below --clients-per-address (64): an address is in a prefix, and never has more than it",
+        "--clients-per-prefix: 2 is below --clients-per-address (64): the limit of a prefix must not be below \
+         that of one address",
     ),
     (
         &["--clients-per-prefix", "2"],
         &[("CLIENTS_PER_ADDRESS", "3")],
-        "--clients-per-prefix: 2 is below RAKWIRE_RELAY_CLIENTS_PER_ADDRESS (3): an address is in a prefix, and never has more \
-         than it",
+        "--clients-per-prefix: 2 is below RAKWIRE_RELAY_CLIENTS_PER_ADDRESS (3): the limit of a prefix must not \
+         be below that of one address",
     ),
     (
         &[],
         &[("PROXY_PROTOCOL", "true")],
-        "RAKWIRE_RELAY_PROXY_PROTOCOL: headers are read from trusted proxies alone, and there are none: name them with \
-         RAKWIRE_RELAY_TRUSTED_PROXY, or leave this out",
+        "RAKWIRE_RELAY_PROXY_PROTOCOL: headers are read only from trusted proxies, and none are configured: list \
+         them in \
+         RAKWIRE_RELAY_TRUSTED_PROXY, or remove this setting",
     ),
     (
         &["--acme-domain", "192.0.2.1"],
         &[],
-        "--acme-domain: '192.0.2.1' is an address, for which no certificate is obtained by ACME: use a host name",
+        "--acme-domain: '192.0.2.1' is an address, and the relay obtains certificates by ACME only for host \
+         names: use a host name",
     ),
     (&["--tls-key", "k"], &[], "--tls-key: a key needs its certificate: add --tls-certificate"),
     (
@@ -326,7 +329,7 @@ const ELSEWHERE: &[Elsewhere] = &[
         &["--target", "other=192.0.2.1:1,source=loopback-pool"],
         &[],
         "--target: '192.0.2.1:1' of target 'other' is not in 127.0.0.0/8: source = loopback-pool is for a game server on this \
-         machine, so leave it out or use an address as 127.0.0.1",
+         machine, so remove it or use an address such as 127.0.0.1",
     ),
     (&["--max-client", "5"], &[], "unexpected argument '--max-client' found: did you mean --max-clients?"),
 ];

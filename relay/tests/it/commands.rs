@@ -143,7 +143,7 @@ fn keys_are_not_overwritten() {
     let (half, other_half) = (path("half.key"), path("half.key.pub"));
     fs::write(other_half, "taken").unwrap();
     let line = refused(&["keygen", "--out", half.to_str().unwrap()]);
-    assert!(line.contains("half.key.pub' exists") && !half.exists(), "{line}");
+    assert!(line.contains("half.key.pub' already exists") && !half.exists(), "{line}");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

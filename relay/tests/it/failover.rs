@@ -138,10 +138,10 @@ async fn new_clients_move_from_an_unreachable_address_and_the_move_is_logged_onc
     let lines = |message: &str| -> Vec<&Value> {
         log.iter().filter(|line| line["message"] == message && line["level"] == "WARN").collect()
     };
-    let moves = lines("the target has another address: new clients use it");
+    let moves = lines("new clients of the target use another address");
     assert_eq!(moves.len(), 1, "{log:?}");
     assert_eq!(moves[0]["old"], one.to_string());
     assert_eq!(moves[0]["new"], two.to_string());
     let unreachable = lines("the game server is unreachable; further reports are only counted");
-    assert_eq!(unreachable[0]["reason"], "nothing listens at its port", "{log:?}");
+    assert_eq!(unreachable[0]["reason"], "nothing listens on its port", "{log:?}");
 }

@@ -209,7 +209,9 @@ async fn refused_clients_are_logged_with_the_reason() {
         .reports("does not accept pages of this origin", "rakwire_relay_refusals_total{reason=\"origin\"}")
         .await;
     assert_eq!(open_with_origin(relay.address(), None).await, Err(4403));
-    relay.reports("the request names no origin", "rakwire_relay_refusals_total{reason=\"origin\"}").await;
+    relay
+        .reports("the request has no Origin header", "rakwire_relay_refusals_total{reason=\"origin\"}")
+        .await;
     let pages = Watched::start("pages", &target, &["--allow-origin", "https://play.example.org"]);
     let other = get_with(pages.address(), "/servers.json", &[("Origin", "https://evil.example.org")]).await;
     assert!(other.0.starts_with("http/1.1 403"), "{}", other.0);
@@ -280,11 +282,11 @@ async fn reached_limits_are_reported() {
     let target = format!("game={}", Server::echo().await);
     let limited = "rakwire_relay_closes_total{reason=\"address_limit\"}";
     for (name, limits, said, series) in [
-        ("address", &["--clients-per-address", "1"][..], "too many clients of your address", limited),
+        ("address", &["--clients-per-address", "1"][..], "too many clients from your address", limited),
         (
             "all",
             &["--max-clients", "1"],
-            "this relay has its maximum of 1 clients",
+            "this relay has reached its maximum of 1 clients",
             "rakwire_relay_closes_total{reason=\"too_many_clients\"}",
         ),
     ] {
@@ -322,10 +324,7 @@ async fn certificate_proxy_and_shutdown_problems_are_reported() {
     let mut plain = TcpStream::connect(relay.address()).await.unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
     relay
-        .reports(
-            "sent no header of the PROXY protocol",
-            "rakwire_relay_refusals_total{reason=\"proxy_header\"}",
-        )
+        .reports("sent no PROXY protocol header", "rakwire_relay_refusals_total{reason=\"proxy_header\"}")
         .await;
 
     let relay = Watched::start("drain", &target, &["--drain-timeout", "3600"]);
@@ -357,7 +356,7 @@ async fn webtransport_failures_are_reported() {
     assert!(line.contains("choose another --webtransport-listen"), "{line}");
     let without = ["--webtransport-listen", &taken, "--log-level", "info"];
     let relay = Watched::start("no-webtransport", &target, &without);
-    relay.reports("no WebTransport: its UDP port cannot be used", "").await;
+    relay.reports("WebTransport is not offered, because its UDP port cannot be used", "").await;
 
     let own_port = ["--webtransport", "on", "--webtransport-listen", "127.0.0.1:0", "--header-timeout", "1s"];
     let relay = Watched::start("webtransport", &target, &own_port);
@@ -367,10 +366,10 @@ async fn webtransport_failures_are_reported() {
         webtransport::Announced { certificate_hashes: vec![STANDARD.encode([7; 32])], ..announced.clone() };
     assert!(webtransport::dial(&wrong, relay.address()).await.is_err());
     let handshake = "rakwire_relay_refusals_total{reason=\"handshake\"}";
-    relay.reports("the client does not accept the certificate of WebTransport", handshake).await;
+    relay.reports("the client rejected the WebTransport certificate", handshake).await;
     let open = webtransport::dial(&announced, relay.address()).await.unwrap();
     let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"}";
-    relay.reports("did not end its handshake by WebTransport within limits.header_timeout", late).await;
+    relay.reports("did not complete the WebTransport handshake within limits.header_timeout", late).await;
     drop(open);
     // A page that leaves is not logged, and neither is one that continues on another transport.
     for (code, is_announced) in [(0_u32, false), (0x100, false), (0x109, true)] {
@@ -382,10 +381,10 @@ async fn webtransport_failures_are_reported() {
         left.close(code.into(), b"");
         within(endpoint.wait_idle()).await;
         if is_announced {
-            relay.reports("the handshake of WebTransport ended before there was a session", handshake).await;
+            relay.reports("the WebTransport handshake ended without a session", handshake).await;
         }
     }
-    let ended = fs::read_to_string(&relay.log).unwrap().matches("ended before there was a session").count();
+    let ended = fs::read_to_string(&relay.log).unwrap().matches("ended without a session").count();
     assert_eq!(ended, 1);
     let metrics = get(relay.admin, "/metrics").await.1;
     assert!(metrics.contains(&format!("{handshake} 2")), "a certificate and an error: {metrics}");
@@ -400,12 +399,13 @@ async fn unvalidated_addresses_are_not_logged() {
     let announced = webtransport::announced(relay.address()).await.unwrap();
     let forged = webtransport::Unfinished::start(&announced, relay.address(), 3).await;
     let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"} 3";
-    relay.reports("did not end its handshake by WebTransport", late).await;
+    relay.reports("did not complete the WebTransport handshake", late).await;
     // This line follows all others.
     Client::connect(relay.address(), "/ws?target=lobby").await.closed().await;
     relay.reports("unknown target 'lobby'", "").await;
     let log = fs::read_to_string(&relay.log).unwrap();
-    let lines: Vec<&str> = log.lines().filter(|line| line.contains("by WebTransport within")).collect();
+    let lines: Vec<&str> =
+        log.lines().filter(|line| line.contains("the WebTransport handshake within")).collect();
     assert!(matches!(lines[..], [line] if line.contains("client=\"unproven\"")), "{lines:?}");
     assert!(!log.contains(&forged.address().to_string()), "{log}");
 }
@@ -419,7 +419,7 @@ async fn excess_handshakes_of_a_network_are_reported() {
     let announced = webtransport::announced(relay.address()).await.unwrap();
     let _unfinished = webtransport::Unfinished::start(&announced, relay.address(), 65).await;
     let limit = "rakwire_relay_refusals_total{reason=\"handshake_limit\"}";
-    let line = relay.reports("too many handshakes of WebTransport are under way", limit).await;
+    let line = relay.reports("too many WebTransport handshakes are in progress", limit).await;
     assert!(line.contains("client=127.0.0.1:") && line.contains("transport=webtransport"), "{line}");
 }
 
@@ -461,7 +461,7 @@ async fn data_channel_failures_are_reported() {
     // Data channels use the UDP port of WebTransport.
     let on = ["--webrtc-allow-without-origin", "--webtransport-listen"];
     let relay = Watched::start("no-webrtc", &target, &[&on[..], &[&taken]].concat());
-    relay.reports("no data channels: their UDP port cannot be used", "").await;
+    relay.reports("data channels are not offered, because their UDP port cannot be used", "").await;
 
     let relay = Watched::start("webrtc", &target, &[&on[..], &["127.0.0.1:0"]].concat());
     let port = webtransport::announced(relay.address()).await.unwrap().port;
@@ -486,7 +486,7 @@ async fn front_failures_are_reported() {
     assert!(line.contains("choose another --udp-listen"), "{line}");
 
     let relay = Watched::start("front", &target, &["--udp-listen", "127.0.0.1:0"]);
-    let line = relay.reports("listening for clients with UDP of their own", "").await;
+    let line = relay.reports("listening for native UDP clients", "").await;
     let front: SocketAddr = line.split("udp=").nth(1).unwrap().trim().parse().unwrap();
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.connect(front).unwrap();
@@ -514,10 +514,10 @@ async fn an_unreachable_acme_authority_is_reported() {
         &["--acme-domain", "play.example.org", "--acme-directory", &directory],
     );
     let line = relay
-        .reports("no certificate by ACME yet, and it is tried again: the authority cannot be asked: ", "")
+        .reports("no certificate from the ACME authority yet, the relay tries again: the authority cannot be reached: ", "")
         .await;
     assert!(line.to_lowercase().contains("connection refused"), "{line}");
-    relay.reports("no --acme-cache: every start requests a new certificate", "").await;
+    relay.reports("no tls.acme_cache: every start requests a new certificate", "").await;
 }
 
 /// Lines that cannot be written are dropped and counted, without other effects. A later line reports their number.

@@ -89,7 +89,7 @@ async fn a_draining_relay_keeps_front_clients_and_accepts_no_others() {
     .await;
     let other = client().await;
     let refused = within(other.connect(front)).await;
-    assert!(refused.is_err(), "the relay is about to end");
+    assert!(refused.is_err(), "a relay that shuts down admits no new client");
     echoes(&connection).await;
     assert!(!running.is_finished());
     connection.disconnect().await;

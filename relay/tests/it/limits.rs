@@ -76,7 +76,10 @@ async fn a_full_relay_refuses_clients_until_one_vanishes() {
     let (_, from) = server.receive().await;
     assert!(UdpSocket::bind(("0.0.0.0", from.port())).await.is_err(), "the session holds its port");
     let (code, text) = relay.client().await.closed().await;
-    assert_eq!((code, text.as_str()), (1013, "this relay has its maximum of 1 clients; try again later"));
+    assert_eq!(
+        (code, text.as_str()),
+        (1013, "this relay has reached its maximum of 1 clients; try again later")
+    );
 
     // The connection ends without a close frame.
     drop(first);

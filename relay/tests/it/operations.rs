@@ -302,7 +302,7 @@ async fn resumptions_are_logged_with_the_last_address() {
         let lines = log.iter().filter(|line| line["message"] == message);
         lines.map(|line| line["client"].as_str().unwrap()).collect()
     };
-    assert_eq!(of_client("client came back to its flow"), [&client], "{log:?}");
+    assert_eq!(of_client("client resumed its flow"), [&client], "{log:?}");
     assert_eq!(of_client("client closed"), [&client], "{log:?}");
 }
 
@@ -353,12 +353,12 @@ async fn refused_connections(more: &[&str]) -> Vec<(String, String)> {
 async fn empty_health_checks_are_not_logged_but_silence_is() {
     let proxies = ["--trusted-proxy", "127.0.0.0/8", "--proxy-protocol", "--allow-any-origin"];
     for (more, late, wrong) in [
+        (&proxies[..], "sent no PROXY protocol header within", "sent no PROXY protocol header (version 2)"),
         (
-            &proxies[..],
-            "sent no header of the PROXY protocol within",
-            "sent no header of the PROXY protocol, version 2",
+            &["--tls-self-signed"],
+            "did not complete the TLS handshake within",
+            "the client does not speak TLS",
         ),
-        (&["--tls-self-signed"], "did not end its handshake by TLS within", "the client does not speak TLS"),
     ] {
         let refused = refused_connections(more).await;
         let clients: Vec<&str> = refused.iter().map(|(client, _)| client.as_str()).collect();
@@ -505,7 +505,7 @@ async fn refusals_are_logged_once_a_minute_per_reason() {
         [
             "this relay does not accept pages of this origin",
             "unknown target 'other'; this relay offers: game",
-            "this relay has its maximum of 1 clients; try again later",
+            "this relay has reached its maximum of 1 clients; try again later",
         ]
     );
     for line in refused {

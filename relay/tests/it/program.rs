@@ -178,7 +178,7 @@ async fn sighup_reloads_the_configuration_and_keeps_clients() {
     for _ in 0..2 {
         program.signal("-HUP");
         let line = log.by_ref().map(Result::unwrap).find(|line| line.contains("SIGHUP")).unwrap();
-        assert!(line.contains("configuration read again; nothing changed"), "{line}");
+        assert!(line.contains("configuration reloaded; nothing changed"), "{line}");
         client.send(b"hello").await;
         assert_eq!(client.receive().await, b"hello");
     }

@@ -383,12 +383,12 @@ mod signals {
 
         fs::write(&path, with("b")).unwrap();
         program.signal("-HUP");
-        log.find("configuration read again; changed: targets.a.address");
+        log.find("configuration reloaded; changed: targets.a.address");
         echoes(&mut Client::connect(program.address, "/ws?target=b").await).await;
 
         fs::write(&path, "liste = 1\n").unwrap();
         assert!(relay().arg("reload").arg("--pid-file").arg(&pid_file).status().unwrap().success());
-        let line = log.find("configuration refused, the old one stays");
+        let line = log.find("configuration rejected, the old one stays in use");
         assert!(
             line.contains(&format!(
                 "{}:1: liste: there is no such key: did you mean listen?",
@@ -401,7 +401,7 @@ mod signals {
 
         fs::write(&path, with("c")).unwrap();
         assert!(relay().arg("reload").arg("--config").arg(&path).status().unwrap().success());
-        log.find("configuration read again; changed: targets.b.address");
+        log.find("configuration reloaded; changed: targets.b.address");
         echoes(&mut Client::connect(program.address, "/ws?target=c").await).await;
         echoes(&mut early).await;
 

@@ -30,7 +30,7 @@ async fn start(ping_interval: &str) -> (Program, SocketAddr) {
     let mut lines = BufReader::new(relay.child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let udp = lines.find_map(|line| {
         let line: Value = serde_json::from_str(&line).unwrap();
-        let is_front = line["message"].as_str().unwrap().contains("UDP of their own");
+        let is_front = line["message"].as_str().unwrap().contains("native UDP clients");
         line["udp"].as_str().filter(|_| is_front).map(|address| address.parse().unwrap())
     });
     // The output of the relay is read, so that it never blocks.

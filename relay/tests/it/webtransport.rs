@@ -756,7 +756,7 @@ async fn the_log_contains_no_tokens_or_secrets() {
     assert!(again.request_flow().await.resumed);
     let text = || fs::read_to_string(&log).unwrap();
     // The client is notified before the log line is written.
-    eventually("the return is logged", || text().contains("came back to its flow")).await;
+    eventually("the return is logged", || text().contains("resumed its flow")).await;
     drop(program);
     let text = text();
     assert!(!text.contains("a-token-of-somebody") && !text.contains(&flow.resume));

@@ -293,7 +293,7 @@ fn a_missing_cookie_is_counted_separately_and_logged_once() {
     assert_eq!(bench.drops(FrontDropReason::MissingCookie), 3);
     assert_eq!(bench.drops(FrontDropReason::BadCookie), 0);
     let lines = lines.0.lock().unwrap();
-    assert!(matches!(&lines[..], [line] if line.contains("does not return its cookie")), "{lines:?}");
+    assert!(matches!(&lines[..], [line] if line.contains("without returning its cookie")), "{lines:?}");
 }
 
 /// The lines of a log. `ops::Lines` does the same in the relay; the fuzz targets include the front and its tests by
