@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let status = match Command::new(program()).args(&arguments.arguments).status() {
         Ok(status) => status,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let install = "in a clone of rakwire `cargo install --path conformance` installs it";
+            let install = "install it with `cargo install --path conformance` in a clone of rakwire";
             return Err(Failure::usage(format!("the program {PROGRAM} is not installed; {install}")));
         }
         Err(error) => return Err(Failure::usage(format!("cannot start {PROGRAM}: {error}"))),

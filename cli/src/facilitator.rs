@@ -72,7 +72,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         u32::from(listen.port()) + u32::from(arguments.probe_ports) + u32::from(arguments.forwarding_ports);
     if listen.port() != 0 && last > u32::from(u16::MAX) {
         return Err(Failure::usage(
-            "there are not enough ports above the one of --listen; choose a lower one",
+            "there are too few ports above the port of --listen; choose a lower port",
         ));
     }
     let probed = ports(listen, 1, arguments.probe_ports).await?;

@@ -34,7 +34,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<u8>, String> {
         return Err("the number of hex digits is odd".to_owned());
     }
     if bytes.len() > LONGEST {
-        return Err(format!("{} bytes are more than a UDP datagram can have", bytes.len()));
+        return Err(format!("{} bytes are more than a UDP datagram can carry", bytes.len()));
     }
     Ok(bytes)
 }

@@ -16,7 +16,7 @@ use crate::failure::{Failure, print};
 pub(crate) async fn resolve_all(target: &str) -> Result<Vec<SocketAddr>, Failure> {
     let failure = |reason: &dyn std::fmt::Display| {
         Failure::usage(format!(
-            "{target:?} is not an address: {reason}; use HOST:PORT, as in 127.0.0.1:19132 or [::1]:19132"
+            "cannot use {target:?} as an address: {reason}; use HOST:PORT, as in 127.0.0.1:19132 or [::1]:19132"
         ))
     };
     let addresses = rakwire_native::lookup(target).await.map_err(|error| failure(&error))?;
@@ -24,7 +24,7 @@ pub(crate) async fn resolve_all(target: &str) -> Result<Vec<SocketAddr>, Failure
         return Err(failure(&"port 0 is not valid"));
     }
     if addresses.iter().any(|address| address.ip().is_unspecified()) {
-        return Err(failure(&"it is not the address of a host"));
+        return Err(failure(&"0.0.0.0 and [::] are not addresses of a host"));
     }
     let (mut sorted, ipv6): (Vec<_>, Vec<_>) = addresses.into_iter().partition(SocketAddr::is_ipv4);
     // A machine may lack IPv6 although names resolve to IPv6 addresses.
@@ -37,7 +37,7 @@ pub(crate) async fn resolve_all(target: &str) -> Result<Vec<SocketAddr>, Failure
 /// Like [`resolve_all`], but returns only the first address.
 pub(crate) async fn resolve(target: &str) -> Result<SocketAddr, Failure> {
     let addresses = resolve_all(target).await?;
-    addresses.first().copied().ok_or_else(|| Failure::usage(format!("{target:?} has no address")))
+    addresses.first().copied().ok_or_else(|| Failure::usage(format!("the name in {target:?} has no address")))
 }
 
 /// Formats the addresses that were tried, for an error message.
@@ -98,9 +98,7 @@ pub(crate) fn bind_failure(address: &str, error: &BindError) -> Failure {
     Failure::usage(match error {
         BindError::Socket { .. } => format!("{error}; choose another address or port"),
         BindError::Resolve(_) | BindError::NoAddress | _ => {
-            format!(
-                "{address:?} is not an address to listen on: {error}; use ADDR:PORT, as in 127.0.0.1:19132"
-            )
+            format!("cannot listen on {address:?}: {error}; use ADDR:PORT, as in 127.0.0.1:19132")
         }
     })
 }

@@ -63,5 +63,5 @@ pub(crate) fn log(security: &mut Security, file: Option<&Path>) -> Result<(), Fa
 }
 
 fn unreadable(option: &str, file: &Path, error: &KeyFileError, maker: &str) -> Failure {
-    Failure::usage(format!("{option} {}: {error}; make one with {maker}", file.display()))
+    Failure::usage(format!("{option} {}: {error}; create one with {maker}", file.display()))
 }

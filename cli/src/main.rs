@@ -88,7 +88,7 @@ fn run(command: Command) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
+        .map_err(|error| Failure::runtime(format!("cannot start the async runtime: {error}")))?;
     match command {
         Command::Ping(arguments) => runtime.block_on(ping::run(arguments)),
         Command::Discover(arguments) => runtime.block_on(discover::run(arguments)),
@@ -116,7 +116,7 @@ fn in_plain_words(error: &clap::Error, line: &str) -> String {
         Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => "the number is too large".to_owned(),
         Some(_) => "it is not a whole number".to_owned(),
         None if text.contains(" is not in ") => {
-            text.replace(" is not in ", " is not from ").replace("..=", " to ")
+            text.replace(" is not in ", " is not in the range ").replace("..=", " to ")
         }
         None => return line.to_owned(),
     };

@@ -69,7 +69,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     endpoint.close().await;
     let Some(progress) = result? else { return Ok(()) };
     let removed = receiver.with(|receiver| receiver.store.remove_parts());
-    removed.map_err(|error| Failure::runtime(format!("cannot remove the parts of files: {error}")))?;
+    removed.map_err(|error| {
+        Failure::runtime(format!("cannot remove the parts of interrupted transfers: {error}"))
+    })?;
     let Progress { done, unchanged, patched, received, .. } = progress;
     let patched = if patched > 0 { format!("{patched} by patches, ") } else { String::new() };
     print(format_args!(

@@ -35,7 +35,7 @@ pub(crate) fn client(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, Fa
     } else {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
-            return Err(Failure::usage("the system trusts no authority; name one with --tls-ca"));
+            return Err(Failure::usage("the system trusts no certificate authority; name one with --tls-ca"));
         }
     }
     let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
@@ -48,7 +48,9 @@ pub(crate) fn name_of(target: &str) -> Result<ServerName<'static>, Failure> {
     let host = target.rsplit_once(':').map_or(target, |(host, _)| host);
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     ServerName::try_from(host.to_owned()).map_err(|error| {
-        Failure::usage(format!("{host:?} has no certificate: {error}; use a name or an address"))
+        Failure::usage(format!(
+            "no certificate can be valid for {host:?}: {error}; use a host name or an address"
+        ))
     })
 }
 
@@ -70,7 +72,7 @@ fn describe(error: &Error) -> String {
     if let Error::Io(error) = error {
         error.to_string()
     } else if matches!(error, Error::NoItemsFound) {
-        "it has none".to_owned()
+        "the file has no such PEM section".to_owned()
     } else {
         error.to_string()
     }

@@ -59,7 +59,7 @@ fn lifetime(text: &str) -> Result<Duration, String> {
     let units = [("s", 1), ("m", 60), ("h", 3_600)];
     let parts = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
     let time = parts.and_then(|(number, seconds)| number.parse::<u32>().ok()?.checked_mul(seconds));
-    let time = time.ok_or("not a time with its unit, such as 60s, 5m or 1h")?;
+    let time = time.ok_or("not a number with a unit, such as 60s, 5m or 1h")?;
     Ok(Duration::from_secs(time.into()))
 }
 

@@ -75,7 +75,7 @@ impl Drop for Progress {
 }
 
 fn cannot_send(error: SendError) -> Failure {
-    Failure::runtime(format!("a message cannot be sent: {error}"))
+    Failure::runtime(format!("cannot send a message: {error}"))
 }
 
 /// Receives the next message from the peer.
@@ -84,7 +84,7 @@ async fn reply(connection: &Connection) -> Result<Vec<u8>, Failure> {
         let seconds = REPLY_TIMEOUT.as_secs();
         Failure::runtime(format!("no reply within {seconds} s; is `rakwire bench --listen` running there?"))
     })?;
-    let message = message.ok_or_else(|| Failure::runtime("the connection ended"))?;
+    let message = message.ok_or_else(|| Failure::runtime("the connection was closed"))?;
     Ok(message.bytes)
 }
 
@@ -138,7 +138,7 @@ async fn measure_throughput(connection: &Connection, plan: &Plan) -> Result<Thro
     }
     let count = reported_count(connection).await?;
     if count.messages != u64::from(sent) {
-        return Err(Failure::runtime(format!("{} of {sent} messages arrived", count.messages)));
+        return Err(Failure::runtime(format!("only {} of {sent} messages arrived", count.messages)));
     }
     Ok(Throughput { messages: count.messages, bytes: count.bytes, took: progress.began.elapsed() })
 }

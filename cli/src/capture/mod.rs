@@ -119,7 +119,7 @@ fn write_to(file: File) -> WriteBytes {
     Box::new(move |bytes| {
         if let Some(error) = file.as_mut().and_then(|file| file.write_all(bytes).err()) {
             // If standard error is closed, the failure cannot be reported.
-            let _ = writeln!(io::stderr(), "the capture ends here: {error}");
+            let _ = writeln!(io::stderr(), "cannot write to the capture file, which ends here: {error}");
             file = None;
         }
     })

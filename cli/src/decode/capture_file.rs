@@ -111,7 +111,7 @@ impl CaptureFile {
 
 fn cut(error: &std::io::Error) -> String {
     if error.kind() == ErrorKind::UnexpectedEof {
-        "the file ends inside it".to_owned()
+        "the file ends inside this record".to_owned()
     } else {
         error.to_string()
     }

@@ -92,7 +92,7 @@ pub(crate) struct Arguments {
 
 fn network(text: &str) -> Result<IpNet, &'static str> {
     let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    network.map_err(|_| "neither an address nor a network, such as 10.0.0.7 or 10.0.0.0/8")
+    network.map_err(|_| "neither an address, such as 10.0.0.7, nor a network, such as 10.0.0.0/8")
 }
 
 /// The options that apply only to UDP.

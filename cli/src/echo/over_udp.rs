@@ -81,7 +81,7 @@ fn set_access(endpoint: &raknet::Endpoint, arguments: &Arguments) -> Result<(), 
 
 fn game_protocol_options(arguments: &Arguments) -> Result<game_protocol::Options, Failure> {
     reject_options_of_raknet(&[
-        ("another --protocol", arguments.protocols.len() > 1),
+        ("a second --protocol", arguments.protocols.len() > 1),
         ("--no-cookies", arguments.no_cookies),
         ("--cookies-under-load", arguments.cookies_under_load.is_some()),
         ("--advertise", arguments.advertise != ADVERTISEMENT),
@@ -135,7 +135,7 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
         .config
         .accepted_versions
         .extend_from_slice(versions)
-        .map_err(|_| Failure::usage("more than eight --protocol; use at most eight"))?;
+        .map_err(|_| Failure::usage("more than eight --protocol versions; give at most eight"))?;
     Ok(options)
 }
 
@@ -147,7 +147,9 @@ fn identity(arguments: &Arguments, file: &Path) -> Result<ServerIdentity, Failur
     let mut token_keys = TokenKeys::new();
     for file in &arguments.token_keys {
         let key = keys::read_token_key("--token-key", file)?;
-        token_keys.push(key).map_err(|_| Failure::usage("more than four --token-key; use at most four"))?;
+        token_keys
+            .push(key)
+            .map_err(|_| Failure::usage("more than four --token-key files; give at most four"))?;
     }
     if !token_keys.is_empty() {
         identity.tokens = Some(TokenVerifier::shared(token_keys, Arc::new(UsedTokenTable::default())));

@@ -90,10 +90,10 @@ async fn reach(mut player: Player, peer: Guid, timeout: Duration) -> Result<(), 
     ))?;
     let begin = Instant::now();
     let sent = connection.send(HELLO, Delivery::RELIABLE_ORDERED).await;
-    sent.map_err(|error| Failure::runtime(format!("the message cannot be sent: {error}")))?;
+    sent.map_err(|error| Failure::runtime(format!("cannot send the message: {error}")))?;
     let echo = tokio::time::timeout(timeout, connection.recv()).await;
-    let echo = echo.map_err(|_| Failure::runtime("no echo; allow more time with --timeout"))?;
-    let echo = echo.ok_or_else(|| Failure::runtime("the connection ended before the echo"))?;
+    let echo = echo.map_err(|_| Failure::runtime("no echo in time; allow more time with --timeout"))?;
+    let echo = echo.ok_or_else(|| Failure::runtime("the connection was closed before the echo"))?;
     if echo.bytes != HELLO {
         return Err(Failure::runtime("the echo differs from the message; is `rakwire meet` running there?"));
     }

@@ -98,7 +98,7 @@ impl Player {
             }
         };
         let registered = tokio::time::timeout(timeout, registered).await;
-        registered.map_err(|_| failure(&"it is connected, but is not a facilitator"))?;
+        registered.map_err(|_| failure(&"the server accepted the connection, but is not a facilitator"))?;
         let (opened, connections) = mpsc::unbounded_channel();
         let (report, outcomes) = mpsc::unbounded_channel();
         let only = is_forwarded.then_some(facilitator);
@@ -138,7 +138,9 @@ impl Player {
                     Some(Outcome::Failed { peer: other, reason }) if other == peer => {
                         return Err(match reason {
                             Some(reason) => failure(&reason),
-                            None => failure(&"the facilitator was lost, or does not answer"),
+                            None => failure(
+                                &"the connection to the facilitator was lost, or the facilitator does not answer",
+                            ),
                         });
                     }
                     // An outcome for a machine that has reached this one.
@@ -154,7 +156,7 @@ impl Player {
             }
         };
         let attempt = tokio::time::timeout(timeout, attempt).await;
-        attempt.map_err(|_| failure(&"no connection in time; allow more with --timeout"))?
+        attempt.map_err(|_| failure(&"no connection in time; allow more time with --timeout"))?
     }
 
     /// Returns the next machine that has reached this one, as long as the facilitator connection lives.
@@ -166,7 +168,7 @@ impl Player {
                 Some(_) = self.outcomes.recv() => {}
                 reason = self.facilitator.closed() => {
                     let remote = self.facilitator.remote();
-                    return Err(Failure::runtime(format!("the facilitator {remote} is lost: {reason}")));
+                    return Err(Failure::runtime(format!("lost the connection to the facilitator {remote}: {reason}")));
                 }
             }
         }

@@ -66,7 +66,7 @@ async fn echo<C: Connection>(
             if error == SendError::NotConnected {
                 return ended(connection);
             }
-            Failure::runtime(format!("the message cannot be sent: {error}"))
+            Failure::runtime(format!("cannot send the message: {error}"))
         })?;
         connection.recv().await.ok_or_else(|| ended(connection))
     };
@@ -78,7 +78,7 @@ async fn echo<C: Connection>(
 
 fn ended(connection: &impl Connection) -> Failure {
     let reason = connection.closed_reason().map_or_else(String::new, |reason| format!(": {reason}"));
-    Failure::runtime(format!("the connection ended before the echo{reason}"))
+    Failure::runtime(format!("the connection was closed before the echo{reason}"))
 }
 
 fn no_echo(timeout: Duration) -> Failure {

@@ -194,9 +194,7 @@ fn credentials<'a>(
 fn explain(failure: ConnectFailure, timeout: Duration) -> String {
     let seconds = timeout.as_secs_f64();
     let advice = if let ConnectFailure::NoAnswerAfterIncompatible { server } = failure {
-        format!(
-            "; try again later with --protocol {server}, or allow more time with --timeout than {seconds} s"
-        )
+        format!("; try again later with --protocol {server}, or with a --timeout above {seconds} s")
     } else if let ConnectFailure::IncompatibleProtocol { .. } = failure {
         "; select it with --protocol".to_owned()
     } else if failure == ConnectFailure::InvalidPassword {
@@ -214,7 +212,7 @@ fn explain(failure: ConnectFailure, timeout: Duration) -> String {
         "; check the address and the port".to_owned()
     } else if failure == ConnectFailure::HandshakeTimeout {
         format!(
-            " ({seconds} s); allow more with --timeout, or record both sides with --pcap and read the captures with `rakwire decode`"
+            " ({seconds} s); allow more time with --timeout, or record both sides with --pcap and read the captures with `rakwire decode`"
         )
     } else {
         String::new()

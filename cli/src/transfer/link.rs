@@ -136,7 +136,7 @@ fn advice(failure: ConnectFailure) -> &'static str {
     } else if failure == ConnectFailure::Unreachable {
         "; check the address and the port, and that the other command runs there with --listen"
     } else if failure == ConnectFailure::HandshakeTimeout {
-        "; allow more with --timeout"
+        "; allow more time with --timeout"
     } else {
         ""
     }

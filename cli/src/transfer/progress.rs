@@ -50,6 +50,6 @@ mod tests {
         let parts = ['█', '░'].map(|part| shown.matches(part).count());
         assert_eq!(parts, [7, 23], "a quarter of 30: {shown}");
         drop(line);
-        assert_eq!(terminal.contents(), "", "it vanishes in the end");
+        assert_eq!(terminal.contents(), "", "the line is removed when it is dropped");
     }
 }

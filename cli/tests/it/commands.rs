@@ -103,7 +103,7 @@ fn echo_trusts_the_configured_proxies() {
     fails(
         &["echo", "--listen", "127.0.0.1:0", "--trusted-proxy", "proxy"],
         2,
-        "neither an address nor a network",
+        "neither an address, such as 10.0.0.7, nor a network",
     );
     fails(&["echo", "--listen", "127.0.0.1:0", "--tcp", "--trusted-proxy", "10.0.0.7"], 2, "--trusted-proxy");
 }
@@ -148,14 +148,14 @@ fn invalid_arguments_are_reported_in_one_line() {
     fails(&["ping"], 2, "HOST:PORT");
     fails(&["ping", "127.0.0.1"], 2, "use HOST:PORT");
     fails(&["ping", "127.0.0.1:0"], 2, "port 0 is not valid");
-    fails(&["send", "0.0.0.0:1", "x"], 2, "it is not the address of a host");
+    fails(&["send", "0.0.0.0:1", "x"], 2, "0.0.0.0 and [::] are not addresses of a host");
     fails(&["ping", "127.0.0.1:1", "--timeout", "never"], 2, "not a number");
     fails(&["ping", "127.0.0.1:1", "--timeout", "NaN"], 2, "not between");
     fails(&["send", "127.0.0.1:1", "x", "--timeout", "soon"], 2, "use seconds");
     fails(&["send", "127.0.0.1:1", "x", "--timeout", "0"], 2, "between 0.001 and 86400");
     fails(&["send", "name.invalid:1", "x"], 2, "name.invalid");
     fails(&["send", "127.0.0.1:1"], 2, "TEXT");
-    fails(&["send", "127.0.0.1:1", "x", "--channel", "32"], 2, "32 is not from 0 to 31");
+    fails(&["send", "127.0.0.1:1", "x", "--channel", "32"], 2, "32 is not in the range 0 to 31");
     fails(&["echo", "--max-connections", "many"], 2, "it is not a whole number");
     fails(&["echo", "--max-connections", "99999999999999999999"], 2, "the number is too large");
     fails(&["send", "127.0.0.1:1", "x", "--reliability", "perfect"], 2, "perfect");
@@ -195,9 +195,9 @@ fn an_unanswered_command_fails_with_advice() {
 fn an_address_may_include_an_interface_name() {
     // The address is valid, but unused.
     fails(&["ping", "[fe80::1%lo]:19132", "--timeout", "0.2"], 1, "[fe80::1%1]:19132");
-    fails(&["ping", "[fe80::1%nothing0]:19132"], 2, "is not an address");
+    fails(&["ping", "[fe80::1%nothing0]:19132"], 2, "cannot use \"[fe80::1%nothing0]:19132\" as an address");
     for command in ["echo", "facilitator"] {
-        fails(&[command, "--listen", "[fe80::1%nothing0]:0"], 2, "is not an address to listen on");
+        fails(&[command, "--listen", "[fe80::1%nothing0]:0"], 2, "cannot listen on \"[fe80::1%nothing0]:0\"");
         fails(&[command, "--listen", "[fe80::1%lo]:0"], 2, "[fe80::1%1]:0");
     }
 }
@@ -635,7 +635,7 @@ fn overhead_shows_every_format() {
     let fields: Vec<_> = row.expect("a row").split_whitespace().rev().take(4).collect();
     assert_eq!(fields, ["11640", "16.4%", "582", "1"]);
     assert_eq!(outcome.out.lines().count(), 3 + 5 + 5 + 5 + 5 + 1);
-    fails(&["overhead", "0"], 2, "0 is not from 1 to");
+    fails(&["overhead", "0"], 2, "0 is not in the range 1 to");
     fails(&["overhead", "9", "--mtu", "100"], 2, "576 to 1492");
 }
 

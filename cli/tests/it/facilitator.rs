@@ -229,11 +229,11 @@ fn invalid_arguments_are_refused() {
     for (arguments, expected) in [
         (
             &["facilitator", "--listen", "127.0.0.1:65530"][..],
-            "there are not enough ports above the one of --listen",
+            "there are too few ports above the port of --listen",
         ),
-        (&["facilitator", "--probe-ports", "2"], "2 is not from 3 to 64"),
+        (&["facilitator", "--probe-ports", "2"], "2 is not in the range 3 to 64"),
         (&["meet", "127.0.0.1:61111", "12"], "not the 16 hex digits"),
-        (&["meet", "127.0.0.1"], "is not an address"),
+        (&["meet", "127.0.0.1"], "as an address"),
     ] {
         let output = run(rakwire(), arguments, "");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

@@ -55,10 +55,10 @@ fn bench_reports_losses_of_the_path() {
 fn conflicting_arguments_are_reported_in_one_line() {
     for (arguments, status, part) in [
         (&["bench"][..], 2, "HOST:PORT"),
-        (&["bench", "nowhere"], 2, "is not an address"),
+        (&["bench", "nowhere"], 2, "cannot use \"nowhere\" as an address"),
         (&["bench", "127.0.0.1:1", "--listen", "127.0.0.1:0"], 2, "cannot be used with"),
         (&["bench", "127.0.0.1:1", "--size", "1"], 2, "--size"),
-        (&["bench", "--listen", "nowhere"], 2, "not an address to listen on"),
+        (&["bench", "--listen", "nowhere"], 2, "cannot listen on \"nowhere\""),
     ] {
         let output = support::run(program(), arguments, "");
         let err = text(&output.stderr);

@@ -53,7 +53,7 @@ fn slots_per_address_and_network_are_limited_and_freed() {
     let log = server.log();
     let is_refused = |address| {
         let error = text(&machines.send(address).stderr);
-        assert!(error.contains("the connection ended before the echo"), "{address}: {error}");
+        assert!(error.contains("the connection was closed before the echo"), "{address}: {error}");
     };
     let first = machines.stay("192.0.2.1");
     is_refused("192.0.2.1");

@@ -85,7 +85,7 @@ fn messages_are_echoed_over_tls() {
     fails(&send(&target, &["x", "--tls", "--tls-ca", &other]), 1, "--tls-ca");
     let by_address = send(&server.announced, &["x", "--tls", "--tls-ca", &certificate]);
     fails(&by_address, 1, "use the name in the server's certificate");
-    fails(&send(&target, &["x"]), 1, "the connection ended before the echo");
+    fails(&send(&target, &["x"]), 1, "the connection was closed before the echo");
     let plain = start_echo(&[]);
     fails(&send(&by_name(&plain), &["x", "--tls", "--tls-ca", &certificate]), 1, "without --tls");
 }
@@ -131,8 +131,8 @@ fn invalid_arguments_are_reported_in_one_line() {
         (&["--tls-key", &key], "--tls-cert"),
         (&["--tls-cert", &missing, "--tls-key", &key], "missing.pem"),
         (&["--tls-cert", &damaged, "--tls-key", &key], "damaged.pem"),
-        (&["--tls-cert", &key, "--tls-key", &key], "it has none"),
-        (&["--tls-cert", &certificate, "--tls-key", &certificate], "it has none"),
+        (&["--tls-cert", &key, "--tls-key", &key], "no such PEM section"),
+        (&["--tls-cert", &certificate, "--tls-key", &certificate], "no such PEM section"),
         (&["--tls-cert", &certificate, "--tls-key", &other], "the key of the certificate"),
     ] {
         let arguments = [&["echo", "--tcp", "--listen", "127.0.0.1:0"], more].concat();
@@ -145,7 +145,7 @@ fn invalid_arguments_are_reported_in_one_line() {
         (&["--protocol", "11"], "--protocol"),
         (&["--tls-ca", &certificate], "--tls"),
         (&["--tls", "--tls-ca", &missing], "missing.pem"),
-        (&["--tls", "--tls-ca", &key], "it has none"),
+        (&["--tls", "--tls-ca", &key], "no such PEM section"),
     ] {
         fails(&send("127.0.0.1:1", &[&["x"], more].concat()), 2, part);
     }

@@ -99,7 +99,7 @@ fn send_reports_the_version_of_a_server_that_ignores_it() {
         let outcome = rakwire(&["send", &blocking.address, "x", "--timeout", seconds]);
         let error = text(&outcome.stderr);
         assert_eq!((outcome.status.code(), error.lines().count()), (Some(1), 1), "{error}");
-        let more_time = format!("--timeout than {seconds} s");
+        let more_time = format!("--timeout above {seconds} s");
         [&blocking.address, "protocol version 11", "--protocol 11", &more_time]
             .into_iter()
             .all(|part| error.contains(part))

@@ -50,7 +50,7 @@ async fn facilitator() -> (Endpoint, UnboundedReceiver<Vec<u8>>) {
                 // The address outside the router.
                 let probed = [&[133, 17][..], &[0; 8], &[4, !127, !0, !0, !1, 0, 1]].concat();
                 connection.send(&probed, Delivery::RELIABLE_ORDERED).await.expect("open");
-                sender.send(message.bytes).expect("a test that listens");
+                sender.send(message.bytes).expect("the test still receives hellos");
             }
         }
     });
