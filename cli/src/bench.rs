@@ -52,7 +52,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 fn capacity(connections: usize) -> Capacity {
-    // With several connections each may use a quarter of the memory per direction, a single one half.
+    // One of several connections may use a quarter of the memory per direction; a single connection may use half of it.
     let blocks = if connections == 1 { 32_768 } else { 65_536 };
     Capacity { connections, blocks, block_size: 1_024 }
 }

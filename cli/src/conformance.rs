@@ -1,4 +1,4 @@
-//! `rakwire conformance`: starts the conformance suite, a separate program that has nothing of rakwire in it.
+//! `rakwire conformance`: starts the conformance suite, a separate program that shares no code with rakwire.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 const PROGRAM: &str = "rakwire-conformance";
 
-/// Tests a RakNet server or client by the conformance suite, if the program rakwire-conformance is installed.
+/// Tests a RakNet server or client with the conformance suite, the separate program rakwire-conformance.
 ///
 /// All arguments are those of the suite, such as HOST:PORT, --listen ADDR, --game-protocol or --help. The exit status is
 /// 0 if no case failed, 1 if one did, and 2 if the suite could not run.
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     arguments: Vec<OsString>,
 }
 
-/// Returns the suite next to this program, or else its name, which is looked up in `PATH`.
+/// Returns the path of the suite next to this program, or its name for a lookup in `PATH`.
 fn program() -> PathBuf {
     let name = format!("{PROGRAM}{}", env::consts::EXE_SUFFIX);
     let beside = env::current_exe().ok().map(|own| own.with_file_name(&name));

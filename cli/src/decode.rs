@@ -24,8 +24,8 @@ use packet::Packet;
 /// The limit for standard input in bytes, far above the hex digits of the longest datagram.
 const MAX_INPUT: u64 = 1 << 20;
 
-/// Shows every field of a datagram or an offline message as rakwire's parser reads it. With --as it also decodes parts
-/// of datagrams, with --pcap all datagrams of a capture.
+/// Shows every field of a datagram or an offline message as rakwire's parser reads it. With --as it decodes a part of a
+/// datagram; with --pcap it decodes all datagrams of a capture.
 ///
 /// If the input is malformed, the fields before the error are shown and the exit status is 1.
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// The kind of bytes
     #[arg(long = "as", value_enum, default_value_t = Form::Datagram)]
     form: Form,
-    /// The field lengths of the secure mode, as in the original or as in its documents
+    /// The field lengths of RakNet's own secure mode: as C++ RakNet sends them, or as its documentation states them
     #[arg(long, value_enum, default_value_t = Sizes::Original)]
     sizes: Sizes,
     /// Print one JSON object, or one per datagram of a capture

@@ -28,7 +28,7 @@ use crate::{host, keys};
 const CLIENTS: usize = 1_024;
 /// The maximum number of pairs that are being connected at the same time.
 const ATTEMPTS: usize = 256;
-/// The poll interval for pending punches.
+/// The interval at which pending punches are sent.
 const TICK: Duration = Duration::from_millis(50);
 /// The length of an out-of-band header: id, GUID and magic.
 const OUT_OF_BAND_HEAD: usize = 25;
@@ -139,7 +139,7 @@ async fn ports(listen: SocketAddr, first: u16, count: u16) -> Result<Vec<Arc<Soc
     Ok(ports)
 }
 
-/// Handles the probes that arrive at a port.
+/// Passes the probes that arrive at a probe port to the plugin.
 async fn handle_probes(socket: Arc<Socket>, endpoint: Endpoint, plugin: Plugin) {
     let mut buffer = EMPTY;
     loop {

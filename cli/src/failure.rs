@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// A failure that stops the program.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Nothing is printed where another program has printed the reason.
+    /// The line to print; `None` if another program has printed the reason.
     line: Option<String>,
     status: u8,
 }

@@ -12,7 +12,7 @@ use crate::failure::{Failure, print};
 
 /// Resolves HOST:PORT to its addresses, in the order in which they are tried.
 ///
-/// HOST may include the name of an interface. IPv4 comes first, because nearly every RakNet server has it.
+/// HOST may include the name of an interface. IPv4 addresses come first, because nearly every RakNet server has one.
 pub(crate) async fn resolve_all(target: &str) -> Result<Vec<SocketAddr>, Failure> {
     let failure = |reason: &dyn std::fmt::Display| {
         Failure::usage(format!(
@@ -45,11 +45,11 @@ pub(crate) fn list(addresses: &[SocketAddr]) -> String {
     addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or ")
 }
 
-/// Tries the addresses of a name in turn until one answers.
+/// Tries the addresses of a name, one after the other, until one answers.
 ///
-/// The remaining time is divided among the remaining addresses, so unused time passes to the next one. Only a missing
-/// answer leads to the next address; any other error is returned immediately. If every address stays silent, the error
-/// of the last one is returned, or `no_answer` if there was none.
+/// The remaining time is divided equally among the remaining addresses. An attempt that fails early therefore leaves
+/// more time for the next one. Only a missing answer leads to the next address; any other error is returned
+/// immediately. If no address answers, the error of the last attempt is returned, or `no_answer` if `servers` is empty.
 pub(crate) async fn try_each<T, E>(
     servers: &[SocketAddr],
     timeout: Duration,
@@ -170,13 +170,13 @@ pub(crate) fn millis(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// The time of this test is virtual.
+    /// Runs in virtual time.
     #[tokio::test(start_paused = true)]
     async fn unused_time_is_left_to_the_next_address() {
         const TIMEOUT: Duration = Duration::from_secs(9);
 
         let servers = [1, 2, 3].map(|port| SocketAddr::from(([192, 0, 2, 1], port)));
-        // The first is closed, the second silent. The last answers late.
+        // The first address is closed, the second does not answer, and the third answers.
         let attempt = async |server: SocketAddr, share| match server.port() {
             1 => Err("closed"),
             2 => {

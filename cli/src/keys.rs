@@ -40,7 +40,7 @@ pub(crate) fn read_token_key(option: &str, file: &Path) -> Result<TokenKey, Fail
     read_token_key_file(file).map_err(|error| unreadable(option, file, &error, "rakwire keygen --token"))
 }
 
-/// Prints a warning if every user of this machine can read a file with a secret.
+/// Prints a warning if every user of this machine can read the file, which contains a secret.
 pub(crate) fn warn_if_exposed(option: &str, file: &Path) {
     if private_file::is_exposed(file) {
         let file = file.display();

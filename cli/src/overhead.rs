@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// One way to send a message. Headers are in bits, because old ones do not end on a byte boundary.
+/// A mode of sending messages. Headers are in bits, because those of old versions do not end on a byte boundary.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     format: &'static str,
@@ -57,7 +57,7 @@ struct Layout {
 enum Longest {
     /// A number of bytes, at every MTU.
     Always(u64),
-    /// The space in a datagram after a number of bits.
+    /// The space that remains in a datagram after this number of header bits.
     Beside(u64),
 }
 
@@ -65,12 +65,12 @@ enum Longest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {
     datagrams: u64,
-    /// Including IP and UDP headers.
+    /// The bytes of all datagrams, including IP and UDP headers.
     bytes: u64,
 }
 
 const IP_UDP: u64 = IP_UDP_OVERHEAD as u64;
-/// The original counts nine bytes for the datagram header, although it has only four, and peers rely on that.
+/// C++ RakNet counts nine bytes for the datagram header, which has only four. Peers rely on that count.
 const COUNTED_HEADER: u64 = 9;
 /// The five documented reliabilities: whether each is reliable, and whether it is ordered or sequenced on a channel.
 const DOCUMENTED: [(Reliability, &str, bool, bool); 5] = [
@@ -86,7 +86,7 @@ fn layouts() -> Vec<Layout> {
     let mut layouts = Vec::new();
     for (_, name, _, has_channel) in DOCUMENTED {
         let message = 32 + 32 + 4 + if has_channel { 32 + 5 } else { 0 };
-        // Two fields of a part are compressed to 1 or 2 bytes; 2 are assumed here.
+        // Two fields of a part are compressed to 1 or 2 bytes each; 2 are assumed here.
         layouts.push(documented("documents, 3.x to 3.6201", name, 65, message, 16 + 32 + 16));
     }
     for (_, name, is_reliable, has_channel) in DOCUMENTED {
@@ -110,7 +110,7 @@ fn layouts() -> Vec<Layout> {
 
 /// Returns the modes of RakNet, with `overhead` extra bytes in each datagram.
 fn raknet(format: &'static str, overhead: u64) -> impl Iterator<Item = Layout> {
-    // The overhead is subtracted twice, as in the original.
+    // The overhead is subtracted twice, as in C++ RakNet.
     let reserved = 8 * (COUNTED_HEADER + 2 * overhead);
     DOCUMENTED.into_iter().map(move |(reliability, name, ..)| {
         // The parts of an unreliable message are sent reliably.
@@ -287,7 +287,7 @@ mod tests {
         (pair, id)
     }
 
-    /// Returns the bytes that are actually sent when messages are sent together.
+    /// Returns the datagrams and bytes that are actually sent when `count` messages are sent together.
     fn sent<P: Protocol>(
         (mut pair, id): (Peers<P>, ConnectionId),
         delivery: P::Delivery,
@@ -321,7 +321,7 @@ mod tests {
         cost
     }
 
-    /// Ten messages of 136 bytes would fit into a datagram, but not together with the reserve.
+    /// Ten messages of 136 bytes would fit into a datagram if no bytes of it were reserved.
     #[test]
     fn rakwire_rows_match_the_bytes_sent() {
         for (reliability, name, ..) in DOCUMENTED {
@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    /// Computed by hand from the tables of the documents.
+    /// The expected values were computed by hand from the tables in RakNet's documentation.
     #[test]
     fn rows_match_the_tables_of_the_documents() {
         let new = "documents, since";
@@ -357,7 +357,7 @@ mod tests {
         let old = "documents, 3.x";
         // 1 + 64 bits, and 32 + 32 + 4.
         assert_eq!(cost(old, "unreliable", 100, 1), Cost { datagrams: 1, bytes: 28 + 17 + 100 });
-        // And 32 + 5 in a channel: 170 bits.
+        // In a channel 32 + 5 bits more: 170 bits in total.
         assert_eq!(cost(old, "reliable ordered", 100, 1), Cost { datagrams: 1, bytes: 28 + 22 + 100 });
     }
 }

@@ -30,7 +30,7 @@ impl FromStr for ProtocolArgument {
 /// The values of `--pong-framing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PongFramingArgument {
-    /// Only the data, as in the original.
+    /// Only the data, as in C++ RakNet.
     Raw,
     /// The length of the data first, as in Minecraft Bedrock.
     Prefixed,

@@ -18,7 +18,7 @@ const AHEAD: usize = 64;
 type Receiver = SharedHook<FileReceiver<RakNet, DirectoryStore, WINDOW, AHEAD, MESSAGE>>;
 
 /// Receives files into a directory from a machine that runs `rakwire push --listen`; or, with --listen, from the first
-/// machine that pushes to this one and completes.
+/// machine that pushes to this one and completes the transfer.
 ///
 /// Running the same command again resumes an interrupted transfer. Files that are here already and have not changed are
 /// not sent, and files that the other side does not have are kept. Nothing is written through symbolic links.
@@ -88,7 +88,7 @@ async fn wait(endpoint: &Endpoint, receiver: &Receiver) -> Result<Option<Progres
         while let Some(connection) = endpoint.accept().await {
             match pull(endpoint, &connection, receiver).await {
                 Ok(progress) => return Some(progress),
-                // The next peer may complete it.
+                // The next peer may complete the transfer.
                 Err(failure) => _ = failure.report(),
             }
         }
@@ -110,7 +110,7 @@ async fn pull(
     endpoint.wake();
     let line = ProgressLine::new();
     let result = loop {
-        // Read before the events, so that none is missed.
+        // Read before the events, so that an event before the close is not missed.
         let is_closed = connection.closed_reason().is_some();
         match receiver.with(FileReceiver::poll_event) {
             Some(ReceiverEvent::Progress(progress)) => line.show(progress.done.bytes, progress.total.bytes),

@@ -52,7 +52,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     result
 }
 
-/// Opens the files, and computes the patches that lead to them.
+/// Reads the directory, and computes patches from its previous versions.
 fn source(arguments: &Arguments) -> Result<DirectorySource, Failure> {
     let mut source = DirectorySource::read(&arguments.directory).map_err(Failure::usage)?;
     for previous in &arguments.previous {
@@ -73,7 +73,7 @@ async fn push(endpoint: &Endpoint, sender: &Sender, link: &Link, target: &str) -
             connection.disconnect().await;
             ended
         }
-        // A short transfer may already have ended, and its connection too, before the call returned that it was open.
+        // A short transfer may end, and its connection close, before `connect` returns.
         Err(failure) => {
             iter::from_fn(|| sender.with(FileSender::poll_event)).find_map(outcome).ok_or(failure)?
         }
@@ -83,7 +83,7 @@ async fn push(endpoint: &Endpoint, sender: &Sender, link: &Link, target: &str) -
     print(format_args!("the remote machine has all {files} files, {bytes} bytes\n"))
 }
 
-/// Waits for the end of the transfer; the first request of the peer has to arrive in time.
+/// Waits for the end of the transfer. Fails if the peer requests nothing within `timeout`.
 async fn wait(
     connection: &Connection,
     sender: &Sender,
@@ -92,7 +92,7 @@ async fn wait(
     let total = sender.with(|sender| sender.source.totals()).bytes;
     let (line, start) = (ProgressLine::new(), Instant::now());
     loop {
-        // Read before the events, so that none is missed.
+        // Read before the events, so that an event before the close is not missed.
         let is_closed = connection.closed_reason().is_some();
         match sender.with(FileSender::poll_event) {
             Some((_, SenderEvent::Progress(bytes))) => line.show(bytes, total),

@@ -10,7 +10,7 @@ use super::summary::{Losses, Mtu, Summary, Throughput};
 use super::wire::{Count, Probe};
 use crate::failure::Failure;
 
-/// The message size for the round-trip and loss measurements.
+/// The message size for the round-trip and loss measurements, in bytes.
 const SMALL: usize = 64;
 /// The upper bound of the histogram in microseconds.
 const LONGEST: u64 = 60_000_000;
@@ -88,7 +88,7 @@ async fn reply(connection: &Connection) -> Result<Vec<u8>, Failure> {
     Ok(message.bytes)
 }
 
-/// Sends each message after the echo of the previous one.
+/// Measures round-trip times. Each message is sent after the echo of the previous one.
 async fn measure_round_trips(connection: &Connection, plan: &Plan) -> Result<Histogram<u64>, Failure> {
     let histogram = Histogram::new_with_max(LONGEST, DIGITS);
     let mut histogram = histogram.map_err(|error| Failure::runtime(format!("no histogram: {error}")))?;
@@ -107,7 +107,7 @@ async fn measure_round_trips(connection: &Connection, plan: &Plan) -> Result<His
     Ok(histogram)
 }
 
-/// Sends unreliable messages at a fixed interval.
+/// Sends unreliable messages at a fixed interval, and requests the number that arrived.
 async fn measure_losses(connection: &Connection, plan: &Plan) -> Result<Losses, Failure> {
     let message = Probe::Counted.message(SMALL);
     let progress = Progress::new(plan, "losses");
@@ -125,7 +125,7 @@ async fn measure_losses(connection: &Connection, plan: &Plan) -> Result<Losses, 
     Ok(Losses { sent, arrived: count.messages.min(sent) })
 }
 
-/// Sends as many reliable messages as the path carries.
+/// Sends reliable messages as fast as the path accepts them, and requests the number that arrived.
 async fn measure_throughput(connection: &Connection, plan: &Plan) -> Result<Throughput, Failure> {
     let message = Probe::Counted.message(plan.size);
     let progress = Progress::new(plan, "throughput");

@@ -23,7 +23,7 @@ impl Losses {
     }
 }
 
-/// The messages that arrived, and how long they took in total.
+/// The messages that arrived, and the time from the first send to the report of their count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Throughput {
     pub(super) messages: u64,
@@ -44,7 +44,7 @@ impl Throughput {
 /// The MTU of the connection in bytes, including IP and UDP headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mtu {
-    /// Before the measurements; `None` if the connection was closed.
+    /// The MTU before the measurements; `None` if the connection was closed.
     before: Option<u16>,
     after: Option<u16>,
 }
@@ -66,7 +66,7 @@ impl Mtu {
 /// All results.
 #[derive(Clone, Debug)]
 pub(super) struct Summary {
-    /// In microseconds.
+    /// Round-trip times in microseconds.
     pub(super) round_trips: Histogram<u64>,
     pub(super) losses: Losses,
     pub(super) throughput: Throughput,

@@ -20,7 +20,7 @@ pub(super) struct Datagram {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The link layer, which decides the header before the IP header.
+/// The link layer, which determines the header before the IP header.
 #[derive(Clone, Copy, Debug)]
 enum Link {
     Ethernet,

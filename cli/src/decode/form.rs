@@ -9,7 +9,7 @@ pub(crate) enum Form {
     Datagram,
     /// A message inside a connection, without its capsule
     Message,
-    /// An event that the original reports to its own application and never sends
+    /// A local event of C++ RakNet, which it reports to its application and never sends
     Event,
     /// An address
     Address,

@@ -7,7 +7,7 @@ use rakwire::wire::{SecuritySizes, Source, Wire};
 
 use super::fields::{Field, Malformed, Recorder};
 
-/// The length in bits to which the original truncates one of its messages.
+/// The length in bits to which C++ RakNet truncates `REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY`.
 const TRUNCATED_BITS: u16 = 2;
 
 /// A message with a known layout.

@@ -175,7 +175,7 @@ impl<'a> Packet<'a> {
     }
 
     fn read_capsules(&mut self, source: &mut Recorder<'a>, sizes: &SecuritySizes) {
-        // Zeros after the last capsule are padding, as are bytes too short for a capsule.
+        // Zeros after the last capsule are padding, and so is a rest that is too short for a capsule.
         while source.remaining() >= MIN_CAPSULE && source.peek().iter().any(|byte| *byte != 0) {
             if !self.read_capsule(source, sizes) {
                 return;

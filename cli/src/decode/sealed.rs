@@ -47,7 +47,7 @@ impl Keys {
     }
 }
 
-/// A datagram of a capture after the attempt to open it.
+/// The result of opening a datagram of a capture.
 pub(super) enum Seen {
     /// The datagram was not sealed.
     Clear,
@@ -67,7 +67,7 @@ struct Connection {
 /// Tracks the connections of a capture.
 pub(super) struct Connections {
     keys: Keys,
-    /// By the addresses of client and server.
+    /// The secure connections by the addresses of client and server.
     secure: HashMap<(SocketAddr, SocketAddr), Connection>,
 }
 
@@ -90,7 +90,7 @@ impl Connections {
             return Seen::Clear;
         };
         let mut plain = vec![0; bytes.len()];
-        // The time is constant so that previous keys are never erased.
+        // The time is constant, so that keys of earlier epochs never expire.
         let opened = protection.and_then(|keys| keys.open_copy(Instant::ZERO, bytes, &mut plain).ok());
         opened.map_or(Seen::Sealed, |length| {
             plain.truncate(length);
@@ -98,7 +98,7 @@ impl Connections {
         })
     }
 
-    /// A secure connection begins with the handshake answer in reply 2; in a plain connection reply 2 has none.
+    /// Tracks secure connections by reply 2, which contains the server's handshake answer only for a secure connection.
     fn see_offline(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         let mut source = Recorder::new(bytes, 0);
         let Ok(Offline::Reply2 { answer, .. }) = Offline::read_with(&mut source, &SecuritySizes::ORIGINAL)

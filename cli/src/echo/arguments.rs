@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// The maximum number of clients
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=65_000))]
     pub(super) max_connections: u16,
-    /// Disable cookies, for clients without cookie support, such as those of the original with its security enabled
+    /// Disable cookies, for clients without cookie support, such as C++ RakNet with its security enabled
     #[arg(long)]
     pub(super) no_cookies: bool,
     /// Require cookies only under load: accept N clients without one, and N more every 10 s

@@ -11,7 +11,8 @@ use tokio::task::JoinSet;
 use crate::failure::Failure;
 use crate::host;
 
-/// The time within which an admitted client must open its connection. The endpoint's own limit is shorter.
+/// The time after which an admitted client without a connection is removed. It exceeds the handshake timeout of the
+/// endpoint.
 const OPENING: Duration = Duration::from_secs(30);
 
 /// Admits clients, up to the limit of each host, until a signal ends the program.
@@ -41,7 +42,7 @@ struct Clients {
     max_per_host: usize,
     of_host: HashMap<HostPrefix, usize>,
     opening: HashMap<SocketAddr, Instant>,
-    /// One task per connection, which returns the host when the connection is closed.
+    /// One task per connection, which returns the client's host prefix when the connection is closed.
     connected: JoinSet<HostPrefix>,
 }
 

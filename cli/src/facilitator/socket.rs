@@ -1,4 +1,4 @@
-//! A socket in addition to the one of the endpoint.
+//! A UDP socket for a probe port or a forwarding port, in addition to the endpoint's socket.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,8 +12,8 @@ pub(super) type Buffer = [u8; MAX_DATAGRAM + 1];
 /// An empty buffer.
 pub(super) const EMPTY: Buffer = [0; MAX_DATAGRAM + 1];
 
-/// A socket with datagrams that routers may fragment, like the one of the endpoint: both peers may send larger ones
-/// than the path from here carries in one piece.
+/// A UDP socket whose datagrams routers may fragment, like those of the endpoint. A peer may send datagrams that exceed
+/// the MTU of the path from the facilitator to the other peer.
 #[derive(Debug)]
 pub(super) struct Socket {
     io: UdpSocket,
@@ -32,10 +32,10 @@ impl Socket {
         self.local.port()
     }
 
-    /// Receives the next datagram, and the address of its sender as the endpoint knows it.
+    /// Receives the next datagram, and its source address in the canonical form that the endpoint uses.
     pub(super) async fn receive<'b>(&self, buffer: &'b mut Buffer) -> (SocketAddr, &'b [u8]) {
         loop {
-            // The error concerns a datagram sent earlier, to another port.
+            // The error is an ICMP report about a datagram that was sent earlier.
             let Ok((length, from)) = self.io.recv_from(buffer).await else { continue };
             if length <= MAX_DATAGRAM {
                 return (canonical(from), buffer.get(..length).unwrap_or_default());

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::failure::{Failure, print};
 
-/// A mapping that is renewed until this is closed. Dropping it closes the router's port in the background.
+/// A port mapping, renewed until [`close`](Self::close). Dropping the value closes the router's port in the background.
 #[derive(Debug)]
 pub(super) struct Mapped {
     /// Dropping the sender ends the task.
@@ -17,7 +17,7 @@ pub(super) struct Mapped {
 }
 
 impl Mapped {
-    /// Prints later changes of the mapping, and passes them to `announce` for the peers that send to it.
+    /// Prints each later change of the mapping, and passes the new external address to `announce`.
     pub(super) fn follow(
         mapping: PortMapping,
         announce: impl Fn(Option<SocketAddr>) + Send + 'static,
@@ -26,7 +26,7 @@ impl Mapped {
         Self { stop, task: tokio::spawn(follow(mapping, announce, stopped)) }
     }
 
-    /// Closes the port on the router, and waits until that is done.
+    /// Closes the port on the router, and waits for the router's answer.
     pub(super) async fn close(self) {
         drop(self.stop);
         // A task that stopped for another reason has nothing to close.
@@ -55,7 +55,7 @@ async fn follow(
             break;
         }
         announce(external(&answer));
-        // If standard output is closed, peers still get the address.
+        // If standard output is closed, the address is still announced to peers.
         let _ = say(&answer);
     }
     mapping.close().await;

@@ -123,7 +123,7 @@ async fn wait(mut player: Player) -> Result<(), Failure> {
 
 async fn echo(connection: Connection) {
     while let Some(message) = connection.recv().await {
-        // The peer may have left, and then needs no echo.
+        // Sending fails if the peer has disconnected, and then no echo is needed.
         let _ = connection.send(&message.bytes, message.delivery).await;
     }
 }

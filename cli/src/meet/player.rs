@@ -21,7 +21,7 @@ use super::mapped::{Mapped, granted};
 use crate::failure::Failure;
 use crate::host;
 
-/// The poll interval, equal to the interval of punches.
+/// The interval at which the plugin's requests are polled, equal to the interval of punches.
 const TICK: Duration = Duration::from_millis(25);
 
 type Plugin = SharedHook<Traversal<4>>;
@@ -46,9 +46,9 @@ pub(super) struct Player {
 }
 
 impl Player {
-    /// Joins a facilitator, after the router has answered the request for a port if there is one.
+    /// Joins a facilitator. With `mapping`, it first waits for the router's answer to the request for a port.
     ///
-    /// With `forwarded`, nothing is sent to any other address.
+    /// With `is_forwarded`, nothing is sent to any address but the facilitator's.
     pub(super) async fn start(
         local: &str,
         facilitator: &FacilitatorAddress<'_>,
@@ -143,7 +143,7 @@ impl Player {
                             ),
                         });
                     }
-                    // An outcome for a machine that has reached this one.
+                    // The outcome concerns another peer, which has connected to this machine.
                     Some(Outcome::Connected { .. } | Outcome::Failed { .. }) => {}
                     None => return Err(closed()),
                 }
@@ -159,12 +159,12 @@ impl Player {
         attempt.map_err(|_| failure(&"no connection in time; allow more time with --timeout"))?
     }
 
-    /// Returns the next machine that has reached this one, as long as the facilitator connection lives.
+    /// Returns the next incoming connection. Fails once the connection to the facilitator is lost.
     pub(super) async fn next_visitor(&mut self) -> Result<Connection, Failure> {
         loop {
             tokio::select! {
                 connection = self.connections.recv() => return connection.ok_or_else(closed),
-                // Incoming connections report the other outcomes themselves.
+                // Outcomes are ignored, because each incoming connection arrives in `connections`.
                 Some(_) = self.outcomes.recv() => {}
                 reason = self.facilitator.closed() => {
                     let remote = self.facilitator.remote();
@@ -174,13 +174,13 @@ impl Player {
         }
     }
 
-    /// Returns the next machine that is connected.
+    /// Returns the next connection.
     async fn next(&mut self) -> Result<Connection, Failure> {
         self.connections.recv().await.ok_or_else(closed)
     }
 }
 
-/// Returns advice for a failure to join the facilitator.
+/// Returns the fix for a failure to join the facilitator, to append to the error message.
 fn advice(error: ConnectError<ConnectFailure>) -> &'static str {
     if error == ConnectError::Failed(ConnectFailure::InvalidPassword) {
         "; set it with --password"
@@ -250,12 +250,12 @@ async fn act(
 ) {
     let is_reached = |to: SocketAddr| only.is_none_or(|facilitator| facilitator.ip() == to.ip());
     match action {
-        // A message that is not accepted is repeated later.
+        // If the endpoint does not accept the message, the plugin repeats it later.
         Action::Send { to, payload } if is_reached(to) => drop(endpoint.send_out_of_band(to, &payload).await),
         Action::Connect { address, .. } if is_reached(address) => {
             let (endpoint, opened) = (endpoint.clone(), opened.clone());
             tokio::spawn(async move {
-                // If it fails, the plugin reports the failure.
+                // If the attempt fails, the plugin reports the failure.
                 if let Ok(connection) = endpoint.connect(address).await {
                     let _ = opened.send(connection);
                 }

@@ -53,8 +53,8 @@ pub(crate) struct Arguments {
     /// passive eavesdroppers only
     #[arg(long, value_name = "KEY", group = "trust")]
     pub(super) server_key: Option<TrustArgument>,
-    /// Present this connect token to the server, which must be one that it names; --identity gives the key that it was
-    /// issued for (see token)
+    /// Present this connect token (see token); it must name HOST:PORT as one of its servers, and --identity must be the
+    /// key that it was issued for
     #[arg(long, value_name = "TOKEN", group = "trust", requires = "identity", conflicts_with_all = ["password", "password_file"])]
     pub(super) token: Option<String>,
     /// Present the identity in this file to the server (see keygen)

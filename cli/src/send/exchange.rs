@@ -23,7 +23,7 @@ pub(super) struct Request<'a, D> {
     pub(super) timeout: Duration,
 }
 
-/// Sends messages, checks every echo and ends the connection.
+/// Sends messages, checks every echo and disconnects.
 pub(super) async fn exchange<C: Connection>(
     connection: &C,
     request: &Request<'_, C::Delivery>,

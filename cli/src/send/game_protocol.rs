@@ -64,7 +64,7 @@ fn prefix(arguments: &Arguments, size: Option<usize>) -> Result<Vec<u8>, Failure
     Ok(prefix)
 }
 
-/// Connects to the first address at which a server answers, from as many ports as necessary.
+/// Connects to the first address at which a server answers. Each attempt may use several local ports.
 async fn connect(servers: &[SocketAddr], arguments: &Arguments) -> Result<Connection, Failure> {
     let attempt = async |server, share| {
         let connecting = game_protocol::connect(server, Options::client().map_err(host::no_entropy)?);

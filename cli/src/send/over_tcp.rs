@@ -56,7 +56,7 @@ fn failure(servers: &[SocketAddr], error: &ConnectError, arguments: &Arguments) 
     Failure::runtime(format!("cannot connect to {}: {error}{advice}", host::list(servers)))
 }
 
-/// Returns advice for a failed attempt.
+/// Returns the fix for a failed attempt, to append to the error message.
 fn advice(failure: &ConnectFailure, arguments: &Arguments) -> String {
     let seconds = arguments.timeout.as_secs_f64();
     if *failure == ConnectFailure::NoAnswer {

@@ -17,9 +17,9 @@ use crate::{hex, host, keys};
 
 /// The first byte of a text message: a user message, which every peer passes to its application.
 const TEXT_ID: u8 = 0xFE;
-/// The time that the server has to answer the ping before the first attempt.
+/// The timeout of the ping that precedes the first attempt.
 const PONG_TIMEOUT: Duration = Duration::from_secs(1);
-/// The time that the server has to acknowledge the disconnection.
+/// The timeout for the server's acknowledgement of the disconnection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sends with this protocol version, or with the version of the server.
@@ -129,7 +129,7 @@ async fn connect(
     };
     let connected = host::try_each(servers, arguments.timeout, no_answer, was_unanswered, attempt).await;
     connected.map_err(|(refusing, error)| {
-        // A server that answers is the only one named in the message.
+        // If a server has answered, the message names only this server.
         let refusing = refusing.filter(|_| !host::was_unanswered::<RakNet>(&error));
         explain_error(refusing.as_ref().map_or(servers, std::slice::from_ref), error, arguments.timeout)
     })

@@ -22,7 +22,7 @@ use crate::password::PasswordArguments;
 pub(crate) const POLL: Duration = Duration::from_millis(20);
 /// The maximum number of peers connected at the same time.
 pub(crate) const PEERS: u16 = 16;
-/// The memory for messages.
+/// The memory for messages: up to 16 connections, and 64 MiB in blocks of 1 KiB.
 const CAPACITY: Capacity = Capacity { connections: PEERS as usize, blocks: 65_536, block_size: 1_024 };
 
 /// The options for connecting to the other side, or for waiting for it.
@@ -34,7 +34,7 @@ pub(crate) struct Link {
     /// Wait for the other side on this address instead, such as 0.0.0.0:19132; port 0 picks a free one
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
-    /// Time to wait for the connection, and for an answer of the remote machine
+    /// Time to wait for the connection, and for an answer from the remote machine
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = host::seconds)]
     pub(crate) timeout: Duration,
     /// The maximum transfer rate in bytes per second
@@ -121,7 +121,7 @@ impl Link {
     }
 }
 
-/// Returns advice for a failed attempt.
+/// Returns the fix for a failed attempt, to append to the error message.
 fn advice(failure: ConnectFailure) -> &'static str {
     if failure == ConnectFailure::InvalidPassword {
         "; set it with --password"

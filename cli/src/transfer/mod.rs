@@ -16,7 +16,7 @@ pub(crate) const WINDOW: usize = 64;
 /// The size of a message in bytes.
 pub(crate) const MESSAGE: usize = 32_768;
 
-/// Describes why a transfer failed, and the fix; `error` is the message of the disk.
+/// Describes why a transfer failed, and the fix. `error` describes a failure of this machine's disk, if there was one.
 pub(crate) fn failed(failure: files::Failure, error: Option<String>) -> Failure {
     let advice = match failure {
         files::Failure::Local(Reason::Storage) => {

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A line on standard error, if that is a terminal. It is removed at the end.
+/// A progress line on standard error, if standard error is a terminal. It is removed on drop.
 pub(crate) struct ProgressLine(ProgressBar);
 
 impl ProgressLine {

@@ -14,7 +14,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const ROUTER: Ipv4Addr = Ipv4Addr::new(127, 0, 63, 1);
 const OUTSIDE: [u8; 4] = [203, 0, 113, 9];
 
-/// Runs a NAT-PMP router that maps this port, for one second at a time; port 0 makes it silent.
+/// Runs a NAT-PMP router that maps this port for one second at a time. With port 0 it does not answer.
 fn router(port: Arc<AtomicU16>) {
     let socket = UdpSocket::bind((ROUTER, 5_351)).expect("a port");
     std::thread::spawn(move || {
@@ -31,13 +31,13 @@ fn router(port: Arc<AtomicU16>) {
                 }
                 _ => vec![0, 129, 0, 1, 0, 0, 0, 1],
             };
-            // The client may be gone, and then needs no answer.
+            // Sending fails if the client has closed its socket, and then no answer is needed.
             let _ = socket.send_to(&answer, from);
         }
     });
 }
 
-/// Starts a facilitator that connects no peers and passes on each hello that it receives.
+/// Starts a facilitator that connects no peers, and returns the hellos that it receives.
 async fn facilitator() -> (Endpoint, UnboundedReceiver<Vec<u8>>) {
     let options = Options::server(1).expect("entropy");
     let endpoint = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
@@ -47,7 +47,7 @@ async fn facilitator() -> (Endpoint, UnboundedReceiver<Vec<u8>>) {
         let connection = accepting.accept().await.expect("a client");
         while let Some(message) = connection.recv().await {
             if message.bytes.starts_with(&[133, 1]) {
-                // The address outside the router.
+                // The external address of the client, as a facilitator sees it behind the router.
                 let probed = [&[133, 17][..], &[0; 8], &[4, !127, !0, !0, !1, 0, 1]].concat();
                 connection.send(&probed, Delivery::RELIABLE_ORDERED).await.expect("open");
                 sender.send(message.bytes).expect("the test still receives hellos");
