@@ -345,7 +345,7 @@ mod tests {
 
     /// The expected values were computed by hand from the tables in RakNet's documentation.
     #[test]
-    fn rows_match_the_tables_of_the_documents() {
+    fn rows_match_the_tables_in_the_raknet_documentation() {
         let new = "documents, since";
         assert_eq!(cost(new, "unreliable", 100, 1), Cost { datagrams: 1, bytes: 28 + 8 + 3 + 100 });
         assert_eq!(

@@ -35,7 +35,7 @@ impl Socket {
     /// Receives the next datagram, and its source address in the canonical form that the endpoint uses.
     pub(super) async fn receive<'b>(&self, buffer: &'b mut Buffer) -> (SocketAddr, &'b [u8]) {
         loop {
-            // The error is an ICMP report about a datagram that was sent earlier.
+            // The error concerns a datagram that was sent earlier.
             let Ok((length, from)) = self.io.recv_from(buffer).await else { continue };
             if length <= MAX_DATAGRAM {
                 return (canonical(from), buffer.get(..length).unwrap_or_default());

@@ -82,7 +82,7 @@ fn silence() -> (UdpSocket, String) {
     (socket, address)
 }
 
-/// The header that a relay sends before the first datagrams of a client.
+/// The ping begins with the PROXY protocol header that a relay sends before the first datagrams of a client.
 #[test]
 fn echo_trusts_the_configured_proxies() {
     let mut ping = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c".to_vec();
@@ -92,7 +92,7 @@ fn echo_trusts_the_configured_proxies() {
     ping.extend([0; 8]);
     let server = start_echo(&["--trusted-proxy", "127.0.0.0/8"]);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    socket.set_read_timeout(Some(Duration::from_secs(1))).expect("an option that there is");
+    socket.set_read_timeout(Some(Duration::from_secs(1))).expect("a supported option");
     let mut buffer = [0; 1_500];
     let answer = (0..60).find_map(|_| {
         socket.send_to(&ping, &*server.announced).expect("an open socket");
@@ -189,7 +189,7 @@ fn an_unanswered_command_fails_with_advice() {
     fails(&["send", &address, "x"], 1, "check the address");
 }
 
-/// A link-local address is meaningless without its interface, which has a name.
+/// A link-local address requires its interface, by name or number.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_address_may_include_an_interface_name() {
@@ -248,7 +248,7 @@ fn echo_returns_the_messages_of_send() {
     fails(&["send", &server.announced, "x", "--protocol", "9"], 1, "protocol version 11");
 }
 
-/// Nothing listens at the first address of the name.
+/// Nothing listens at the IPv4 address of `localhost`, which is tried first.
 #[cfg(target_os = "linux")]
 #[test]
 fn each_address_of_a_name_is_tried() {
@@ -286,7 +286,7 @@ fn each_address_of_a_name_is_tried() {
     }
 }
 
-/// The server uses another version than the first that is tried.
+/// The version of the server is not the first one that the client tries.
 #[test]
 fn echo_and_send_use_the_game_protocol() {
     let server = start_echo(&["--protocol", "game"]);
@@ -394,8 +394,12 @@ fn read_pcap(bytes: &[u8]) -> Vec<usize> {
         let packet = &bytes[at + 16..at + 16 + length];
         // The loopback address is IPv4: 20 bytes of IP header and 8 of UDP.
         assert_eq!((packet[0], packet[9]), (0x45, 17), "UDP in IPv4");
-        assert_eq!(usize::from(u16::from_be_bytes([packet[2], packet[3]])), length, "its total length");
-        assert!(u32_at(at) > 1_700_000_000, "the time of day");
+        assert_eq!(
+            usize::from(u16::from_be_bytes([packet[2], packet[3]])),
+            length,
+            "the total length in the IP header"
+        );
+        assert!(u32_at(at) > 1_700_000_000, "the timestamp is the time of day");
         lengths.push(length - 28);
         at += 16 + length;
     }
@@ -415,12 +419,12 @@ fn every_datagram_is_captured() {
     assert_eq!(interrupt(server).0, Some(0));
     let [sent, echoed] = [&here, &there].map(|path| read_pcap(&std::fs::read(path).expect("a capture")));
     for captured in [&sent, &echoed] {
-        assert_eq!(captured[0], 33, "a ping begins it");
-        // Its pong, and request 1, which is padded to the largest MTU.
+        assert_eq!(captured[0], 33, "the capture begins with a ping");
+        // The pong of the ping, and request 1, which is padded to the largest MTU.
         assert!(captured.contains(&45) && captured.contains(&1_464), "{captured:?}");
     }
     assert!(sent.len() >= 12 && echoed.len() >= 12, "{} {}", sent.len(), echoed.len());
-    assert_eq!(outcome.err.lines().count(), sent.len(), "a line for each");
+    assert_eq!(outcome.err.lines().count(), sent.len(), "one log line per datagram");
     assert!(outcome.err.contains(" out 127.0.0.1:") && outcome.err.contains("open connection reply 2"));
     for path in [here, there] {
         std::fs::remove_file(path).expect("a file");
@@ -441,7 +445,7 @@ fn every_datagram_of_the_game_protocol_is_captured() {
     let sent = read_pcap(&std::fs::read(&path).expect("a capture"));
     assert_eq!(sent[..3], [4, 4, 4], "salt, pepper, seasoning");
     assert!(sent.contains(&508) && sent.contains(&500), "both chunks: {sent:?}");
-    assert_eq!(outcome.err.lines().count(), sent.len(), "a line for each");
+    assert_eq!(outcome.err.lines().count(), sent.len(), "one log line per datagram");
     assert!(outcome.err.contains(" in 127.0.0.1:") && outcome.err.contains(" 4 bytes, handshake"));
     for log in [&outcome.err, &log] {
         assert!(log.contains(" 500 bytes, reliable chunk 1 of sequence 0, the last"), "{log}");
@@ -478,7 +482,7 @@ async fn send_reports_a_missing_echo() {
             let connection = server.accept().await.expect("an open endpoint");
             let Some(message) = connection.recv().await else { continue };
             assert_eq!(message.bytes, b"\xFEx");
-            assert!(connection.recv().await.is_none(), "it disconnects nevertheless");
+            assert!(connection.recv().await.is_none(), "the client disconnects after the missing echo");
             return;
         }
     });
@@ -496,7 +500,7 @@ async fn send_reports_a_missing_echo() {
 }
 
 #[test]
-fn decode_shows_the_eight_messages() {
+fn decode_shows_every_reliability() {
     let (status, json) = decode(EIGHT_MESSAGES);
     assert_eq!(status, Some(0));
     assert_eq!((&json["kind"], &json["length"]), (&"data".into(), &97.into()));
@@ -640,7 +644,7 @@ fn overhead_shows_every_format() {
 }
 
 #[test]
-fn echo_and_send_agree_on_keys() {
+fn send_reaches_a_secure_echo_only_with_the_right_keys() {
     let directory = std::env::temp_dir().join(format!("rakwire-keys-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
     let file = |name: &str| directory.join(name).to_str().expect("a path of text").to_owned();
@@ -699,7 +703,7 @@ fn echo_and_send_agree_on_keys() {
 }
 
 #[test]
-fn echo_and_send_agree_on_tokens() {
+fn echo_admits_a_connect_token_of_the_token_command_once() {
     let directory = std::env::temp_dir().join(format!("rakwire-cli-tokens-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
     let file = |name: &str| directory.join(name).to_str().expect("a path of text").to_owned();

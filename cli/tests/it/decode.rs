@@ -59,7 +59,8 @@ fn check(category: &str, entry: &Value) {
         "addresses" => "address",
         other => panic!("no such category: {other}"),
     };
-    // A message with fewer bits than its bytes comes in a capsule that has the bit length.
+    // A message whose length is not a whole number of bytes is wrapped in a capsule, whose header states the length in
+    // bits.
     let bits = entry["bits"].as_u64();
     let (status, json) = match bits {
         None => decode(&hex, form, sizes),
@@ -68,7 +69,7 @@ fn check(category: &str, entry: &Value) {
     let is_refused = json["error"].is_object();
     assert_eq!(status, Some(i32::from(is_refused)), "{name}");
     if entry.get("error").is_some() {
-        // A list that is invalid in this kind of datagram, or bytes of the application: neither is an error here.
+        // `decode` accepts the vectors that only a parser of acknowledgements or of control messages rejects.
         let other_kind = name.contains("a data datagram") || name.contains("message of the application");
         assert!(is_refused || other_kind, "{name}: {json}");
         return;

@@ -18,7 +18,7 @@ fn facilitator(arguments: &[&str]) -> Server {
     Server::start(rakwire(), &arguments, "listening on ")
 }
 
-/// Connects one machine to a waiting one. Each has its own address.
+/// Connects one `meet` process to a waiting one. Each has its own loopback address.
 fn meet(facilitator: &Server, options: &[&str]) -> Output {
     let waiting = [&["meet", &facilitator.announced, "--listen", "127.0.0.2:0"], options].concat();
     let waiting = Server::start(rakwire(), &waiting, "this machine is");
@@ -73,7 +73,6 @@ fn a_facilitator_requires_its_password_and_proves_its_key() {
     std::fs::remove_dir_all(&directory).expect("it is there");
 }
 
-/// The slots of each address are limited.
 #[test]
 fn a_facilitator_limits_clients_per_address() {
     let facilitator = facilitator(&["--max-per-address", "1"]);
@@ -140,7 +139,7 @@ fn router(gateway: &str) -> mpsc::Receiver<u32> {
                 }
                 _ => vec![0, 129, 0, 1, 0, 0, 0, 1],
             };
-            // The client may be gone, and then needs no answer.
+            // Sending fails if the client has closed its socket, and then no answer is needed.
             let _ = socket.send_to(&answer, from);
         }
     });
@@ -174,7 +173,7 @@ fn a_machine_maps_and_unmaps_a_port_of_its_router() {
     assert_eq!(requested, [7_200, 0]);
 }
 
-/// A facilitator that listens on IPv6 also connects machines with IPv4, including probe and forwarding ports.
+/// A facilitator that listens on IPv6 also serves machines with IPv4, as do its probe ports and forwarding ports.
 #[test]
 fn a_facilitator_for_both_families_forwards_ipv4() {
     let start = || {
@@ -192,7 +191,7 @@ fn a_facilitator_for_both_families_forwards_ipv4() {
     assert!(text(&directly.stdout).contains(" directly in "), "{}", text(&directly.stderr));
 }
 
-/// A waiting machine reports that it cannot be reached any more.
+/// Without the facilitator no peer can reach the waiting machine.
 #[cfg(unix)]
 #[test]
 fn a_waiting_machine_reports_the_loss_of_the_facilitator() {
@@ -205,7 +204,7 @@ fn a_waiting_machine_reports_the_loss_of_the_facilitator() {
 }
 
 #[test]
-fn without_forwarding_the_error_explains_the_failure() {
+fn unreachable_peers_are_reported_if_the_facilitator_does_not_forward() {
     let output = meet(&facilitator(&[]), &["--forwarded"]);
     assert_eq!(output.status.code(), Some(1));
     let error = text(&output.stderr);

@@ -13,7 +13,7 @@ use crate::support::{DEADLINE, Server};
 
 /// The variable with the facilitator to use when the test runs in a network namespace.
 pub(crate) const FACILITATOR: &str = "RAKWIRE_TEST_FACILITATOR";
-/// The test that uses it.
+/// The path of the test that reads [`FACILITATOR`].
 pub(crate) const TEST: &str = "forwarding::the_facilitator_forwards_datagrams_unchanged";
 
 /// Datagram lengths in bytes: the longest that rakwire sends, one more, and the longest of other peers.
@@ -50,7 +50,8 @@ impl Client {
         FromFacilitator::decode(&message.bytes).expect("a message of a facilitator")
     }
 
-    /// Reports that no datagrams arrive until the facilitator forwards; returns the session and the port.
+    /// Reports each direct attempt as failed until the facilitator forwards. Returns the session and the forwarding
+    /// port.
     async fn forwarded(&self) -> (u64, u16) {
         loop {
             match self.next_message().await {
@@ -67,10 +68,10 @@ fn any(family: SocketAddr) -> IpAddr {
     if family.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
-/// Opens a socket to a forwarding port, with the punch that identifies its owner to the facilitator.
+/// Opens a socket to a forwarding port. Returns it with the punch that identifies the client to the facilitator.
 fn end(port: SocketAddr, kind: PunchKind, session: u64) -> (UdpSocket, Vec<u8>) {
     let socket = UdpSocket::bind((any(port), 0)).expect("a free port");
-    socket.connect(port).expect("a way to the facilitator");
+    socket.connect(port).expect("a route to the facilitator");
     socket.set_read_timeout(Some(INTERVAL)).expect("a time");
     let mut buffer = [0; 100];
     let mut writer = Writer::new(&mut buffer);
@@ -106,7 +107,7 @@ async fn the_facilitator_forwards_datagrams_unchanged() {
     at.set_port(port);
     let (connecting_end, to_accepting) = end(at, PunchKind::ToAccepting, session);
     let (accepting_end, to_connecting) = end(at, PunchKind::ToConnecting, session);
-    // The first punch of each end is lost if the facilitator learns of the other end only from a later datagram.
+    // A punch is lost if the facilitator has not received a punch from the other socket yet.
     let has_both = (0..100).any(|_| {
         connecting_end.send(&to_accepting).expect("room");
         accepting_end.send(&to_connecting).expect("room");

@@ -54,7 +54,8 @@ fn messages(datagrams: &[Value]) -> [usize; 2] {
     [payloads(true), payloads(false)]
 }
 
-/// The keys of either side open everything; no keys, or other keys, open nothing.
+/// Checks that the keys of either side decrypt every datagram of a capture, and that other keys, or none, decrypt
+/// nothing.
 fn opens_with_its_keys_alone(name: &str, identity: bool) {
     let folder = Folder::new(name);
     let client_key = folder.file("client.key");
@@ -66,7 +67,7 @@ fn opens_with_its_keys_alone(name: &str, identity: bool) {
     for keys in [&of_client, &of_server] {
         let opened = decode(&pcap, &["--key-log", keys]);
         assert!(!opened.iter().any(is_unopened));
-        // A lost message was sent again.
+        // A message that was sent again counts twice.
         let messages = messages(&opened);
         assert!(messages.iter().all(|count| *count >= 20), "{messages:?}");
         assert!(opened.iter().filter(|one| one["sealed"] == true).count() >= 40);
@@ -110,12 +111,12 @@ fn a_key_log_is_readable_only_by_its_owner() {
     }
 }
 
-/// Rewrites one of our captures as another tool would have written it, with `prefix` bytes before each packet.
+/// Rewrites a capture of rakwire with another link type and `prefix` bytes before each packet, as other tools write it.
 fn with_link(capture: &[u8], link: u8, prefix: u8) -> Vec<u8> {
     let (header, mut rest) = capture.split_at(24);
     let mut other = [&header[..23], &[link]].concat();
     if link == 20 {
-        // 276 takes two bytes.
+        // Link type 276 takes two bytes, 1 and 20.
         other[22..].copy_from_slice(&[1, 20]);
     }
     while !rest.is_empty() {

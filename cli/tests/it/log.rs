@@ -70,7 +70,7 @@ fn a_file_that_is_not_a_log_is_reported_in_one_line() {
     assert!(!Path::new(&missing).exists(), "reading creates no file");
 }
 
-/// A log left by a stopped program; for the writer it is equivalent to a full disk.
+/// The reader of standard error has closed the pipe. For the writer this is equivalent to a full disk.
 #[cfg(unix)]
 #[test]
 fn a_log_that_cannot_be_written_does_not_stop_the_program() {

@@ -5,15 +5,15 @@ use std::process::{Command, Output};
 
 use crate::support::{Server, run};
 
-/// Network namespaces that exist until this is dropped.
+/// Network namespaces, removed on drop.
 pub(crate) struct Namespaces {
     keeper: Server,
     is_root: bool,
 }
 
-/// Without the right to create network namespaces, the process creates them as the root of a user namespace.
+/// Returns true if the process runs as root. Any other user creates the network namespaces inside a user namespace.
 fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output().expect("a program id");
+    let id = Command::new("id").arg("-u").output().expect("the program `id`");
     id.stdout == b"0\n"
 }
 

@@ -12,7 +12,7 @@ const SCRIPT: &str = include_str!("narrow_paths.sh");
 const IPV4: &str = "10.71.2.2:61111";
 const IPV6: &str = "[fd71:2::2]:61111";
 
-/// Runs a program that prints 2,000 lines, and prints the first of them.
+/// Runs a program that prints 2,000 lines, and prints only the first line.
 const SHOWS_FIRST: &str = r#""$0" "$@" | { read first; echo "$first"; test "$(wc -l)" = 1999; }"#;
 
 /// Drops fragments before the kernel reassembles them.
@@ -61,7 +61,8 @@ impl Machines {
         assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
     }
 
-    /// Limits the MTU of the router's routes to these networks. With another metric an IPv6 route is a separate one.
+    /// Limits the MTU of the router's routes to these networks. An IPv6 route is replaced only by one with the same
+    /// metric.
     fn narrow(&self, mtu: u16, networks: &[&str]) {
         for network in networks {
             let ipv6 = if network.starts_with("fd71") { ("-6 ", " metric 256") } else { ("", "") };
@@ -160,7 +161,7 @@ fn large_messages_arrive_through_a_narrow_path_that_drops_fragments() {
     }
 }
 
-/// Only large messages are in flight, and request 1 tests nothing of the way back.
+/// Only large messages are in flight, and request 1 does not test the return path.
 #[test]
 fn large_messages_arrive_when_only_the_return_path_drops_fragments() {
     let machines = Machines::new();
@@ -171,7 +172,7 @@ fn large_messages_arrive_when_only_the_return_path_drops_fragments() {
     }
 }
 
-/// The router passes on less than both peers send, and neither is notified.
+/// The datagrams of both peers exceed the MTU of the router, which sends no ICMP reports.
 #[test]
 fn a_facilitator_forwards_datagrams_larger_than_its_path() {
     let machines = Machines::new();

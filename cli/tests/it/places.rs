@@ -59,10 +59,10 @@ fn slots_per_address_and_network_are_limited_and_freed() {
     is_refused("192.0.2.1");
     let _second = machines.stay("192.0.2.2");
     is_refused("192.0.2.3");
-    assert!(machines.send("198.51.100.1").status.success(), "another network");
+    assert!(machines.send("198.51.100.1").status.success(), "another network has its own limit");
     drop(first);
     while !log.next().contains("disconnected remote=192.0.2.1:") {}
-    assert!(machines.send("192.0.2.1").status.success(), "free again");
+    assert!(machines.send("192.0.2.1").status.success(), "the slot is free again");
     server.interrupt();
     let closing = std::iter::repeat_with(|| log.next()).find(|line| line.contains("closing"));
     let closing = closing.expect("a line");

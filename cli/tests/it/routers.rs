@@ -6,12 +6,13 @@ use crate::support::text;
 /// The script that sets up the machines, which exist until its input ends.
 const SCRIPT: &str = include_str!("routers.sh");
 
-/// The router keeps the inner port if it is free, and admits only replies: "port-restricted" in the table.
+/// The router keeps the inner port if it is free, and admits only replies: "port-restricted" in docs/plugins/nat.md.
 const PORT_RESTRICTED: &str = "masquerade";
 /// The router uses a different port for each destination, chosen at random.
 const SYMMETRIC_RANDOM: &str = "masquerade random,fully-random";
 
-/// Attempts until machines meet directly; a machine that stalls meanwhile is reached through the facilitator.
+/// The maximum number of attempts to connect directly. If a machine stalls, the peers connect through the facilitator
+/// instead.
 const MEETINGS: usize = 5;
 
 /// Connects the machine in the second home to the one in the first.

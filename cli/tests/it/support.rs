@@ -10,10 +10,10 @@ use std::time::Duration;
 /// Longer than any program here takes on the slowest machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
-/// A program that runs until it is dropped.
+/// A running program, killed on drop.
 pub(crate) struct Server {
     pub(crate) child: Child,
-    /// The text after the word that announces the port or address.
+    /// The rest of the line that [`start`](Self::start) waited for, such as an address.
     pub(crate) announced: String,
     // Kept open because some programs end when their standard input closes.
     _stdin: ChildStdin,
@@ -57,7 +57,7 @@ impl Server {
     #[cfg(unix)]
     pub(crate) fn interrupt(&self) {
         let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
-        assert!(killed.expect("a program kill").success());
+        assert!(killed.expect("the program `kill`").success());
     }
 
     /// Returns the lines of its standard error as they arrive.

@@ -41,7 +41,7 @@ fn certificate(folder: &Folder, name: &str) -> (String, String) {
     (certificate, key)
 }
 
-/// Returns the address of the server with a name from its certificate.
+/// Returns the address of the server with the host name of its certificate.
 fn by_name(server: &Server) -> String {
     server.announced.replace("127.0.0.1", "localhost")
 }
@@ -62,7 +62,7 @@ fn messages_are_echoed_over_tcp() {
 }
 
 #[test]
-fn each_message_follows_its_length() {
+fn each_tcp_message_is_prefixed_with_its_length() {
     let server = start_echo(&[]);
     let mut socket = TcpStream::connect(&server.announced).expect("open");
     socket.set_read_timeout(Some(DEADLINE)).expect("a timeout");
@@ -70,7 +70,7 @@ fn each_message_follows_its_length() {
     socket.write_all(&messages).expect("open");
     let mut echoes = [0; 11];
     socket.read_exact(&mut echoes).expect("echoes");
-    assert_eq!(echoes, [0, 0, 0, 2, b'h', b'i', 0, 0, 0, 1, 7], "of those that are not empty");
+    assert_eq!(echoes, [0, 0, 0, 2, b'h', b'i', 0, 0, 0, 1, 7], "empty messages are not echoed");
 }
 
 #[test]

@@ -103,7 +103,10 @@ fn a_directory_is_pushed() {
     let mut receiver = listen(&["pull", &to]);
     let out = succeeds(&["push", &from, &receiver.announced]);
     assert_eq!(out, "the remote machine has all 4 files, 100014 bytes\n");
-    assert!(receiver.child.wait().expect("a child").success(), "it ends after the first complete transfer");
+    assert!(
+        receiver.child.wait().expect("a child").success(),
+        "pull exits after the first complete transfer"
+    );
     assert_eq!(read(&to), read(&from));
     assert!(!Path::new(&to).join(".rakwire-part").exists());
 }
@@ -150,7 +153,6 @@ fn a_changed_file_is_sent_as_a_patch() {
     assert!(is_patched && (new.len()..new.len() + 1_000).contains(&bytes), "{bytes}");
 }
 
-/// A pull that is interrupted continues from where it was.
 #[test]
 fn an_interrupted_pull_resumes() {
     let scratch = Scratch::new("resume");
@@ -213,7 +215,7 @@ fn limits_count_the_existing_files_of_a_directory() {
 }
 
 #[test]
-fn keys_protect_a_transfer() {
+fn a_secure_transfer_requires_the_server_key() {
     let scratch = Scratch::new("transfer-keys");
     let from = scratch.directory("from", &WORLD);
     let (to, key_file) = (scratch.path("to"), scratch.path("server.key"));
@@ -228,7 +230,7 @@ fn keys_protect_a_transfer() {
 /// Symbolic links point elsewhere: none is sent, and nothing is written through one.
 #[cfg(unix)]
 #[test]
-fn links_are_refused() {
+fn symbolic_links_are_refused() {
     let scratch = Scratch::new("links");
     let elsewhere = scratch.directory("elsewhere", &[("z", b"zzz")]);
     let from = scratch.directory("from", &WORLD);

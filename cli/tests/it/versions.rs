@@ -78,7 +78,7 @@ fn send_starts_with_the_version_in_the_pong() {
         let blocking = BlockingServer::start(&server, usize::MAX, true);
         rakwire(&["send", &blocking.address, "x"]).status.code() == Some(0)
     };
-    assert!((0..5).any(|_| passes()), "it begins with another version");
+    assert!((0..5).any(|_| passes()), "send does not begin with the version in the pong");
 }
 
 /// Fifteen requests take longer than the 6.5 s that an attempt takes by default.
@@ -91,7 +91,7 @@ fn send_retries_after_a_server_blocks_its_address() {
 }
 
 #[test]
-fn send_reports_the_version_of_a_server_that_ignores_it() {
+fn send_reports_the_version_of_a_server_that_stops_answering() {
     let server = echo(&["--protocol", "11"]);
     // On a busy machine the answer may miss a short timeout.
     let is_reported = |seconds: &str| {
@@ -104,7 +104,7 @@ fn send_reports_the_version_of_a_server_that_ignores_it() {
             .into_iter()
             .all(|part| error.contains(part))
     };
-    assert!(["1", "10", "60"].into_iter().any(is_reported), "it does not name the version");
+    assert!(["1", "10", "60"].into_iter().any(is_reported), "the error does not name the version");
 }
 
 fn data_of_ping(address: &str, arguments: &[&str]) -> String {
