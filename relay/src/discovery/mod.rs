@@ -205,7 +205,7 @@ fn usable(name: &TargetName, value: &[u8]) -> Result<Option<Announcement>, Strin
     Announcement::parse(name.clone(), text).map(Some).map_err(|error| error.to_string())
 }
 
-/// The number of announcements per lifetime, because one may be lost.
+/// The number of announcements per lifetime: more than one, because an announcement may be lost.
 const ANNOUNCEMENTS: u32 = 3;
 
 /// Tracks whether the store responds, so that only changes are logged.
@@ -431,7 +431,7 @@ mod tests {
         let mut announced = found(&["a"], &[]);
         let none = found(&[], &[]);
         let unknown = gone(&announced, 2, &none);
-        assert!(unknown.contains("was taken back, or expired"), "{unknown}");
+        assert!(unknown.contains("was withdrawn, or expired"), "{unknown}");
         announced.left.insert("a".parse().unwrap(), Duration::from_secs(10));
         for (seconds, after, reason) in [
             (2, &none, "its announcement was withdrawn"),
@@ -441,7 +441,7 @@ mod tests {
             let line = gone(&announced, seconds, after);
             assert!(line.contains(&format!("reason=\"{reason}\"")), "{line}");
         }
-        // The store counts the lifetime from some moment of the read, which takes a second.
+        // The lifetime was measured at an unknown moment of the read, which takes a second.
         let at = |seconds: f32| start + Duration::from_secs_f32(seconds);
         let (mut last, lines) = (Last::default(), Lines::take());
         last.note([at(0.0), at(1.0)], &announced);
@@ -547,7 +547,7 @@ mod tests {
         Store::new(&url, None).unwrap()
     }
 
-    /// No more of a response is read than the limit, whatever its form.
+    /// A response of any form is read only up to the limit.
     #[tokio::test]
     async fn a_store_that_sends_too_much_is_disconnected() {
         static ZEROS: [u8; 65_536] = [b'0'; 65_536];
