@@ -1,8 +1,8 @@
 //! Names and addresses in the configuration: names of targets, addresses of game servers, and addresses to listen on.
 //!
-//! A relay is a way into its own network. Addresses that no game server can have, and metadata services that hand out
-//! machine credentials, are refused regardless of the configuration. Addresses of a private network must be permitted
-//! by the configuration.
+//! A relay gives its clients access to its own network. Addresses that no game server can have, and metadata services
+//! that hand out machine credentials, are refused regardless of the configuration. Addresses of a private network must
+//! be permitted by the configuration.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::syntax;
 
-/// The name of a game server for clients.
+/// The name by which clients request a game server: 1 to 64 bytes without `=` and control characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct TargetName(String);
 
@@ -245,7 +245,7 @@ fn classify_v4(ip: Ipv4Addr) -> AddressClass {
 
 fn classify_v6(ip: Ipv6Addr) -> AddressClass {
     let [first, ..] = ip.segments();
-    // The discard prefix of RFC 6666 and the scopeless addresses below it are not assigned either.
+    // 100::/16 contains the discard-only prefix of RFC 6666 (100::/64); the rest of it is not assigned.
     let discard = first == 0x100;
     let refused = ip.is_unspecified()
         || ip.is_multicast()

@@ -110,7 +110,7 @@ impl CloseKind {
 }
 
 impl CloseReason {
-    /// Returns the kind as which this close is counted.
+    /// Returns the kind of close under which this reason is counted.
     pub(crate) const fn kind(&self) -> CloseKind {
         match self {
             Self::MissingTarget => CloseKind::MissingTarget,

@@ -106,7 +106,7 @@ pub(crate) fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
             let path = public_path(&args.out);
             let written = private_file::write_new_public(&path, |file| file.write_all(public.as_bytes()));
             written.map_err(|error| {
-                // Without its other half the key is useless, and it would prevent the next attempt.
+                // The private key is useless without the public key, and its file would make the next attempt fail.
                 let _ = fs::remove_file(&args.out);
                 not_written(&path, &error)
             })?;
@@ -127,7 +127,8 @@ fn public_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Explains why a key file was not written. It must not exist yet, so that a second call cannot overwrite a key.
+/// Returns the error for a key file that was not written. The file must not exist yet, so that a second call cannot
+/// overwrite a key.
 fn not_written(path: &Path, error: &io::Error) -> Failure {
     let path = path.display();
     Failure::Misconfigured(if error.kind() == io::ErrorKind::AlreadyExists {

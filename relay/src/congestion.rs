@@ -124,7 +124,7 @@ impl Epoch {
         Self(epoch)
     }
 
-    /// Converts an instant; an earlier one than the epoch becomes the epoch.
+    /// Converts an instant. An instant before the epoch becomes the epoch.
     fn convert(self, instant: Instant) -> rakwire::Instant {
         let elapsed = instant.saturating_duration_since(self.0).as_micros();
         rakwire::Instant::from_micros(u64::try_from(elapsed).unwrap_or(u64::MAX))
@@ -410,7 +410,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// On an unlimited path each round trip doubles the window until something bounds it.
+    /// On an unlimited path the window doubles with each round trip, until it reaches `WINDOW_MAX`.
     #[test]
     fn the_congestion_window_is_bounded_on_an_unlimited_path() {
         let conditions = Conditions { latency: Duration::from_millis(25), ..Conditions::default() };

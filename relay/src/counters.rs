@@ -287,7 +287,7 @@ counted! {
 }
 
 impl TransportKind {
-    /// Returns its name in the log, in metrics and in lists.
+    /// Returns the name of the transport in the log, in metrics and in lists.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -194,13 +194,13 @@ pub(crate) mod fetch {
     /// Fetches `GET /servers.json` of the relay at `url`, such as `https://relay.example.org` or
     /// `http://127.0.0.1:8080`.
     ///
-    /// Returns the JSON text, which can be parsed as a [`ServerList`](crate::directory::ServerList). The call blocks,
-    /// for at most a few seconds while the relay sends nothing. For https, the system must trust the relay's
+    /// Returns the JSON text, which can be parsed as a [`ServerList`](crate::directory::ServerList). The call blocks.
+    /// Connecting, and each read of the response, time out after 10 s. For https, the system must trust the relay's
     /// certificate.
     ///
     /// # Errors
     ///
-    /// If the URL has another form, the relay does not answer, or the response is no server list.
+    /// If the URL has another form, the relay does not answer, or the response is not a list of servers.
     pub fn fetch_server_list(url: &str) -> Result<String, FetchError> {
         let relay = RelayUrl::parse(url).ok_or(FetchError::Url)?;
         let (host, port) = relay.host_and_port();

@@ -26,7 +26,7 @@ const ADDRESS_V6: u8 = 64;
 /// 4.2).
 const PREFIX_V6: u8 = 56;
 
-/// The smallest IPv4 network that is routed on its own.
+/// The longest IPv4 prefix that most networks accept in BGP.
 const PREFIX_V4: u8 = 24;
 
 /// Maximum number of addresses or prefixes with a recorded rate.
@@ -149,7 +149,7 @@ impl AddressLimiter {
             return Ok(());
         }
         let [address, prefix] = networks(ip);
-        // A client refused by the rate of its address does not count for its prefix.
+        // A client refused by the rate of its address does not count toward its prefix.
         let admits =
             |rate: &Option<Arc<KeyedRate>>, key| rate.as_ref().is_none_or(|rate| rate.admits(now, key));
         if admits(&self.by_address, address) && admits(&self.by_prefix, prefix) {
@@ -276,7 +276,7 @@ struct Progress {
 impl ManualTime {
     fn set(&self, now: Instant) {
         let passed = now.saturating_duration_since(*self.0.start.get_or_init(|| now));
-        // Lasts for 584 years.
+        // A `u64` of nanoseconds lasts for 584 years.
         let passed = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
         self.0.passed.fetch_max(passed, Ordering::Relaxed);
     }
@@ -326,7 +326,7 @@ impl KeyedRate {
         self.keyed.check_key(&key).is_ok()
     }
 
-    /// Removes networks with a complete burst. Returns true if another network can be added.
+    /// Removes networks whose burst is completely replenished. Returns true if another network can be added.
     fn prune(&self, now: Instant) -> bool {
         let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
         if pruned.is_none_or(|last| now >= last + PRUNE_INTERVAL) {

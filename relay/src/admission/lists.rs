@@ -243,7 +243,7 @@ impl OriginPolicy {
     }
 }
 
-/// Addresses and networks, looked up in logarithmic time.
+/// Banned addresses and networks, looked up in logarithmic time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Bans {
     /// The first and last address of each range, sorted and without overlaps.

@@ -299,9 +299,9 @@ impl Admission {
         if !policy.admits_origin(&request.origin) {
             return Err(Refusal::Forbidden(Forbidden::Origin));
         }
-        // Checked before `candidate` verifies a signature, which takes much longer. Of several connections, only the
-        // one that opens its flow counts as a client, in `check_new`. So does a returning client after the end of its
-        // flow.
+        // Checked before `candidate`, because verifying a signature takes much longer. A client that opens several
+        // connections is counted by `check_new` when one of them opens a flow. So is a returning client whose flow has
+        // ended.
         if !request.is_returning {
             let limiter = if request.is_deferred { &policy.deferred } else { &policy.clients };
             limiter.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;
@@ -318,7 +318,7 @@ impl Admission {
         policy.clients.check_rate(now.at, client).map_err(|excess| policy.excess(excess))
     }
 
-    /// Checks all requirements of a client except the slot. A returning client needs no such check.
+    /// Checks all requirements of a client except the slot. A client that resumes its flow needs no such check.
     pub(crate) fn candidate<'a>(
         &'a self,
         now: Now,
@@ -555,8 +555,8 @@ impl Policy {
         })
     }
 
-    /// Returns true if a page may connect. For an unknown page, a token is sufficient: its issuer has admitted the
-    /// client.
+    /// Returns true if a page may connect. If the transport does not reveal the page, a token is sufficient, because
+    /// the issuer of the token has admitted the client.
     fn admits_origin(&self, origin: &PageOrigin) -> bool {
         let is_vouched_for = self.webrtc_allow_without_origin || self.needs_token();
         self.origins.admits(origin) || (*origin == PageOrigin::Unknown && is_vouched_for)

@@ -1,4 +1,4 @@
-//! The request of a client, its address, and the reasons for which it may be refused.
+//! A client's request for a flow, the address of the client, and the reasons for a refusal.
 //!
 //! Behind reverse proxies, the client's address is in a header. Any client can send such a header, so only the part
 //! written by trusted proxies counts. The list is read backwards, from the entry of the nearest proxy to the first
@@ -113,7 +113,7 @@ pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.into_owned())
 }
 
-/// Returns the token among the offered subprotocols, because pages cannot set other headers.
+/// Returns the token from the offered subprotocols. A page cannot set any other header of a WebSocket request.
 fn token_protocol(headers: &HeaderMap) -> Option<String> {
     let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
     let mut offered = lines.flat_map(|line| line.split(',')).map(str::trim);

@@ -71,7 +71,8 @@ pub(crate) struct LookedUp {
 }
 
 impl LookedUp {
-    /// A host that no longer resolves to an allowed address keeps its last addresses.
+    /// Creates the result of a lookup. A host without an allowed address keeps its last addresses. Returns `None` if
+    /// such a host has no last address that is still allowed.
     fn new(before: Arc<ResolvedTarget>, found: Vec<Found>) -> Option<Self> {
         match found_of(&before.name, &before.settings, found, Some(&before), |_| true) {
             Ok(found) => Some(Self { before, found }),
@@ -96,7 +97,8 @@ impl Targets {
         for (name, settings) in &config.targets {
             let found = found.by_ref().take(hosts(settings).count()).collect();
             let known = before.0.get(name).map(|known| &**known);
-            // A forbidden address is a mistake in the configuration.
+            // A host that cannot be resolved keeps its last addresses. A forbidden address is an error in the
+            // configuration.
             let is_away = |error: &ConfigError| matches!(error, ConfigError::Unresolvable { .. });
             let found = found_of(name, settings, found, known, is_away)?;
             targets.insert(placed(name, settings, found, known)?);
@@ -470,7 +472,7 @@ mod tests {
         let known = resolved(&name, &settings, vec![Ok(ports([1])), Ok(vec![inner])], None).unwrap();
         let kept = resolved(&name, &settings, vec![failed(), Ok(vec![inner])], Some(&known)).unwrap();
         assert_eq!(kept.addresses, [ports([1])[0], inner]);
-        // A name loses its private addresses when the permission is removed.
+        // A name loses its private addresses when `allow_private` is removed.
         let own = Target { allow_private: true, ..settings.clone() };
         let own = resolved(&name, &own, vec![Ok(vec![inner]), Ok(vec![inner])], None).unwrap();
         assert!(resolved(&name, &settings, vec![failed(), Ok(vec![inner])], Some(&own)).is_err());

@@ -1,4 +1,4 @@
-//! Decisions on clients.
+//! Tests of admission decisions.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -138,7 +138,7 @@ async fn a_single_use_token_cannot_be_replayed() {
         admission.check(Now::read(), &request_again).is_ok(),
         "a client that comes back to its flow takes no slot"
     );
-    // The same token id in another token.
+    // Two tokens have the same id.
     let id = |claims: &mut Claims| claims.jti = "one".to_owned();
     for (index, expires) in [50, 55].into_iter().enumerate() {
         let token = issuer.token(now + expires * SECOND, id);

@@ -104,8 +104,8 @@ impl Config {
         Ok(())
     }
 
-    /// Returns the UDP address on which the relay certainly receives QUIC if it listens on `listen`, because it would
-    /// not start otherwise. For a name with several addresses, this is one of them.
+    /// Returns the UDP address on which the relay is certain to receive QUIC if it listens on `listen`: without this
+    /// address it would not start. For a name with several addresses, this is one of them.
     pub(crate) fn webtransport_address(&self, listen: &[SocketAddr]) -> Option<SocketAddr> {
         let only = || if let [only] = listen { Some(*only) } else { None };
         let is_certain = self.webtransport.mode == WebTransportMode::On;

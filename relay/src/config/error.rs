@@ -28,7 +28,7 @@ const SOURCES: &str = "has an index.html that loads TypeScript, which no browser
 pub enum ConfigError {
     /// The certificate is unusable.
     Tls {
-        /// The key, with the source of its value.
+        /// The key of the option.
         key: &'static str,
         /// A description of the problem.
         reason: String,
@@ -50,7 +50,7 @@ pub enum ConfigError {
     UnusableAddress {
         /// The name of the target.
         name: TargetName,
-        /// The address of which no result can be used.
+        /// The address that resolves to no usable address.
         address: HostPort,
         /// The key of the address in the table of the target.
         key: &'static str,
@@ -96,14 +96,14 @@ pub enum ConfigError {
     FrontOnTarget {
         /// The name of the target.
         name: TargetName,
-        /// The address of both.
+        /// The address of the front and of the target.
         address: SocketAddr,
     },
     /// A target has the address on which the relay itself receives WebTransport.
     TargetOnWebTransport {
         /// The name of the target.
         name: TargetName,
-        /// The address of both.
+        /// The address of WebTransport and of the target.
         address: SocketAddr,
         /// The key of the address in the table of the target.
         key: &'static str,
@@ -347,7 +347,7 @@ pub struct ExposedFile {
     pub path: PathBuf,
 }
 
-/// The warning about such a file, with the remedy.
+/// The warning about a file with a secret, and the remedy.
 const EXPOSED: &str = "every user of this machine can read this file, which contains a secret: change its mode to 0600, or to 0640 for a group";
 
 impl ExposedFile {

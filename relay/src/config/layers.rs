@@ -183,8 +183,8 @@ impl Loaded {
         itself.into_iter().chain(self.config.exposed_files()).collect()
     }
 
-    /// Returns the name of an option as in the source of its value, or as in `source` for a message about a value from
-    /// there.
+    /// Returns the name of an option in a message: its key, variable or flag. The source of the option's value
+    /// determines which. For an option with its default, it is the source of the value that the message is about.
     fn name(&self, key: &str, source: &Source) -> String {
         let own = self.source(&path_of(key));
         let names = match if own == Source::Default { source } else { &own } {
@@ -196,7 +196,8 @@ impl Loaded {
         names.of(key)
     }
 
-    /// Returns the naming for options without a value: the same as for options with one.
+    /// Returns the naming for options without a configured value: keys if there is a file, variables if all values come
+    /// from variables, and otherwise flags.
     fn names(&self) -> Names {
         let mut sources = self.sources.values();
         match () {

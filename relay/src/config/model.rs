@@ -58,7 +58,7 @@ options! {
         tokens: TokensConfig;
         /// The limits of the whole relay and of each client.
         limits: Limits;
-        /// The shares of one address and one prefix in the clients.
+        /// The limits for the clients of one address and of one prefix.
         clients: AddressLimits;
         /// TLS.
         tls: TlsConfig;
@@ -186,7 +186,7 @@ options! {
         write_stall_timeout: Duration = secs(20), time(millis(100), DAY), "write-stall-timeout", Reload;
     }
 
-    /// The shares of one address, and of one prefix, in the clients. Zero is unlimited.
+    /// The limits for the clients of one address, and of one prefix. Zero is unlimited.
     ///
     /// An address is an IPv4 address or an IPv6 /64, the least that a host has. A prefix is an IPv4 /24 or an IPv6 /56,
     /// as commonly assigned to one customer of a provider. The defaults suffice for a school behind one address, and
@@ -465,7 +465,7 @@ impl Config {
 
     /// Returns the configuration as a table, without unset options.
     pub(super) fn to_table(&self) -> Table {
-        // Only keys other than strings could fail, and there are none.
+        // Serialization fails only for a table with keys other than strings, and there is none.
         Table::try_from(self).unwrap_or_default()
     }
 }

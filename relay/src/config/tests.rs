@@ -1,4 +1,4 @@
-//! The model, its layers, and their error messages.
+//! Tests of the model, its layers, and their error messages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,7 +29,8 @@ fn variable(key: &str, value: &str) -> Override {
     Override { option, source: Source::Variable(option.variable().unwrap()), values: vec![value.to_owned()] }
 }
 
-/// Returns the error for a file without its directory, or an empty text.
+/// Returns the error for a configuration file, with `FILE` in place of its path. The text is empty if there is no
+/// error.
 fn file_error(name: &str, text: &str) -> String {
     let path = file(name, text);
     let error = Loaded::load(Some(&path), &[]).err().map(|error| error.to_string()).unwrap_or_default();

@@ -26,7 +26,7 @@ pub(super) const LONGEST: usize = 1_024;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
-    /// The name for clients.
+    /// The name by which clients request the server.
     pub name: TargetName,
     /// The address, as reachable from the relays.
     pub address: HostPort,

@@ -186,7 +186,7 @@ impl Connection {
         answer.map_err(|error| self.allowance.reason(&error))
     }
 
-    /// Returns the responses to several commands. Their total length is limited like that of one.
+    /// Returns the responses to several commands. Together they may be as long as one response.
     pub(super) async fn query_each<T: FromRedisValue>(
         &mut self,
         pipe: &redis::Pipeline,
@@ -270,7 +270,8 @@ pub enum DiscoveryError {
     /// The store rejects a command, or does not respond.
     #[error("the store of servers: {0}")]
     Store(String),
-    /// A response of the store is too long: its keys are too long, or it is no server store.
+    /// A response is too long, because the keys in the store are too long, or because the server at the URL is not a
+    /// store.
     #[error(
         "the store of servers sent a response of more than {ANSWER_MAX} bytes: use a separate database for \
          announcements, and check who may write keys that begin with {PREFIX}"

@@ -276,7 +276,7 @@ struct Entry<H> {
     handle: H,
     /// The time at which the flow admits a complete burst of resumptions again.
     returns_full_at: Option<Instant>,
-    /// Its key in `detached`.
+    /// The key of the entry in `detached`, or `None` while the flow has a client.
     detached: Option<u64>,
 }
 

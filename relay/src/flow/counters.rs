@@ -150,7 +150,7 @@ impl Counter {
     }
 }
 
-/// A number of things that currently exist.
+/// A count that increases and decreases.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge(AtomicU64);
 
@@ -246,7 +246,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Returns the sum of both.
+    /// Returns the sum of two amounts of traffic.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self { datagrams: self.datagrams + other.datagrams, bytes: self.bytes + other.bytes }

@@ -38,7 +38,7 @@ enum Client {
     Attached,
     Detached {
         until: Instant,
-        /// The way in which the connection was lost.
+        /// The reason why the connection was lost.
         lost: FlowEnd,
     },
 }
@@ -370,7 +370,7 @@ impl Flow {
         matches!(self.client, Client::Attached)
     }
 
-    /// Returns the way in which the client's connection was lost, or `None` while the client is attached.
+    /// Returns the reason why the client's connection was lost, or `None` while the client is attached.
     #[must_use]
     pub const fn lost(&self) -> Option<FlowEnd> {
         match self.client {
@@ -444,8 +444,8 @@ impl Flow {
         }
     }
 
-    /// Ends the flow of a client that waits for an absent server, if it has requested that. A server that has answered
-    /// before may be restarting, and a path may recover.
+    /// Ends the flow of a client that waits for an absent server, if the client has requested that. A server that has
+    /// answered before may be restarting, and a path may recover.
     fn handle_unreachable(&mut self, reason: Unreachable) {
         self.counters.unreachable(reason);
         self.announcement.iter_mut().for_each(Announcement::begin_again);

@@ -145,8 +145,8 @@ impl Announcement {
         (self.is_waiting() && self.sent.is_multiple_of(EVERY)).then_some(&self.header)
     }
 
-    /// Returns the header for a datagram of this length, or `None` if it gets no header or both exceed the limit of the
-    /// relay.
+    /// Returns the header for a datagram of this length, or `None` if it gets no header, or if header and datagram
+    /// together exceed the limit of the relay.
     pub(crate) fn before(&self, length: usize, max_datagram: usize) -> Option<&ProxyHeader> {
         self.next().filter(|_| self.is_first() || length <= self.room(max_datagram))
     }
