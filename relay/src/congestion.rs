@@ -325,7 +325,7 @@ pub(crate) mod tests {
 
         fn until(&mut self, time: Duration) {
             while self.net.now.saturating_since(self.start) < time {
-                assert!(self.net.step(), "nothing will ever happen");
+                assert!(self.net.step(), "the simulation has no further events");
             }
         }
 

@@ -375,7 +375,11 @@ mod tests {
         let _local = [take("127.0.0.1").unwrap(), take("127.0.0.1").unwrap()];
         assert_eq!(take("127.0.0.1").unwrap_err(), Excess::Total);
         assert_eq!(take("192.0.3.1").unwrap_err(), Excess::Total);
-        assert_eq!(take("192.0.2.1").unwrap_err(), Excess::Address, "a slot would not help it");
+        assert_eq!(
+            take("192.0.2.1").unwrap_err(),
+            Excess::Address,
+            "the limit per address is checked before the slots"
+        );
     }
 
     #[test]
@@ -400,7 +404,7 @@ mod tests {
         let mut one = limiter.take_share(ip("192.0.2.1")).unwrap();
         limiter.claim_slot(&mut one);
         limiter.claim_slot(&mut one);
-        assert!(!limiter.take_slot(&mut one), "it is not free yet");
+        assert!(!limiter.take_slot(&mut one), "no slot is free yet");
         taken.pop();
         assert_eq!(limiter.take(ip("192.0.3.1")).unwrap_err(), Excess::Total);
         assert!(limiter.take_slot(&mut one));
@@ -430,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn changing_ipv6_addresses_in_a_64_evades_no_limit() {
+    fn ipv6_addresses_in_one_64_share_the_limit_of_an_address() {
         let limiter = limiter();
         let take = |text: &str| limiter.take(ip(text));
         let _connected = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
@@ -531,7 +535,7 @@ mod tests {
         assert_eq!(admitted(&more_clients, 1), 0);
         let faster = AddressLimits { burst_per_address: 4, ..LIMITS };
         let faster = more_clients.successor(faster, 7, limiter.exempt.clone()).unwrap();
-        assert_eq!(admitted(&faster, 1), 2, "the prefix has five");
+        assert_eq!(admitted(&faster, 1), 2, "the prefix admits five");
         let all_new = AddressLimits { burst_per_address: 4, burst_per_prefix: 6, ..LIMITS };
         assert_eq!(admitted(&faster.successor(all_new, 7, Exempt::default()).unwrap(), 2), 4);
     }
@@ -544,6 +548,6 @@ mod tests {
         let admitted = (0..more).filter(|&number| rate.admits(now, network(number))).count();
         assert!(rate.keyed.len() <= KEYS_MAX);
         assert!(admitted < KEYS_MAX + 100, "{admitted}");
-        assert!(admitted > KEYS_MAX, "some of those without room come in: {admitted}");
+        assert!(admitted > KEYS_MAX, "networks beyond the maximum share the overflow rate: {admitted}");
     }
 }

@@ -479,7 +479,7 @@ mod tests {
         ] {
             assert!(!policy.admits(&headers(&[origin])), "{origin}");
         }
-        assert!(!policy.admits(&headers(&[])), "a program names no origin");
+        assert!(!policy.admits(&headers(&[])), "a client other than a browser sends no origin");
         assert!(!policy.admits(&PageOrigin::Unknown));
     }
 
@@ -553,7 +553,7 @@ mod tests {
             assert!(!bans.contains(now, ip(free)), "{free}");
         }
         let later = now + Duration::from_secs(60);
-        assert!(!bans.contains(later, ip("192.0.2.7")), "its time is over");
+        assert!(!bans.contains(later, ip("192.0.2.7")), "the ban has expired");
         assert!(bans.contains(later, ip("2001:db8::1")));
         assert_eq!(bans.list(later).len(), 2);
         assert!(bans.remove(later, "2001:db8::/56".parse().unwrap()));
@@ -569,8 +569,8 @@ mod tests {
             bans.add(now, network(number), (number == 0).then_some(now + Duration::from_secs(1))).unwrap();
         }
         assert_eq!(bans.add(now, network(BANS_MAX), None), Err(TooManyBans));
-        assert_eq!(bans.add(now, network(1), None), Ok(()), "a ban that is there can be made again");
+        assert_eq!(bans.add(now, network(1), None), Ok(()), "an existing ban can be replaced");
         let later = now + Duration::from_secs(1);
-        assert_eq!(bans.add(later, network(BANS_MAX), None), Ok(()), "one is over");
+        assert_eq!(bans.add(later, network(BANS_MAX), None), Ok(()), "one ban has expired");
     }
 }

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_before_those_of_trusted_proxies_are_ignored() {
+    fn only_entries_appended_by_trusted_proxies_count() {
         assert_eq!(x_forwarded_for("127.0.0.1", &["198.51.100.1, 203.0.113.9"]), "203.0.113.9");
         assert_eq!(x_forwarded_for("127.0.0.1", &["198.51.100.1", "203.0.113.9"]), "203.0.113.9");
         assert_eq!(x_forwarded_for("127.0.0.1", &["198.51.100.1, 203.0.113.9, 10.1.1.1"]), "203.0.113.9");
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(
             forwarded("for=\"198.51.100.1, for=203.0.113.9"),
             "203.0.113.9",
-            "an open quote hides nothing"
+            "an unclosed quote hides no later entry"
         );
         for hidden in ["for=_secret", "for=unknown", "by=203.0.113.9", "for="] {
             assert_eq!(forwarded(hidden), "127.0.0.1", "{hidden}");

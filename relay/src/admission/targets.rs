@@ -356,11 +356,11 @@ mod tests {
         let over =
             |targets: &Targets, up: &[u16]| targets.failed_over(|_, address| up.contains(&address.port()));
         assert_eq!(port(&over(&targets, &[1, 2, 3])), 1);
-        assert_eq!(port(&over(&targets, &[])), 1, "nothing is better");
+        assert_eq!(port(&over(&targets, &[])), 1, "no address is up");
         let third = over(&targets, &[3]);
         assert_eq!(port(&third), 3);
-        assert_eq!(port(&over(&third, &[1, 2, 3])), 3, "it stays while it is up");
-        assert_eq!(port(&over(&third, &[2, 1])), 1, "in their order");
+        assert_eq!(port(&over(&third, &[1, 2, 3])), 3, "the current address stays while it is up");
+        assert_eq!(port(&over(&third, &[2, 1])), 1, "the first address that is up");
     }
 
     /// The loopback interface has index 1 on every system.
@@ -458,7 +458,7 @@ mod tests {
         let known = two_names(&ports([1, 2]), &ports([3]));
         let again = |found| resolved(&known.name, &known.settings, found, Some(&known)).unwrap();
         let moved = again(vec![Ok(ports([4])), failed()]);
-        assert_eq!(moved.addresses, ports([4, 3]), "what the first name had is gone");
+        assert_eq!(moved.addresses, ports([4, 3]), "the last addresses of the first name are removed");
         let moved = again(vec![failed(), Ok(ports([5]))]);
         assert_eq!((moved.address, moved.addresses), (ports([1])[0], ports([1, 2, 5])));
     }
@@ -612,7 +612,7 @@ mod tests {
         let kept = Targets::resolve(&known, &before).await.unwrap();
         assert_eq!(kept.find("game").unwrap().address, address);
         let refused = Targets::resolve(&config(false), &before).await;
-        assert!(refused.is_err(), "it may not have that address any more");
+        assert!(refused.is_err(), "the address requires allow_private");
     }
 
     #[tokio::test]

@@ -136,7 +136,7 @@ async fn a_single_use_token_cannot_be_replayed() {
     assert_eq!(refused_text(admission.admit(&request_again)), "the token has been used");
     assert!(
         admission.check(Now::read(), &request_again).is_ok(),
-        "a client that comes back to its flow takes no slot"
+        "`check` does not verify the token, which only a new flow requires"
     );
     // Two tokens have the same id.
     let id = |claims: &mut Claims| claims.jti = "one".to_owned();
@@ -268,7 +268,10 @@ async fn deferred_requests_have_separate_limits() {
     assert_eq!(admitted, 8, "four times the burst of clients");
     let client = deferred.client.ip();
     assert_eq!((0..50).filter(|_| admission.check_new(Now::read(), client).is_ok()).count(), 2);
-    assert!(admission.check(Now::read(), &request("192.0.2.1", "target=game")).is_err(), "the same ration");
+    assert!(
+        admission.check(Now::read(), &request("192.0.2.1", "target=game")).is_err(),
+        "deferred clients count toward the limit of new clients"
+    );
 }
 
 #[tokio::test]
@@ -291,7 +294,7 @@ async fn bans_are_checked_before_anything_else() {
     fs::write(&file, "nobody\n").unwrap();
     let error = admission.reload(&config, Targets::default()).unwrap_err().to_string();
     assert!(error.contains(":1: 'nobody' is not an address"), "{error}");
-    assert!(banned("192.0.3.1"), "the old ones stay");
+    assert!(banned("192.0.3.1"), "the old bans stay in force");
     fs::remove_file(file).unwrap();
 }
 
@@ -307,7 +310,9 @@ async fn a_target_moves_despite_concurrent_discovery() {
     let mut after = before.clone();
     after.insert(moved.clone());
     admission.set_discovered(resolved(&config_of("arena=127.0.0.1:9")).await);
-    let [[old, new]] = &admission.replace_targets(|_| after)[..] else { panic!("one target has moved") };
+    let [[old, new]] = &admission.replace_targets(|_| after)[..] else {
+        panic!("one target has a new address")
+    };
     assert_eq!((old, &**new), (before.find("game").unwrap(), &moved));
     assert_eq!(**admission.targets().find("game").unwrap(), moved);
     assert!(admission.offered().find("arena").is_some());
@@ -345,7 +350,7 @@ async fn a_day_of_clients_leaves_no_state() {
         let token = issuer.token(now.wall + LIFETIME, |_| {});
         let request = request(&client.to_string(), &format!("target=game&token={token}"));
         let grant = admission.admit_at(&request, now).unwrap();
-        assert!(admission.admit_at(&request, now).is_err(), "it has been used");
+        assert!(admission.admit_at(&request, now).is_err(), "the token has been used");
         let rate = admission.shared_rate(&grant, Some(rate), now.at);
         flows.push_back((grant, rate));
         if flows.len() > 12 {
@@ -353,7 +358,7 @@ async fn a_day_of_clients_leaves_no_state() {
         }
         most = most.max(admission.usage().tokens);
     }
-    assert!(most as u64 <= LIFETIME.as_secs(), "{most} tokens were remembered at a time");
+    assert!(most as u64 <= LIFETIME.as_secs(), "{most} token ids were stored at a time");
     drop(flows);
     let Usage { slots, networks, .. } = admission.usage();
     assert_eq!((slots, networks), ([0, 0], [0, 0]));
@@ -403,7 +408,11 @@ async fn an_origin_claim_binds_a_token_to_its_page() {
     assert!(
         any.admit(&by_data_channels(&tokens[1])).is_ok() && any.admit(&by_data_channels(&tokens[2])).is_ok()
     );
-    assert_eq!(refused_text(any.admit(&by_websocket(None, &tokens[0]))), other_page, "a program");
+    assert_eq!(
+        refused_text(any.admit(&by_websocket(None, &tokens[0]))),
+        other_page,
+        "a client other than a browser"
+    );
     let without = admission(|config| {
         config.admission.allow_origins = vec!["https://a.example".parse().unwrap()];
         config.webrtc.allow_without_origin = true;

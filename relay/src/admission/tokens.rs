@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(claim("a", now.wall + SECOND, later(now, 1)), Err(Unusable::Used));
         assert_eq!(claim("c", now.wall + 9 * SECOND, later(now, 2)), Ok(()));
         let ids = used.ids.lock().unwrap();
-        assert_eq!((ids.all.len(), ids.by_expiry.len()), (2, 2), "'a' is forgotten");
+        assert_eq!((ids.all.len(), ids.by_expiry.len()), (2, 2), "the expired id 'a' is removed");
     }
 
     #[test]
@@ -247,6 +247,6 @@ mod tests {
         }
         assert!(rates.0.lock().unwrap().by_id.len() <= UNUSED_MAX + 2);
         assert!((0..100).filter(|_| kept.admits(now, 100)).count() == 10);
-        assert!(!rates.of("kept", rate(), now).admits(now, 100), "it is the same still");
+        assert!(!rates.of("kept", rate(), now).admits(now, 100), "a rate in use is kept");
     }
 }

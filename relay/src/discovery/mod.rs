@@ -29,7 +29,8 @@ use crate::addresses::TargetName;
 const SCAN_COUNT: usize = 500;
 /// The number of values per request. Each takes up to 1,025 bytes of the response, which has a limited total size.
 const VALUES_MAX: usize = 200;
-const _: () = assert!(VALUES_MAX * (LONGEST + 32) < ANSWER_MAX, "they fit into one answer");
+const _: () =
+    assert!(VALUES_MAX * (LONGEST + 32) < ANSWER_MAX, "all values of a request fit into one response");
 /// The maximum number of announced servers per relay. Further announcements are not read.
 const SERVERS_MAX: usize = 1_000;
 /// The assumed lifetime of a key without expiry.
@@ -404,16 +405,16 @@ mod tests {
             (arrived, departed)
         };
         assert_eq!(counts(&["a", "b"], &[]), (2, 0));
-        assert_eq!(counts(&["a", "b"], &[]), (0, 0), "it is announced again and again");
+        assert_eq!(counts(&["a", "b"], &[]), (0, 0), "a repeated announcement is not counted");
         assert_eq!(counts(&["b", "c", "d"], &[]), (2, 1));
         assert_eq!(
             counts(&["c"], &[("d", "no text")]),
             (0, 2),
-            "an announcement that cannot be used is none"
+            "an announcement that becomes unusable counts as a departure"
         );
         let many: Vec<String> = (0..100).map(|number| format!("server-{number}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert_eq!(counts(&many, &[]), (100, 1), "also those beyond the lines of a look");
+        assert_eq!(counts(&many, &[]), (100, 1), "servers beyond the logged ones are counted too");
     }
 
     #[test]
@@ -576,11 +577,14 @@ mod tests {
         assert!(error.to_string().len() < 1_000, "{error}");
         tokio::time::pause();
         let error = key.servers().await.unwrap_err();
-        assert!(matches!(error, DiscoveryError::Store(_)), "it says that more comes: {error}");
+        assert!(
+            matches!(error, DiscoveryError::Store(_)),
+            "the store announces more data than it sends: {error}"
+        );
     }
 
     #[tokio::test]
-    async fn endless_keys_are_not_names() {
+    async fn long_keys_are_ignored_unless_they_exceed_a_response() {
         let long: &[u8] = Box::leak([PREFIX.as_bytes(), &[b'a'; ANSWER_MAX]].concat().into_boxed_slice());
         let error = store(vec![(long, Some(b""))]).await.servers().await.unwrap_err();
         assert!(matches!(error, DiscoveryError::TooLong), "{error}");
@@ -591,7 +595,11 @@ mod tests {
             (b"rakwire:server:arena", Some(good)),
         ])
         .await;
-        assert_eq!(store.servers().await.unwrap().servers.len(), 1, "as long as they fit");
+        assert_eq!(
+            store.servers().await.unwrap().servers.len(),
+            1,
+            "long keys that fit into a response are ignored"
+        );
     }
 
     #[test]

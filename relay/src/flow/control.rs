@@ -442,7 +442,7 @@ mod tests {
             (0..100).filter(|_| table.admits_resumption(&Secret::new([number; 16]), target, now)).count()
         };
         assert_eq!([0, 0, 1, 4, 60, 0].map(|seconds| admitted(0, "game", seconds)), [10, 0, 1, 3, 10, 0]);
-        assert_eq!(admitted(1, "game", 0), 10, "each flow has its own");
+        assert_eq!(admitted(1, "game", 0), 10, "each flow has its own limit");
         assert_eq!((admitted(1, "other", 60), admitted(7, "game", 60)), (0, 0));
     }
 
@@ -458,7 +458,7 @@ mod tests {
         assert_eq!((table.len(), table.detached.len()), (3, 0));
         table.remove(&secret(0));
         table.set_detached(&secret(0));
-        assert!(table.detached.is_empty(), "one that is gone is not detached");
+        assert!(table.detached.is_empty(), "a removed flow cannot become detached");
     }
 
     #[test]

@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(queue.expire(start + Duration::from_millis(100), &BOUNDS), 0);
         assert_eq!(queue.expire(start + Duration::from_millis(141), &BOUNDS), 2);
         assert_eq!(lengths(&queue).len(), 1);
-        assert_eq!(queue.expire(start, &BOUNDS), 0, "a clock that jumps back");
+        assert_eq!(queue.expire(start, &BOUNDS), 0, "a clock that jumps back expires no datagrams");
         assert_eq!(queue.expire(start + Duration::from_secs(1 << 20), &BOUNDS), 1);
         assert!(queue.is_empty() && queue.bytes() == 0);
     }

@@ -322,7 +322,7 @@ mod tests {
             assert_eq!(passed(&mut limit, now, 100), 50);
             assert_eq!(passed(&mut limit, now + Duration::from_millis(100), 100), 5);
             assert_eq!(passed(&mut limit, now + Duration::from_secs(60), 100), 50);
-            assert_eq!(passed(&mut limit, now, 100), 0, "a clock that jumps back gives nothing");
+            assert_eq!(passed(&mut limit, now, 100), 0, "a clock that jumps back adds no tokens");
         }
 
         #[test]
@@ -478,17 +478,20 @@ mod tests {
         fn a_changed_total_rate_starts_with_a_full_bucket() {
             let (total, now) = (limited(1), Instant::now());
             let shares = Shares::default();
-            assert!(total.admits(now, TO_CLIENT, 1_000, &shares), "one passes a low limit");
-            assert!(!total.admits(now + BURST, TO_CLIENT, 1_000, &shares), "for long");
+            assert!(total.admits(now, TO_CLIENT, 1_000, &shares), "a single datagram passes a full bucket");
+            assert!(
+                !total.admits(now + BURST, TO_CLIENT, 1_000, &shares),
+                "the bucket stays overdrawn for long"
+            );
             total.set(1);
             assert!(
                 !total.admits(now + BURST, TO_CLIENT, 1_000, &shares),
-                "a reload changes nothing by itself"
+                "setting the same rate does not refill the bucket"
             );
             total.set(100_000);
             assert!(total.admits(now + BURST, TO_CLIENT, 1_000, &shares));
             let passed = (0..1_000).filter(|_| total.admits(now + BURST, TO_CLIENT, 1_000, &shares)).count();
-            assert_eq!(passed, 99, "a burst");
+            assert_eq!(passed, 99, "the rest of a burst");
         }
 
         #[test]

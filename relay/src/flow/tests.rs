@@ -103,7 +103,7 @@ fn a_datagram_of_exactly_the_maximum_length_passes() {
     assert_eq!(fixture.end(), None);
     fixture.client(datagram(1473));
     assert_eq!(fixture.end(), Some(FlowEnd::MessageTooBig { len: 1473, max: 1472 }));
-    assert_eq!(fixture.batch(), [1472], "what came before still goes out");
+    assert_eq!(fixture.batch(), [1472], "earlier datagrams are still sent");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn each_closing_event_ends_a_flow_with_its_reason() {
     let mut failed = fixture();
     failed.server(FromServer::Failed);
     failed.flow.handle_shutdown(failed.start);
-    assert_eq!(failed.end(), Some(FlowEnd::UdpFailed), "the first reason counts");
+    assert_eq!(failed.end(), Some(FlowEnd::UdpFailed), "later reasons are ignored");
     let mut unsendable = fixture();
     unsendable.client(datagram(1));
     unsendable.flow.handle_sent(1, Sending::Failed);
@@ -180,7 +180,7 @@ fn a_silent_client_is_lost_despite_server_traffic() {
     let mut pings = 0;
     while fixture.end().is_none() {
         let now = fixture.flow.poll_timeout();
-        assert!(now <= fixture.start + 60 * SECOND, "never given up");
+        assert!(now <= fixture.start + 60 * SECOND, "the client is never considered lost");
         fixture.flow.handle_server(now, FromServer::Datagram(b"x"));
         fixture.flow.handle_timeout(now);
         pings += fixture.taken_at(now).iter().filter(|frame| **frame == ToClient::Ping).count();
@@ -226,7 +226,7 @@ fn a_flow_is_counted_while_it_exists() {
 }
 
 #[test]
-fn equal_datagrams_form_a_batch_that_a_shorter_one_ends() {
+fn datagrams_of_equal_length_form_a_batch_that_a_shorter_one_ends() {
     let wide = FlowLimits { queue: NonZeroUsize::new(100).unwrap(), ..FlowLimits::default() };
     let mut fixture = fixture_of(wide, Setup::default());
     for len in [5, 5, 5, 3, 5, 7, 7] {
@@ -239,12 +239,12 @@ fn equal_datagrams_form_a_batch_that_a_shorter_one_ends() {
     }
     assert_eq!(batches, [vec![5, 5, 5, 3], vec![5], vec![7, 7]]);
     (0..20).for_each(|_| fixture.client(datagram(1)));
-    assert_eq!(fixture.batch().len(), 10, "as many as the caller takes");
+    assert_eq!(fixture.batch().len(), 10, "a batch has at most the requested number");
     assert_eq!(fixture.counters.snapshot().to_server, Traffic { datagrams: 7, bytes: 37 });
 }
 
 #[test]
-fn a_batch_never_exceeds_the_longest_datagram() {
+fn the_bytes_of_a_batch_are_bounded() {
     let wide =
         FlowLimits { queue: NonZeroUsize::new(100).unwrap(), max_datagram: 30_000, ..FlowLimits::default() };
     let mut fixture = fixture_of(wide, Setup::default());
@@ -326,7 +326,7 @@ fn a_missed_flow_message_is_sent_again_on_request() {
         fixture.client(FromClient::FlowRequest);
         assert_eq!(fixture.taken_to_client().len(), 1);
         fixture.client(FromClient::FlowRequest);
-        assert!(fixture.taken_to_client().is_empty(), "it had an answer a moment ago");
+        assert!(fixture.taken_to_client().is_empty(), "the message was sent less than 100 ms ago");
         fixture.client(FromClient::Vanished);
         fixture.flow.handle_attached(fixture.start);
     }
@@ -343,9 +343,9 @@ fn a_returning_client_continues_its_flow() {
     assert_eq!(fixture.flow.lost(), Some(FlowEnd::ClientVanished));
     let snapshot = fixture.counters.snapshot();
     assert_eq!((snapshot.clients, snapshot.detached), (0, 1));
-    assert_eq!(fixture.batch(), [1], "what it has sent still goes out");
+    assert_eq!(fixture.batch(), [1], "queued datagrams are still sent");
     fixture.client(datagram(2));
-    assert_eq!(fixture.batch(), [1], "nobody sends without a connection");
+    assert_eq!(fixture.batch(), [1], "input is ignored while the client is detached");
 
     fixture.server(FromServer::Datagram(b"while away"));
     assert!(fixture.taken_to_client().is_empty());
@@ -368,7 +368,7 @@ fn a_flow_waits_for_its_client_as_long_as_configured() {
     fixture.flow.handle_timeout(until);
     assert_eq!(fixture.end(), Some(FlowEnd::ClientVanished));
     fixture.flow.handle_attached(until);
-    assert!(!fixture.flow.is_attached(), "it is too late");
+    assert!(!fixture.flow.is_attached(), "an ended flow cannot be resumed");
 
     let never = FlowLimits { resume_within: Duration::ZERO, ..FlowLimits::default() };
     let secret = Some(Secret::new([0; 16]));
@@ -457,7 +457,7 @@ fn the_client_address_is_announced_until_the_server_answers() {
         fixture.flow.handle_sent(1, Sending::Sent);
     }
     assert_eq!(lengths, [29, 1, 1, 1, 29, 1]);
-    assert_eq!(fixture.counters.snapshot().to_server.bytes, 6, "the header is no payload");
+    assert_eq!(fixture.counters.snapshot().to_server.bytes, 6, "headers do not count as payload");
     fixture.server(FromServer::Datagram(b"answer"));
     assert_eq!(fixture.batch(), [1; 4]);
 }
@@ -538,7 +538,7 @@ fn the_server_is_notified_when_a_detached_flow_is_evicted() {
     let setup = Setup { secret, inspect: Some(Box::new(Strict)), ..Setup::default() };
     let mut fixture = fixture_of(limits(), setup);
     fixture.client(FromClient::Vanished);
-    assert!(fixture.batch().is_empty(), "its client may come back");
+    assert!(fixture.batch().is_empty(), "the client may still return");
     fixture.flow.handle_evicted(fixture.start);
     assert_eq!(fixture.batch(), [4]);
 }
@@ -566,12 +566,12 @@ fn the_mtu_is_clamped_to_the_transport() {
     assert_eq!(request_through(&mut fixture, carries(Some(1_211))), 1_211);
     assert_eq!(request_through(&mut fixture, carries(Some(1_024))), 1_024);
     assert_eq!(request_through(&mut fixture, carries(Some(100_000))), 1_464);
-    assert_eq!(request_through(&mut fixture, carries(Some(0))), 548, "the least MTU of RakNet");
+    assert_eq!(request_through(&mut fixture, carries(Some(0))), 548, "the payload of the minimum MTU, 576");
     assert_eq!(request_through(&mut fixture, TransportLimits::default()), 1_464);
 }
 
 #[test]
-fn foreign_datagrams_are_counted() {
+fn datagrams_of_other_sources_or_sessions_are_counted_and_dropped() {
     let mut fixture = resumable();
     fixture.server(FromServer::Foreign);
     fixture.client(FromClient::ForeignSession);

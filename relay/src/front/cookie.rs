@@ -170,7 +170,7 @@ mod tests {
     const TWO: &str = "ffffffffffffffffffffffffffffffff";
 
     #[test]
-    fn a_cookie_is_valid_briefly_for_its_client() {
+    fn a_cookie_is_valid_for_two_epochs_and_one_client() {
         let (keys, others, at) = (keys(ONE), keys(TWO), client("192.0.2.1:1000"));
         let cookie = keys.issue(at, NOW, 11).unwrap();
         assert_eq!(keys.verify(at, NOW, cookie), Some(11));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seasoning_is_valid_briefly_for_its_client() {
+    fn a_seasoning_is_valid_for_two_epochs_and_one_client() {
         let (keys, at) = (keys(ONE), client("[2001:db8::1]:1000"));
         let word = keys.seasoning(at, NOW);
         assert!(word & SEASONING_MARK != 0);
