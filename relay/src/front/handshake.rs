@@ -79,8 +79,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Answers a ping. A pong is longer than a ping, so each network gets only a few. A ping without a GUID is shorter
-    /// than any pong and is not answered.
+    /// Answers a ping. A pong is longer than a ping, so the rate of pongs per network is limited. A ping without a GUID
+    /// is shorter than any pong and is not answered.
     fn handle_ping(
         &mut self,
         now: Now,

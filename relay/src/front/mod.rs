@@ -65,7 +65,7 @@ pub(crate) enum FrontProtocol {
 }
 
 impl FrontProtocol {
-    /// Returns the protocol that the targets of such a front have.
+    /// Returns the kind of target that a front with this protocol serves.
     pub(crate) const fn kind(self) -> ProtocolKind {
         match self {
             Self::RakNet => ProtocolKind::RakNet,
@@ -181,8 +181,8 @@ struct Flow<P> {
     idle_timeout: Duration,
     max_datagram: usize,
     rate: Option<RateLimit>,
-    /// Bounds the messages that the front sends to the server for connection requests of this client. They may be
-    /// longer than the requests.
+    /// Bounds the messages that the front sends to the server for connection requests of this client. These messages
+    /// may be longer than the requests.
     handshakes: Budget,
     permit: P,
 }
@@ -403,7 +403,7 @@ impl<A: Admit> Front<A> {
         is_within
     }
 
-    /// Returns the handshake budget of a client: that of its flow, or the remainder of its previous flow.
+    /// Returns the handshake budget of a client: the budget of its flow, or the remaining budget of its previous flow.
     fn handshakes_of(&mut self, now: Instant, client: SocketAddr) -> Budget {
         let id = self.flows.find(client);
         let of_flow = id.and_then(|id| self.flows.get(id)).map(|(_, flow)| flow.handshakes);
@@ -541,7 +541,7 @@ impl<A: Admit> Front<A> {
         id
     }
 
-    /// Decides on admission before a half-open flow is evicted, so that a refused client evicts none.
+    /// Decides on admission before a half-open flow is evicted, so that a refused client evicts no flow.
     fn admit(&mut self, now: Now, client: SocketAddr) -> Result<Admitted<A::Permit>, NotAdmitted> {
         let Self { admission, flows, half_open, spent, closed, counters, .. } = self;
         let mut make_room = || {

@@ -247,7 +247,7 @@ fn new_flows_use_the_current_server_address() {
     assert_eq!((bench.route_to(old), bench.route_to(new)), (Some(address(SERVER)), Some(moved)));
     bench.wait(Duration::from_secs(5));
     assert_eq!((bench.front.poll_closed(), bench.front.poll_closed()), (Some(new), None));
-    // The pongs are current as well.
+    // Pongs come from the current server too.
     let pongs = Arc::<PongCache>::default();
     pongs.learn(PingScope::Any, Pong { guid: 7, data: Vec::new(), at: bench.now.at, latency: None });
     bench.front.admission.pongs = pongs;
@@ -291,7 +291,7 @@ fn pings_are_answered_from_the_cache_at_a_limited_rate() {
     assert_eq!(answers as u32, PONGS.network - 1);
     assert_eq!(bench.client(client_address(1), &ping(None)), []);
     assert_eq!(bench.drops(FrontDropReason::WouldAmplify), 1);
-    // The GUID of the server is known now.
+    // After the pong the front knows the GUID of the server.
     let sent = bench.client(client_address(1), &bytes(&Offline::Request1 { protocol: 6, mtu: 576 }));
     assert!(matches!(read(&sent[0].1), Offline::Reply1 { guid: raknet::Guid(5), mtu: 576, .. }));
 }

@@ -70,7 +70,7 @@ pub(crate) struct App {
     pub(crate) webrtc: OnceLock<AnnouncedWebRtc>,
     /// The counters of the data channels; all zero without data channels.
     pub(crate) webrtc_counters: Arc<WebRtcCounters>,
-    /// The name of a task that ended unexpectedly.
+    /// The reason why the relay is permanently not ready, set when a task fails.
     failure: OnceLock<&'static str>,
     /// WebTransport, if it is served.
     pub(crate) webtransport: OnceLock<Announced>,
@@ -312,7 +312,7 @@ pub(crate) struct AnnouncedWebRtc {
     pub(crate) fingerprint: Fingerprint,
 }
 
-/// The time for which a cached list is served. The pongs in it are no more recent.
+/// The lifetime of a cached list. Servers are pinged once a second, so a shorter lifetime would show nothing newer.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// The last list with the time at which it was built.

@@ -81,7 +81,7 @@ async fn find(relay: &Relay, socket: &UdpSocket, name: &str) {
     }
 }
 
-/// A client that runs only while it is polled: its events stay queued meanwhile.
+/// A client that runs only while it is polled. At other times its events stay queued.
 pub(super) struct Client {
     pub(super) session: Session,
     socket: UdpSocket,
@@ -196,7 +196,7 @@ impl Client {
     }
 }
 
-/// Polls until the condition holds. The test runner ends a test that waits in vain.
+/// Polls until the condition holds. If the condition never holds, the timeout of the test runner ends the test.
 async fn until(mut done: impl FnMut() -> bool) {
     while !done() {
         tokio::time::sleep(Duration::from_millis(5)).await;

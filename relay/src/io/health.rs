@@ -181,7 +181,7 @@ impl TargetWatch {
     pub(crate) fn note(&mut self, now: Instant, answers: bool) -> Option<Change> {
         self.silent_since = if answers { None } else { Some(self.silent_since.unwrap_or(now)) };
         let change = match (self.silent_since, self.logged) {
-            // After the relay's start, the server has the same time for its first answer.
+            // After the start of the relay, the server has `PONG_LIFETIME` for its first answer.
             (Some(since), None | Some((Change::Up(_), ..)))
                 if now.saturating_duration_since(since) >= PONG_LIFETIME || self.logged.is_some() =>
             {
@@ -632,7 +632,7 @@ mod tests {
         #[test]
         fn clients_without_an_answer_expire_individually() {
             let (start, observations, mut judgement) = begin();
-            // There are never three of them within a minute.
+            // At no time do three clients count, because each counts for one minute.
             for second in 0..1_000 {
                 if second % 30 == 0 {
                     observations.begun(client((second / 30) as u8));

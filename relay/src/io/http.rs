@@ -92,7 +92,8 @@ pub(crate) fn router_for_banned(app: Arc<App>) -> Router {
         refuse_banned(&app, connected.peer());
         (StatusCode::FORBIDDEN, BANNED)
     };
-    // The connection closes after one response. It has no slot of its address, which would otherwise limit it.
+    // The connection closes after one response. The limits of its address do not apply to it, because it holds no share
+    // of them.
     let close = async |mut response: Response| {
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -390,7 +391,8 @@ async fn keep_inside(State(root): State<Arc<Path>>, request: axum::extract::Requ
     }
 }
 
-/// Returns true if the path leads to a file that may be served, or to nothing.
+/// Returns true if the path leads to a file that may be served, or to nothing; `None` if the file system reports an
+/// error.
 fn is_served(root: &Path, path: &str) -> Option<bool> {
     // The directory may be a link that is changed by an update.
     let root = root.canonicalize().ok()?;

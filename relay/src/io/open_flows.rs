@@ -272,7 +272,7 @@ impl<C> Handover<C> {
         self.waker.wake();
     }
 
-    /// Requests a flow to end. Returns a connection that was waiting for it.
+    /// Requests a flow to end. Returns a connection that was waiting to be handed over.
     pub(crate) fn end(&self, end: FlowEnd) -> Option<C> {
         let mut state = self.lock();
         if matches!(*state, State::Closed) {

@@ -72,7 +72,7 @@ impl Probe {
         }
     }
 
-    /// Returns true if the address is up, as far as known. A probed address has some time for its first answer.
+    /// Returns true if the address is up, as far as known. A probed address has `PONG_LIFETIME` for its first answer.
     fn is_up(&self, now: Instant) -> bool {
         if self.task.is_none() {
             return self.is_up;

@@ -1,5 +1,5 @@
-//! The UDP socket of one client, connected to its game server. Each has its own source address or port. It sends and
-//! receives several datagrams per call, and classifies errors as reported by the network, temporary or permanent.
+//! The UDP socket of one client, connected to its game server. Each socket has its own source address or port. It sends
+//! and receives several datagrams per call, and classifies errors as reported by the network, temporary or permanent.
 
 use std::cell::RefCell;
 use std::future::pending;

@@ -40,8 +40,9 @@ use crate::tls::{QuicCertificate, TlsError, quic_config};
 /// Maximum bytes of datagrams in QUIC's send buffer, where a flow can no longer drop them for their age.
 const SEND_BUFFER: usize = 32 * 1024;
 
-/// Maximum bytes of received datagrams that wait for the task of the flow. Beyond it QUIC drops the oldest ones, which
-/// would be the handshake. The limit exceeds the default system buffer of the socket, which QUIC reads at once.
+/// Maximum bytes of received datagrams that wait for the task of the flow. Beyond it QUIC drops the oldest datagrams,
+/// which would be those of the handshake. The limit exceeds the default system buffer of the socket, which QUIC reads
+/// at once.
 const RECEIVE_BUFFER: usize = 256 * 1024;
 
 /// Maximum bytes that a client may send on streams, which carry only the request and the close.

@@ -205,9 +205,9 @@ pub(crate) enum AddressLog {
 }
 
 impl AddressLog {
-    /// Creates the format. With `hashed`, an address is logged as a number that stays the same until the relay ends, so
-    /// that the lines of one client can be found. The address cannot be recovered by trying all addresses without the
-    /// key, which is never shown.
+    /// Creates the format. With `hashed`, an address is logged as a number that stays the same until the relay stops,
+    /// so that the lines of one client can be found. The address cannot be recovered by trying all addresses without
+    /// the key, which is never shown.
     pub(crate) fn new(hashed: bool) -> Self {
         if !hashed {
             return Self::Plain;

@@ -92,7 +92,7 @@ fn repeated_requests_do_not_flood_the_server() {
     assert!((budget.bytes as usize - 1_464..=budget.bytes as usize).contains(&at_once), "{at_once} bytes");
     assert_eq!(bench.drops(FrontDropReason::HandshakeBudget) as usize, 1_000 - at_once / 1_464);
     assert_eq!(ask(&mut bench), 0);
-    // A client that the server has accepted does not flood it either.
+    // A client that the server has accepted does not flood the server either.
     bench.wait(Duration::from_secs(2));
     let id = bench.front.flows.find(from).unwrap();
     bench.server(id, &reply_1(ServerSecurity::None, 1_492));
@@ -113,8 +113,8 @@ fn a_datagram_above_the_limit_is_dropped() {
     assert_eq!(bench.client(from, &[0x84; 1_492]).len(), 1);
 }
 
-/// Simulates a day in which a client arrives every ten seconds. The server accepts two of three, and all fall silent
-/// eventually.
+/// Simulates a day in which a client arrives every ten seconds. The server accepts two of three, and all of them
+/// eventually stop sending.
 #[test]
 fn a_day_of_clients_leaves_no_state() {
     let mut bench = Bench::raknet();

@@ -45,7 +45,7 @@ fn the_front_repeats_the_handshake_with_the_server() {
         guid: CLIENT,
     };
     assert_eq!(sent, [(To::Server(*id), bytes(&expected))]);
-    // Connection datagrams pass from now on.
+    // Connection datagrams pass only after reply 2.
     assert_eq!(bench.client(from, &[0x84, 0, 0, 0]), []);
     let sent = bench.server(*id, &reply_2(1_431));
     let expected = Offline::Reply2 { guid: SERVER_GUID, client: from, mtu: 1_400, answer: None };
@@ -177,7 +177,7 @@ fn server_keys_of_the_library_are_parsed() {
     }
 }
 
-/// The server's key is generated as programs do it.
+/// The server has the security configuration that the library creates by default.
 #[test]
 fn a_default_security_configuration_accepts_plain_clients() {
     let mut identity = ServerIdentity::new(StaticKey::from_bytes([1; 32]));

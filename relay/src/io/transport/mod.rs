@@ -1,8 +1,8 @@
 //! The transports between a client and the relay.
 //!
 //! Flows treat all transports alike. Input read from a [`Connection`] is passed to
-//! [`Flow::handle_client`](crate::flow::Flow::handle_client), and the connection writes the output of a [`Flow`]. A TCP
-//! connection also carries facts about its client, and holds a connection slot.
+//! [`Flow::handle_client`](crate::flow::Flow::handle_client), and the connection writes the output of a [`Flow`].
+//! `Connected` describes the client of an open connection, and holds the slot of the connection.
 
 mod webrtc;
 mod websocket;
@@ -180,7 +180,7 @@ impl Connection {
     }
 }
 
-/// An open connection of a client, on any transport. A WebSocket that takes it over keeps a clone.
+/// An open connection of a client, on any transport. A WebSocket that takes over the connection keeps a clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Connected {
     peer: SocketAddr,
