@@ -575,7 +575,7 @@ impl<'b> Run<'b> {
     }
 
     const fn add(&mut self, datagram: &[u8]) {
-        debug_assert!(datagram.len() <= self.stride, "longer than its stride");
+        debug_assert!(datagram.len() <= self.stride, "a datagram is longer than its stride");
         self.end += datagram.len();
     }
 

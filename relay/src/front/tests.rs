@@ -305,7 +305,7 @@ fn blocked_datagrams_are_not_charged_to_the_total_rate() {
     let from = client_address(1);
     let id = bench.open(from);
     let taken = |bench: &Bench| bench.front.admission.free.0.load(Ordering::Relaxed);
-    assert_eq!(taken(&bench), 0, "handshakes have a budget of their own");
+    assert_eq!(taken(&bench), 0, "handshakes are charged to a separate budget");
     let ping = bytes(&Offline::Ping { scope: PingScope::Any, time: 5, guid: Some(CLIENT) });
     let request = bytes(&Offline::Request1 { protocol: 11, mtu: 1_492 });
     let (long, mut header) = ([0x84; 1_493], Vec::new());
@@ -318,7 +318,7 @@ fn blocked_datagrams_are_not_charged_to_the_total_rate() {
     bench.server(id, &[0x84, 1, 0]);
     assert_eq!(taken(&bench), 7);
     bench.server(id, &reply_1(ServerSecurity::None, 1_492));
-    assert_eq!(taken(&bench), 7, "an answer to the front");
+    assert_eq!(taken(&bench), 7, "a reply to the front itself is not charged");
     let other = client_address(2);
     bench.client(other, &[0x84, 1, 0, 0]);
     let pong = bytes(&Offline::Pong { time: 5, guid: SERVER_GUID, data: b"" });

@@ -351,7 +351,7 @@ pub(super) mod narrow_path {
             connection.send(&message, Delivery::RELIABLE_ORDERED).await.unwrap();
             let echo = connection.recv().await;
             let echo = echo.unwrap_or_else(|| panic!("no echo: {:?}", connection.closed_reason()));
-            assert!(echo.bytes == message, "another message than {number}");
+            assert!(echo.bytes == message, "the echo differs from message {number}");
         }
         connection.mtu().unwrap().into()
     }

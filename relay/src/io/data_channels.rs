@@ -363,14 +363,18 @@ mod interruptions {
         let exchange = async {
             let connection = connect(address).await;
             let carried = 1_052;
-            assert_eq!(echo_large(&connection).await, carried, "what the channel carries in one piece");
+            assert_eq!(
+                echo_large(&connection).await,
+                carried,
+                "the longest datagram that the channel carries unfragmented"
+            );
             // The minimum MTU of IPv6, which data channels also support.
             before.narrow(1_280);
             assert_eq!(echo_large(&connection).await, carried);
         };
         tokio::select! {
             exchanged = timeout(EVENT_TIMEOUT, exchange) => exchanged.unwrap(),
-            () = client.carry(&peer) => unreachable!("it goes on"),
+            () = client.carry(&peer) => unreachable!("`carry` never returns"),
         }
     }
 

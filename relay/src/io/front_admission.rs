@@ -307,7 +307,7 @@ mod tests {
         }
         assert_eq!(full.ended_flows(), [true, false, false]);
         full.slots.remove(0);
-        assert!(full.slot_of(client(2)).is_none(), "the slot is for the one that waits");
+        assert!(full.slot_of(client(2)).is_none(), "the slot is reserved for the waiting client");
         assert!(admission.admit(full.now, client(1), &mut || false).is_ok());
         assert_eq!(full.ended_flows(), [false; 3]);
     }

@@ -493,7 +493,7 @@ mod tests {
             let lines: Vec<u64> =
                 (0..121).filter_map(|second| log.note(start + second * SECOND, &game)).collect();
             assert_eq!(lines, [0, 59, 59]);
-            assert_eq!(log.note(start + 121 * SECOND, &other), Some(0), "each target has its own");
+            assert_eq!(log.note(start + 121 * SECOND, &other), Some(0), "each target has its own limit");
         }
 
         #[test]
@@ -521,7 +521,7 @@ mod tests {
         #[test]
         fn a_server_with_a_closed_port_is_down_for_a_while() {
             let (start, observations, mut judgement) = begin();
-            assert!(judgement.is_up(start, &observations), "nothing is known");
+            assert!(judgement.is_up(start, &observations), "a server counts as up at first");
             let refuse = |second| {
                 observations.unreachable(client(1), Unreachable::ClosedPort);
                 start + second * SECOND
@@ -532,12 +532,16 @@ mod tests {
             assert_eq!(
                 judgement.look(start + 31 * SECOND, &observations),
                 State::Unknown,
-                "it may be tried again"
+                "new clients may try it again"
             );
             assert!(judgement.is_up(refuse(32), &observations));
             assert!(!judgement.is_up(refuse(33), &observations));
             observations.answered();
-            assert_eq!(judgement.look(start + 34 * SECOND, &observations), State::Answers, "it is back");
+            assert_eq!(
+                judgement.look(start + 34 * SECOND, &observations),
+                State::Answers,
+                "the server answers again"
+            );
         }
 
         #[test]

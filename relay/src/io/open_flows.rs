@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ending_flow_returns_a_new_connection() {
+    fn attaching_to_an_ending_flow_returns_the_connection() {
         let handover = Handover::new();
         assert_eq!(handover.attach(1), Ok(None));
         assert_eq!(handover.end(FlowEnd::Kicked), Some(1));

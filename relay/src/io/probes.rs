@@ -340,7 +340,7 @@ mod tests {
         let (targets, [first, second]) = two_addresses(ProtocolKind::Raw);
         let name = "game".parse().unwrap();
         probes.follow(&targets, None, &Counters::default());
-        assert!(probes.is_up(&name, first) && probes.is_up(&name, second), "nothing is known");
+        assert!(probes.is_up(&name, first) && probes.is_up(&name, second), "addresses count as up at first");
         refuse(&probes, &targets, first);
         assert!(!probes.is_up(&name, first) && probes.is_up(&name, second));
         let health = probes.health(&targets);
@@ -369,13 +369,13 @@ mod tests {
         flow.answered();
         probes.judge(start + Duration::from_secs(9), &others);
         probes.judge(start + Duration::from_secs(10), &others);
-        assert!(probes.is_up(&name, first), "it answers");
+        assert!(probes.is_up(&name, first), "the address answers");
         // A reload removes the address.
         let mut moved = targets(ProtocolKind::Raw);
         let settings = moved.find("game").unwrap().settings.clone();
         moved.insert(ResolvedTarget::new(name, settings, second));
         probes.follow(&moved, None, &counters);
-        assert!(Arc::ptr_eq(&flow, &probes.observations(first)), "the flow goes on there");
+        assert!(Arc::ptr_eq(&flow, &probes.observations(first)), "the flow still reports on its address");
         drop(flow);
         probes.follow(&moved, None, &counters);
         assert!(lock(&probes.seen).is_empty());
@@ -410,10 +410,13 @@ mod tests {
         let in_use = || addresses.map(|address| is_in_use(&probes, address));
         assert_eq!(in_use(), [true, false]);
         probes.follow(&targets.failed_over(|_, address| address == addresses[1]), None, &Counters::default());
-        assert_eq!(in_use(), [false, true], "reports are counted of where new clients go");
-        assert!(probes.is_up(&"game".parse().unwrap(), addresses[0]), "it has some time");
+        assert_eq!(in_use(), [false, true], "reports are counted for the address of new clients");
+        assert!(
+            probes.is_up(&"game".parse().unwrap(), addresses[0]),
+            "the address has time for its first answer"
+        );
         probes.follow(&self::targets(ProtocolKind::RakNet), None, &Counters::default());
-        assert_eq!(lock(&probes.by_address).len(), 1, "the other one is gone");
+        assert_eq!(lock(&probes.by_address).len(), 1, "the removed address is not probed");
     }
 
     #[tokio::test]

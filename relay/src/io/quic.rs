@@ -318,7 +318,7 @@ mod tests {
             }
             assert!((130..200).contains(&taken.len()), "{}", taken.len());
             for other in 0..30 {
-                taken.push(handshakes.begin(ip(&format!("172.16.{other}.1"))).expect("a place"));
+                taken.push(handshakes.begin(ip(&format!("172.16.{other}.1"))).expect("a free slot"));
             }
         }
 

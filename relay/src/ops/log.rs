@@ -601,14 +601,14 @@ mod tests {
             };
             assert_eq!(lines(start, 1..10_000), 101);
             assert_eq!(log.take_left_out()["banned"], 9_999 - 101);
-            assert!(log.note(start, "origin", client(1)), "the flood leaves a line to another reason");
+            assert!(log.note(start, "origin", client(1)), "the flood leaves a line for another reason");
             assert!(!log.note(start, "origin", client(2)));
             assert_eq!(lines(start + REFUSAL_INTERVAL, 1..10_000), 3);
             assert!(log.note(start + RESERVED, "origin", client(1)));
         }
 
         #[test]
-        fn forged_addresses_use_no_lines_of_validated_ones() {
+        fn refusals_of_forged_addresses_use_no_shared_lines() {
             let (log, start) = (RefusalLog::default(), Instant::now());
             let forged = |at| (0..10_000).filter(|_| log.note_unproven(at, "late")).count();
             assert_eq!(

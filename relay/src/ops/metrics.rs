@@ -374,7 +374,7 @@ mod tests {
         let later = text_of(&counters, &front);
         assert!(later.contains("rakwire_relay_closes_total{reason=\"shutting_down\"} 1"), "{later}");
         assert!(later.contains("rakwire_relay_front_drops_total{reason=\"not_admitted\"} 1"), "{later}");
-        assert!(!later.contains("bytes_total{target="), "the target is gone: {later}");
+        assert!(!later.contains("bytes_total{target="), "the removed target has no metrics: {later}");
     }
 
     #[test]

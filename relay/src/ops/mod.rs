@@ -322,6 +322,6 @@ mod tests {
         {
             assert!(!local(host), "{host}");
         }
-        assert!(is_local_name(&HeaderMap::new()), "HTTP/1.0 has no Host, and no browser speaks it");
+        assert!(is_local_name(&HeaderMap::new()), "HTTP/1.0 has no Host, and no browser uses it");
     }
 }

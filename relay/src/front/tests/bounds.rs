@@ -6,7 +6,7 @@ use super::marks::{MarkOutcome, marks};
 use super::*;
 
 #[test]
-fn admission_bounds_the_table() {
+fn admission_bounds_the_number_of_flows() {
     let mut bench = Bench::raknet();
     let ids: Vec<_> = (0..3).map(|number| bench.open(client_address(number))).collect();
     let cookie = bench.cookie(client_address(9));
@@ -49,7 +49,7 @@ fn the_oldest_half_open_flow_is_evicted_for_an_admitted_client() {
     let (oldest, none) = begin(client_address(1));
     assert_eq!((begin(client_address(2)).1, none), (None, None));
     let banned = SocketAddr::from((BANNED, 9));
-    assert_eq!(begin(banned), (To::Client(banned), None), "a client without a flow costs nobody one");
+    assert_eq!(begin(banned), (To::Client(banned), None), "a refused client evicts no flow");
     let (_, closed) = begin(client_address(8));
     assert_eq!(closed.map(To::Server), Some(oldest));
     assert!(bench.front.flows.get(open).is_some());
@@ -145,7 +145,7 @@ fn a_day_of_clients_leaves_no_state() {
 }
 
 #[test]
-fn forged_sources_get_at_most_their_ration() {
+fn replies_to_forged_sources_are_limited_by_rate() {
     let mut bench = Bench::raknet();
     let request = bytes(&Offline::Request1 { protocol: 6, mtu: 1_492 });
     let answers = (0..1_000).filter(|_| !bench.client(client_address(1), &request).is_empty()).count();
@@ -182,7 +182,7 @@ fn a_repeatedly_refused_client_has_one_budget() {
     let (_, at_once) = sent_to_refusing_server(&mut bench, from, &request, &refusal);
     assert!((all - 1_464..=all).contains(&at_once), "{at_once} bytes");
     let begun = (at_once / 1_464) as u64;
-    assert_eq!(bench.counters.snapshot().opened, begun, "no place without a budget");
+    assert_eq!(bench.counters.snapshot().opened, begun, "no flow begins without a budget");
     assert_eq!(bench.drops(FrontDropReason::HandshakeBudget), 1_000 - begun);
     // Other clients have separate budgets, and budgets are refilled.
     let other = client_address(2);
@@ -248,7 +248,10 @@ fn the_client_address_precedes_datagrams_until_the_server_answers() {
     }
     let second = bench.server(*id, &reply_1(ServerSecurity::None, 1_400));
     let (_, request) = &second[0];
-    assert!(matches!(read(request), Offline::Request2 { .. }), "no header any more: {request:?}");
+    assert!(
+        matches!(read(request), Offline::Request2 { .. }),
+        "no header after the server has answered: {request:?}"
+    );
 }
 
 #[test]
@@ -292,7 +295,7 @@ fn the_client_address_is_announced_to_game_protocol_servers() {
     let (To::Server(id), announced) = &begun[0] else { panic!("{begun:?}") };
     assert_eq!((announced.len(), &announced[..28]), (32, &header(from)[..]));
     let seasoned = bench.server(*id, &[0x40, 1, 2, 3]);
-    assert_eq!(seasoned[0].1.len(), 4, "no header any more");
+    assert_eq!(seasoned[0].1.len(), 4, "no header after the server has answered");
 }
 
 #[test]

@@ -368,7 +368,7 @@ fn a_clock_jump_costs_one_more_round_trip() {
 }
 
 #[test]
-fn keys_rotate_while_clients_connect() {
+fn clients_connect_during_a_key_rotation() {
     let mut bench = Bench::raknet();
     let cookie = bench.cookie(client_address(1));
     bench

@@ -30,7 +30,7 @@ use crate::flow::{Flow, FromClient, TransportLimits};
 
 /// The transport of one client.
 #[derive(Debug)]
-#[expect(clippy::enum_variant_names, reason = "these are their names")]
+#[expect(clippy::enum_variant_names, reason = "the transports have these names")]
 pub(crate) enum Transport {
     WebSocket(Box<WebSocketTransport>),
     WebRtc(Box<WebRtcTransport>),
