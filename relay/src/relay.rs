@@ -131,7 +131,8 @@ impl Relay {
         };
         let Prepared { targets, listen: addresses } = prepare(&config, &Targets::default(), None).await?;
         let names = own_names(&config.listen, &addresses);
-        // If there are several addresses of one name, all are loopback addresses wherever this matters.
+        // The first address stands for all. `prepare` has checked the configuration with each of them, so that all are
+        // loopback addresses where one must be.
         if let Some(&address) = addresses.first() {
             config.listen = address.into();
         }
@@ -584,7 +585,7 @@ mod tests {
     use crate::discovery::Announcement;
     use crate::ops::{Health as _, Lines};
 
-    /// The target's name is `localhost`, with another address before.
+    /// The name of the target is `localhost`. Its last known address is another one.
     #[tokio::test]
     async fn target_names_are_resolved_periodically() {
         let mut config = Config::new("127.0.0.1:0".parse().unwrap());

@@ -30,8 +30,8 @@ pub(crate) struct Reloadable {
     /// The target behind the running front.
     pub(crate) front: Option<FrontTarget>,
     pub(crate) set_cookie_keys: Option<SetCookieKeys>,
-    /// A listening address, which a reload cannot change. If other machines can reach one of the addresses, it is that
-    /// one.
+    /// A listening address, which a reload cannot change. It is one that other machines can reach, if there is such an
+    /// address.
     pub(crate) local_addr: SocketAddr,
     /// The addresses of all listening sockets.
     pub(crate) local_addrs: Vec<SocketAddr>,

@@ -38,7 +38,7 @@ pub struct Claims {
     pub nbf: Option<u64>,
     /// The id of the token, 1 to 128 bytes.
     pub jti: String,
-    /// The name of the target that the token admits to.
+    /// The name of the target for which the token is valid.
     pub target: String,
     /// The address or network of the client; any if absent.
     #[serde(default, deserialize_with = "network", skip_serializing_if = "Option::is_none")]

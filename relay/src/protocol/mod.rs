@@ -81,8 +81,8 @@ impl FlowInspector {
         }
     }
 
-    /// Returns true if a datagram of the client begins a connection. Always false for other protocols than RakNet; the
-    /// handshake words of the Game Protocol look alike.
+    /// Returns true if a datagram of the client begins a connection. Always false for protocols other than RakNet,
+    /// because the handshake words of the Game Protocol are indistinguishable.
     #[must_use]
     pub fn begins_connection(&self, datagram: &[u8]) -> bool {
         match &self.0 {

@@ -366,7 +366,7 @@ mod tests {
             assert_eq!(sent, [pass.clone(), pass.clone(), drop.clone(), drop.clone()]);
             let pings = (0..9).filter(|_| flow.handle_client(now, &ping(PingScope::Any, 1)) == pass).count();
             assert_eq!(pings, 3);
-            // The budget is refilled by then, and an open flow has none.
+            // After 8 s the budget is refilled. An open flow has no budget.
             assert_eq!(flow.handle_client(now + Duration::from_secs(8), &request_1(1_492)), pass);
             let _ = flow.handle_server(now, &reply_2());
             assert!((0..99).all(|_| flow.handle_client(now, &request_1(1_492)) == pass));

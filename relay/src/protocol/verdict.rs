@@ -4,9 +4,9 @@
 //! a client before its server has answered. The MTU in RakNet's handshake is clamped to the MTU of the path to the
 //! client.
 //!
-//! The length of request 1 encodes the MTU: the client pads the request, and the length that arrives is what the path
-//! carries. A request that is longer than the path to the client permits is therefore cut, and the server proposes no
-//! larger MTU. The other three messages of the handshake contain the MTU in a field.
+//! The length of request 1 encodes the MTU: the client pads the request to the MTU, and its arrival shows that the path
+//! carries it. A request that is longer than the path to the client permits is therefore cut, and the server proposes
+//! no larger MTU. The other three messages of the handshake contain the MTU in a field.
 
 use std::fmt;
 use std::str::FromStr;
@@ -168,10 +168,10 @@ pub struct Handshake {
     pub payload_max: u16,
     /// Maximum number of datagrams in a burst. Default: 64.
     pub datagrams: u32,
-    /// Maximum bytes in a burst. Default: 65,536, the requests of three connection attempts of the original RakNet.
+    /// Maximum bytes in a burst. Default: 65,536, the requests of three connection attempts of C++ RakNet.
     pub bytes: u32,
     /// The time within which an empty budget is refilled. Default: 8 s, slightly longer than a connection attempt of
-    /// the original RakNet.
+    /// C++ RakNet.
     pub refill: Duration,
 }
 
@@ -278,7 +278,7 @@ const fn client_security(security: ClientSecurity<'_>) -> usize {
     }
 }
 
-/// Returns the length of the address at an offset. As in the original, any version other than 4 counts as 6.
+/// Returns the length of the address at an offset. As in C++ RakNet, any version other than 4 counts as 6.
 fn address_at(datagram: &[u8], at: usize) -> usize {
     if datagram.get(at) == Some(&4) { ADDRESS_V4 } else { ADDRESS_V6 }
 }

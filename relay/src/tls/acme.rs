@@ -293,7 +293,7 @@ mod tests {
         cache.store_account(&names[..1], directory, b"key").await.unwrap();
         #[cfg(unix)]
         for file in fs::read_dir(&folder).unwrap() {
-            // As created by older versions.
+            // Older versions created the files with this mode.
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
             fs::set_permissions(file.unwrap().path(), mode).unwrap();
         }

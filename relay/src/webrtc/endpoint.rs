@@ -97,7 +97,8 @@ impl<S> Default for Entry<S> {
 }
 
 impl<S: Clone + PartialEq> Endpoint<S> {
-    /// Creates an endpoint; `None` if the HMAC library rejects the key, which its length excludes.
+    /// Creates an endpoint. Returns `None` if the HMAC library rejects the key, which cannot happen with a key of this
+    /// length.
     pub(crate) fn new(
         fingerprint: &Fingerprint,
         key: &ChallengeKey,
@@ -223,7 +224,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         }
         let is_hello = is_client_hello(datagram);
         match self.sessions.get(&from) {
-            // The hello comes from a page that reuses the port of an earlier one, or from a forger.
+            // The hello comes from a page that reuses the port of an earlier page, or its address is forged.
             Some(Entry { half_open: None, .. }) if is_hello => {}
             Some(Entry { proved, half_open }) => {
                 let proved = proved.as_ref().map(|(session, _)| session.clone());
@@ -271,7 +272,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
             self.forget_place(from, ice);
         }
         if let Some(ice) = proved.ice {
-            // A page that copies the user names of another page does not take its place.
+            // A page that copies the user names of another page does not replace the location of that page.
             self.places.entry(ice).or_insert(Place { at: from, other: None });
         }
         former.map(|(session, _)| session)
@@ -420,7 +421,7 @@ mod tests {
         assert_eq!(counters.snapshot().drops(WebRtcDropReason::UnvalidatedSource), 1);
         assert_eq!(endpoint.handle(now, from, &page_answer(&check)), DatagramEvent::Validated);
         assert_eq!(endpoint.handle(now, from, &client_hello()), DatagramEvent::Begin);
-        // The answer is the same as before.
+        // A check from a validated source gets the same answer, without a challenge.
         assert_eq!(endpoint.handle(now, from, &first), DatagramEvent::Answer(answer));
     }
 
@@ -588,7 +589,7 @@ mod tests {
         assert_eq!((endpoint.session(home), endpoint.session(port)), (None, Some(&7)));
         assert_eq!(endpoint.handle(now, home, &encrypted), DatagramEvent::Dropped);
 
-        // The latest port counts, and the port of another session is not taken over.
+        // A session follows its page only to the latest port, and never to the port of another session.
         for from in [home, third] {
             validate(&mut endpoint, now + Duration::from_secs(20), from, "7");
         }

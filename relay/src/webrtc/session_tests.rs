@@ -38,7 +38,7 @@ pub(crate) fn client(version: Version, now: Instant) -> Session {
     };
     dtls.set_active(true);
     let mut session = Session::with(dtls, Endpoint::new(endpoint, None), now);
-    // Browsers have no such low limits.
+    // The limits of browsers are higher.
     let transport = TransportConfig::default().with_rto_initial_ms(RTO_INITIAL).with_rto_min_ms(RTO_MIN);
     let mut config = sctp_proto::ClientConfig::default();
     config.transport = Arc::new(transport);

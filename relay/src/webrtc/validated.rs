@@ -1,4 +1,4 @@
-//! Source addresses that have proved that they receive datagrams.
+//! Validated source addresses: those that have proved that they receive datagrams.
 //!
 //! A source that sends a check receives a check in return. The transaction id of that check is a keyed hash of the
 //! source's address, and contains the session and the time. No state is therefore needed before the answer (compare RFC
@@ -26,7 +26,7 @@ const LIFETIME: Duration = Duration::from_secs(10);
 const SOURCES: usize = 8_192;
 /// The maximum number of validated sources by site, an IPv4 /24 or an IPv6 /48.
 ///
-/// A site also gets at most a quarter of the free slots, so that each greedy site leaves some to others.
+/// A site also gets at most a quarter of the free slots, so that no number of busy sites takes every slot.
 const SOURCES_OF_SITE: usize = 512;
 
 /// The number of bytes of a transaction that prove its origin, before the time and the session.
@@ -153,7 +153,8 @@ impl Validated {
         let site = site(from.ip());
         let free = SOURCES.saturating_sub(self.sources.len());
         if !self.of_site.admits(site, SOURCES_OF_SITE.min(free / FREE_SHARE)) {
-            // The oldest source of the site is evicted, so that no neighbour can keep its slots for long.
+            // The oldest source of the site is evicted, so that no other source of the site can keep its slots for
+            // long.
             self.remove_first_of(site);
         } else if free == 0 {
             self.remove_first();
