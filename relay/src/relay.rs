@@ -611,7 +611,7 @@ mod tests {
         beside.spawn(async {});
         assert!(tokio::time::timeout(Duration::from_millis(10), watch(&mut beside, &app)).await.is_err());
         assert_eq!(app.unready(), None);
-        beside.spawn(async { panic!("a part ends") });
+        beside.spawn(async { panic!("a task fails") });
         let unready = async {
             while app.unready().is_none() {
                 tokio::task::yield_now().await;

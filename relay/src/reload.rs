@@ -186,7 +186,7 @@ mod tests {
         let (start, other) = (config([RakNet, RakNet], "a"), config([GameProtocol, RakNet], "a"));
         assert_eq!(told(&start, &other).as_deref(), Some("targets.a.kind for the front"));
         assert_eq!(told(&other, &other), None);
-        assert_eq!(told(&other, &start), None, "both agree again");
+        assert_eq!(told(&other, &start), None, "front and target have the same protocol again");
         // A front moves to another target only at a restart.
         let (moved, changed) = (config([RakNet, RakNet], "b"), config([RakNet, GameProtocol], "b"));
         assert_eq!(told(&moved, &changed), None);
@@ -205,7 +205,7 @@ mod tests {
         assert!(of_file.is_some());
         let random = next_cookie_keys(&with, &without).unwrap();
         assert!(random.is_some() && random != of_file);
-        assert_eq!(next_cookie_keys(&without, &without).unwrap(), None, "a random key stays");
+        assert_eq!(next_cookie_keys(&without, &without).unwrap(), None, "a random key stays in use");
         std::fs::remove_file(path).unwrap();
     }
 }

@@ -91,7 +91,7 @@ mod tests {
         let taken = |bucket: &mut Bucket, now| (0..10).filter(|_| bucket.take(now, each, SECOND)).count();
         assert_eq!(taken(&mut bucket, now), 3);
         assert_eq!(taken(&mut bucket, now + SECOND / 2), 1);
-        assert_eq!(taken(&mut bucket, now), 0, "a clock that goes back fills nothing");
+        assert_eq!(taken(&mut bucket, now), 0, "a clock that goes back adds no tokens");
         assert_eq!(taken(&mut bucket, now + 100 * SECOND), 3);
     }
 

@@ -365,7 +365,7 @@ fn decode_secret(text: &str) -> Result<Box<[u8]>, KeyError> {
 
 fn mac(secret: &[u8], message: &[u8]) -> Hmac<Sha256> {
     // A secret may have any length (RFC 2104 section 3).
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("any length will do");
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC accepts keys of any length");
     mac.update(message);
     mac
 }
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn no_changed_byte_is_accepted() {
+    fn a_token_with_a_changed_byte_is_rejected() {
         for key in keys() {
             let (token, verifying) = (key.sign(&claims()).unwrap(), verifying(&key));
             for index in 0..token.len() {

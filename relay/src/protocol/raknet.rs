@@ -432,11 +432,7 @@ mod tests {
         fn the_disconnect_for_a_departed_client_uses_its_next_number() {
             let (mut flow, now) = flow(Handshake::default());
             flow.handle_server(now, &reply_2());
-            assert_eq!(
-                flow.disconnect_datagram(),
-                None,
-                "the client has sent nothing that the server could follow"
-            );
+            assert_eq!(flow.disconnect_datagram(), None, "the client has sent no datagram with a number");
             flow.handle_client(now, &[0x84, 0xFF, 0xFF, 0x00, 0, 0, 8, 0xFE]);
             // Acknowledgements have no datagram number.
             flow.handle_client(now, &[0xC0, 0, 1, 1, 7, 0, 0]);

@@ -395,7 +395,7 @@ mod tests {
         fs::write(&key, old_key).unwrap();
         watch.poll().unwrap();
         assert_eq!(served(&watch), first, "the key does not belong to the certificate");
-        assert!(matches!(watch.poll(), Err(TlsError::Unusable { .. })), "told when it stays so");
+        assert!(matches!(watch.poll(), Err(TlsError::Unusable { .. })), "reported when it persists");
         watch.poll().unwrap();
 
         fs::write(&key, new_key).unwrap();

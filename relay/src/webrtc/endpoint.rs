@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_checks_is_limited_by_the_ration() {
+    fn a_flood_of_checks_is_limited_by_rate() {
         let (mut endpoint, counters, now) = endpoint();
         let right = page_check("a1b2");
         for number in 0..60_000_u32 {

@@ -442,7 +442,7 @@ fn missing_acknowledgements_are_reported_in_time() {
             Some(SessionEvent::Unacknowledged)
         );
         assert_eq!(network.now, start + ACKNOWLEDGEMENT_TIMEOUT, "control: {is_control}");
-        assert!(!network.server.is_ended(), "it can still be told why");
+        assert!(!network.server.is_ended(), "the session can still send the reason");
     }
 }
 
