@@ -34,7 +34,7 @@ const CHALLENGE_EXTENSION: &str = "1.3.6.1.5.5.7.1.31";
 struct Acme {
     address: SocketAddr,
     authority: Authority,
-    /// The address of the relay, once known. It replaces port 443 of the relay's domain.
+    /// The address of the relay, once known. Checks connect to it instead of port 443 of the relay's domain.
     relay: OnceLock<SocketAddr>,
     orders: AtomicU32,
     is_proven: Mutex<bool>,

@@ -89,7 +89,7 @@ async fn the_flows_of_one_token_share_its_rate() {
             client.send(b"hello").await;
         }
     }
-    // The relay reads this message after the others.
+    // The relay has handled all datagrams of a client when it handles this message.
     for mut client in clients {
         client.message(Message::text("end")).await;
         assert_eq!(client.closed().await.0, 1003);
@@ -130,7 +130,7 @@ async fn a_single_use_token_opens_once() {
     assert_eq!(closed, (4401, "the token has been used".to_owned()));
 }
 
-/// The secret of the flow replaces the token, which may have expired or been used by then.
+/// The secret of the flow replaces the token, which may have expired or been used in the meantime.
 #[tokio::test]
 async fn a_client_resumes_its_flow_without_another_token() {
     let key = SigningKey::ed25519().unwrap();
@@ -180,7 +180,8 @@ async fn headers_of_untrusted_peers_are_ignored() {
     assert_eq!(relay.snapshot().bans_refused, 2);
 }
 
-/// A client with a malformed header does not count as the proxy, which has no limits by default.
+/// The limits of an address apply to a client whose header is missing or malformed. They do not apply to the proxy by
+/// default.
 #[tokio::test]
 async fn clients_not_named_by_a_proxy_are_limited() {
     let mut config = config(Server::echo().await);

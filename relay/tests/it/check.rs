@@ -25,7 +25,7 @@ const FOREIGN_WORDS: [&str; 12] = [
     "Error",
 ];
 
-/// The lines to which the cases add more.
+/// The text that replaces `BASE` in a case.
 const BASE: &str = "listen = \"127.0.0.1:0\"\n[targets.game]\naddress = \"127.0.0.1:1\"\n";
 
 /// The text that replaces `GAME` in a case.
@@ -390,7 +390,6 @@ async fn a_reload_reports_the_same_errors_and_keeps_the_old_file() {
     assert_eq!(relay.reloader.reload().await.unwrap().to_string(), "nothing changed");
 }
 
-/// Configurations that may work must be accepted.
 #[test]
 fn configurations_that_may_work_are_accepted() {
     let path = directory("check").join("works.toml");

@@ -139,7 +139,7 @@ fn keys_are_not_overwritten() {
     let line = refused(&["keygen", "--out", key.to_str().unwrap()]);
     assert!(line.contains("exists: choose another --out"), "{line}");
     assert_eq!(fs::read(&key).unwrap(), before);
-    // Half a key would prevent the next attempt.
+    // Neither file is written if one of them exists. A single new file would block the next attempt.
     let (half, other_half) = (path("half.key"), path("half.key.pub"));
     fs::write(other_half, "taken").unwrap();
     let line = refused(&["keygen", "--out", half.to_str().unwrap()]);

@@ -118,7 +118,7 @@ async fn a_websocket_counts_as_a_connection_until_it_closes() {
 
 #[tokio::test]
 async fn a_silent_connection_does_not_delay_a_shutdown() {
-    // Longer than the test waits for the shutdown.
+    // The header timeout is longer than the test waits for the shutdown.
     let relay = start(1, 10 * TIMEOUT).await;
     let mut silent = TcpStream::connect(relay.address).await.unwrap();
     // Connections are accepted in order, so the silent connection is being served by now.

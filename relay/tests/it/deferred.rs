@@ -18,7 +18,7 @@ async fn only_the_continuing_connection_counts_as_a_new_client() {
     config.clients.rate_per_address = 1;
     config.clients.burst_per_address = 2;
     let relay = Running::start(config).await;
-    // Each client also has a connection that it abandons.
+    // Each client opens two connections, and uses one.
     for winner in 0..3 {
         let mut racing = Vec::new();
         for _ in 0..2 {

@@ -125,7 +125,7 @@ async fn new_clients_move_from_an_unreachable_address_and_the_move_is_logged_onc
     let reached = async || {
         let mut client = Client::connect(address, "/ws?target=game").await;
         client.send(b"hello").await;
-        // The report that nothing listens arrives with the next datagram.
+        // The error about the closed port is reported when a later datagram is sent.
         client.send(b"hello").await;
         client.receive().await
     };

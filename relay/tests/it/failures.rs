@@ -45,7 +45,7 @@ impl Watched {
         command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--target", target]);
         command.args(more).stdout(Stdio::piped()).stderr(to);
         let mut child = command.spawn().unwrap();
-        // A single reader is used for both lines, because it reads ahead.
+        // One reader returns both lines, because a reader buffers more than one line.
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let mut after =
             |begin: &str| lines.find_map(|line| line.strip_prefix(begin)?.split("://").nth(1)?.parse().ok());
@@ -57,7 +57,7 @@ impl Watched {
         self.program.address
     }
 
-    /// Waits for the metric of an event that is not logged, because such datagrams can come from anywhere.
+    /// Waits for the metric of an event that is not logged. The addresses of such datagrams may be forged.
     async fn counts(&self, series: &str) {
         within(async {
             let is_counted = |line: &str| line.starts_with(series) && !line.ends_with(" 0");
@@ -186,7 +186,8 @@ async fn absent_game_servers_and_stores_are_reported() {
         .await;
     relay.reports("the store of servers cannot be reached", "rakwire_relay_store_failures_total").await;
     let mut client = Client::connect(relay.address(), "/ws?target=raw").await;
-    // The report arrives with a later datagram, and datagrams of one system call share one report.
+    // The error about a datagram is reported when a later datagram is sent. Datagrams that are sent in one system call
+    // share one error.
     let more = async {
         loop {
             client.send(b"hello").await;
@@ -290,7 +291,7 @@ async fn reached_limits_are_reported() {
             "rakwire_relay_closes_total{reason=\"too_many_clients\"}",
         ),
     ] {
-        // The clients on this machine are then limited like any others.
+        // Without this option, no limits apply to clients on this machine.
         let exempt = ["--exempt", "192.0.2.1"];
         let relay = Watched::start(name, &target, &[limits, &exempt].concat());
         let mut first = Client::connect(relay.address(), "/ws?target=game").await;
@@ -361,7 +362,7 @@ async fn webtransport_failures_are_reported() {
     let own_port = ["--webtransport", "on", "--webtransport-listen", "127.0.0.1:0", "--header-timeout", "1s"];
     let relay = Watched::start("webtransport", &target, &own_port);
     let announced = webtransport::announced(relay.address()).await.unwrap();
-    // A page has the hash of a certificate from before a restart.
+    // A page has the certificate hash of an earlier start of the relay.
     let wrong =
         webtransport::Announced { certificate_hashes: vec![STANDARD.encode([7; 32])], ..announced.clone() };
     assert!(webtransport::dial(&wrong, relay.address()).await.is_err());
@@ -371,7 +372,7 @@ async fn webtransport_failures_are_reported() {
     let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"}";
     relay.reports("did not complete the WebTransport handshake within limits.header_timeout", late).await;
     drop(open);
-    // A page that leaves is not logged, and neither is one that continues on another transport.
+    // The first two codes mean that the page was closed, or continues on another transport. Neither is logged.
     for (code, is_announced) in [(0_u32, false), (0x100, false), (0x109, true)] {
         let (endpoint, left) = webtransport::dial(&announced, relay.address()).await.unwrap();
         if is_announced {
@@ -390,7 +391,7 @@ async fn webtransport_failures_are_reported() {
     assert!(metrics.contains(&format!("{handshake} 2")), "a certificate and an error: {metrics}");
 }
 
-/// The Initial packets of these clients are never followed up, as with forged sources.
+/// These clients send one Initial packet and nothing more, as with forged source addresses.
 #[tokio::test]
 async fn unvalidated_addresses_are_not_logged() {
     let target = format!("game={}", Server::echo().await);
@@ -400,7 +401,7 @@ async fn unvalidated_addresses_are_not_logged() {
     let forged = webtransport::Unfinished::start(&announced, relay.address(), 3).await;
     let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"} 3";
     relay.reports("did not complete the WebTransport handshake", late).await;
-    // This line follows all others.
+    // This line is written after all others.
     Client::connect(relay.address(), "/ws?target=lobby").await.closed().await;
     relay.reports("unknown target 'lobby'", "").await;
     let log = fs::read_to_string(&relay.log).unwrap();
@@ -410,7 +411,7 @@ async fn unvalidated_addresses_are_not_logged() {
     assert!(!log.contains(&forged.address().to_string()), "{log}");
 }
 
-/// An address has 32 slots after validation, and 32 more are for clients that need not validate their address.
+/// An address has 32 slots for handshakes whose address is validated, and 32 for those that need no validation.
 #[tokio::test]
 async fn excess_handshakes_of_a_network_are_reported() {
     let target = format!("game={}", Server::echo().await);

@@ -22,7 +22,7 @@ fn survive<P: Game>() {
         delivered += outcome.delivered;
         longest_return = longest_return.max(outcome.longest_return);
     }
-    // Each return took one round trip and at most 50 ms more, or the run would have failed.
+    // The run fails if a return takes longer than one round trip and 50 ms.
     assert!(longest_return > Duration::ZERO, "no return was timed");
     assert!(resumed as u64 > 2 * GAMES, "{resumed} resumptions");
     assert!(delivered as u64 > 20 * GAMES, "{delivered} messages");
@@ -53,7 +53,8 @@ fn flows_keep_their_guarantees_under_random_operations() {
     assert!(sum.resumed > 500 && sum.ended > 500, "{sum:?}");
 }
 
-/// Simulates a day in which a client connects every second. Some clients close, some vanish, and some of those return.
+/// Simulates a day in which a client connects every second. Some clients close their connection, some vanish, and some
+/// of the vanished clients return.
 #[test]
 fn a_day_of_clients_leaves_no_state() {
     let (start, counters) = (Instant::now(), Arc::new(TargetCounters::default()));

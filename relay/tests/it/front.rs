@@ -33,7 +33,7 @@ pub(crate) async fn echo() -> SocketAddr {
     address
 }
 
-/// The first byte of a connection request, and of a PROXY header before it.
+/// The first bytes of request 1 and of a PROXY header.
 const REQUEST_1: u8 = 5;
 const PROXY_HEADER: u8 = b'\r';
 

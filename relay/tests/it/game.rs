@@ -138,8 +138,8 @@ async fn reliable_messages_survive<P: Game>() {
                 client.0.send(Message::binary(datagram)).await.unwrap();
             }
             if player.sent > (cuts + 1) * MESSAGES / (CUTS + 1) && cuts < CUTS {
-                // The connection ends without a close and with data in flight in both directions, or the client
-                // replaces it.
+                // Every second cut ends the connection without a close frame. The other cuts only replace it. Data is
+                // in flight in both directions.
                 cuts += 1;
                 if cuts % 2 == 0 {
                     client.tcp().shutdown().await.unwrap();

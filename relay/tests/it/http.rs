@@ -119,7 +119,7 @@ async fn files_and_health_are_rate_limited() {
     let relay = Running::start(config).await;
     let mut stream = TcpStream::connect(relay.address).await.unwrap();
     let mut buffer = vec![0; 4_096];
-    // All requests use one connection, because connections are limited, too.
+    // All requests use one connection, because the rate of connections is also limited.
     for (request, admitted) in [
         ("GET /healthz", "200"),
         ("GET /ws", "400"),

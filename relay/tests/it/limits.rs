@@ -89,7 +89,7 @@ async fn a_full_relay_refuses_clients_until_one_vanishes() {
     eventually("the port is free again", is_free).await;
     let mut next = within(async {
         loop {
-            // The slot is freed shortly after the session ends. Until then, the relay closes new connections.
+            // The slot is freed shortly after the session ends. Before, the relay closes new connections.
             let mut client = relay.client().await;
             let _ = client.0.send(Message::binary(&b"again"[..])).await;
             tokio::select! {
@@ -282,7 +282,7 @@ async fn a_client_cannot_make_the_relay_flood_the_server() {
     for _ in 0..SENT {
         client.send(&[9; 1400]).await;
     }
-    // The relay reads this message after the others.
+    // The relay has handled all datagrams of the client when it handles this message.
     client.message(Message::text("end")).await;
     assert_eq!(client.closed().await.0, 1003);
     let snapshot = relay.snapshot();

@@ -100,7 +100,8 @@ async fn check(relay: &Running, server: &Server, transport: &str, mark: &Mark) {
     let mut player = Player::connect(relay, transport).await;
     let (to_server, to_client) = (mark.to_server(transport), mark.to_client(transport));
     let before = drops(relay);
-    // The mark is sent before the game server has answered, as after its restart, and afterwards.
+    // The mark is sent twice: before the game server has answered, as after a restart of the server, and after its
+    // answer.
     for is_answered in [false, true] {
         let end = format!("{case}, answered: {is_answered}");
         let (has_passed, flow) = reaches_server(&mut player, server, mark, end.as_bytes()).await;

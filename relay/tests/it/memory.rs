@@ -34,7 +34,7 @@ async fn a_client_that_only_sends_does_not_fill_the_memory() {
     client.send(b"hello").await;
     let (_, from) = server.receive().await;
     let before = resident(&program.child);
-    // 70 MB are sent to a client that does not read, and 7 MB by that client to a server that does not read.
+    // A client that does not read gets 70 MB, and sends 7 MB to a server that does not read.
     for _ in 0..1000 {
         for _ in 0..50 {
             server.send(&[5; 1400], from).await;

@@ -458,7 +458,7 @@ async fn the_log_of_a_day_has_at_most_5_mb_even_during_a_flood_of_refusals() {
     }
 }
 
-/// Requests of banned clients are also logged, on their own connections and through a proxy.
+/// A banned client sends one request on its own connection, and another one through a proxy.
 #[tokio::test]
 async fn requests_of_banned_clients_are_logged() {
     let bans = directory("banned-requests").join("bans");
@@ -585,7 +585,7 @@ async fn the_service_manager_passes_the_socket_and_is_notified() {
 #[tokio::test]
 async fn clients_reconnect_after_a_crash() {
     let server = Server::echo().await;
-    // The reserved port prevents other programs from taking it in between.
+    // The reservation prevents that another program takes the port between the two runs.
     let (_port, address) = reserve_port();
     let start = || {
         let mut command = relay();
@@ -600,7 +600,7 @@ async fn clients_reconnect_after_a_crash() {
     first.child.wait().unwrap();
     let second = start();
     assert_eq!(second.address, first.address);
-    // The client's secret no longer matches a flow, so the client gets a new one.
+    // The secret no longer matches a flow, so the client gets a new flow.
     let path = format!("/ws?target=game&resume={}", flow.resume);
     let (mut again, new) = Client::with_control(second.address, &path).await;
     assert!(!new.resumed && new.resume != flow.resume);
@@ -626,7 +626,7 @@ async fn thousands_of_unfinished_connections_lock_out_no_client() {
     let mut open = Vec::new();
     for number in 0..CONNECTIONS {
         let stream = TcpStream::connect(program.address).await.unwrap();
-        // Half of them send a part of a header.
+        // Every second connection sends a part of a header.
         if number % 2 == 0 {
             stream.try_write(b"GET /ws?target=game HTTP/1.1\r\nHost: relay\r\n").unwrap();
         }
@@ -677,7 +677,7 @@ async fn a_stalled_file_download_is_disconnected() {
     config.limits.write_stall_timeout = Duration::from_millis(300);
     let relay = Running::start(config).await;
     let mut stopped = Vec::new();
-    // As many connections as the relay accepts.
+    // The loop opens as many connections as the relay accepts.
     for _ in 0..2 + 64 {
         let mut stream = TcpStream::connect(relay.address).await.unwrap();
         stream.write_all(b"GET /large.bin HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();

@@ -89,7 +89,7 @@ impl Setup {
 }
 
 impl Proxy {
-    /// Returns true once the proxy accepts connections, and false if it never does.
+    /// Returns true once the proxy accepts connections, and false if it exits before.
     async fn listens(&mut self) -> bool {
         within(async {
             loop {

@@ -122,7 +122,7 @@ async fn a_ban_applies_behind_a_proxy() {
     within(stream.read_to_string(&mut answer)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 403 ") && answer.ends_with("this address is banned"), "{answer}");
 
-    // During a flood, most connections are closed before they have sent anything.
+    // During a flood, the relay closes most connections before it reads a request.
     let mut flood = Vec::new();
     while relay.snapshot().bans_refused < 10 {
         flood.push(connect().await);

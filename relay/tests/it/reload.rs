@@ -85,7 +85,7 @@ async fn flows_survive_changes_of_targets() {
     assert_eq!(relay.code("/ws?target=a").await, 4404);
     echoes(&mut early).await;
 
-    // The address of the target changes. A flow keeps the address with which it was opened.
+    // The address of the target changes. A flow keeps the address to which it was opened.
     fs::write(&path, format!("{LISTEN}{}", targets(&[("b", one)]))).unwrap();
     relay.reloader.reload().await.unwrap();
     late.send(b"still here").await;
@@ -284,7 +284,6 @@ async fn reloaded_connection_limits_apply_to_new_connections() {
     assert!(metrics.lines().any(|line| line == "rakwire_relay_clients_max 5"), "{metrics}");
 }
 
-/// The command reloads the relay through the admin address, and reports the result.
 #[tokio::test]
 async fn a_reload_by_the_admin_address_reports_changes_or_errors() {
     let server = Server::echo().await;

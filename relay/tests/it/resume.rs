@@ -100,7 +100,7 @@ async fn a_resumption_takes_one_round_trip_after_the_tcp_handshake() {
     assert_eq!(game.server.receive().await, (b"here again".to_vec(), game.from));
 }
 
-/// Players behind one address may lose their connections, and return, at the same time.
+/// Players who share an address may all lose their connections, and return, at the same time.
 #[tokio::test]
 async fn a_returning_client_does_not_count_as_new() {
     let game = Game::start_with(|config| {
@@ -157,7 +157,7 @@ async fn resumptions_of_one_flow_are_limited() {
     assert_eq!(game.server.receive().await, (b"still here".to_vec(), game.from));
 }
 
-/// A proxy that restarts, or has lost its path, closes both of its connections with such a code.
+/// A proxy that restarts, or loses one of its connections, closes the other with such a code.
 #[tokio::test]
 async fn a_flow_waits_for_its_client_after_the_close_codes_of_proxies() {
     let mut game = Game::start().await;
@@ -192,7 +192,7 @@ async fn close_code_1001_ends_a_flow_unless_a_proxy_may_have_sent_it() {
     }
 }
 
-/// The client's address has changed, and the old connection is not known to be lost.
+/// The address of the client has changed, and the relay has not noticed the loss of the old connection.
 #[tokio::test]
 async fn a_new_connection_replaces_the_old_one() {
     let game = Game::start().await;

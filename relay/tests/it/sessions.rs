@@ -116,7 +116,7 @@ async fn a_frame_with_a_reserved_opcode_is_refused() {
 
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
-    // A reserved opcode.
+    // A frame with the reserved opcode 3.
     client.tcp().write_all(&[0x83, 0x80, 0, 0, 0, 0]).await.unwrap();
     assert_eq!(client.closed().await.0, 1002);
     assert_eq!(relay.snapshot().closes(CloseKind::ProtocolViolation), 1);
@@ -160,7 +160,7 @@ async fn a_session_survives_a_restart_of_the_game_server() {
     client.send(b"before").await;
     assert_eq!(server.receive().await.0, b"before");
     drop(server);
-    // An ICMP error about one datagram is reported when a later one is sent.
+    // An ICMP error about one datagram is reported when a later datagram is sent.
     within(async {
         while relay.snapshot().unreachable(Unreachable::ClosedPort) == 0 {
             client.send(b"to no server").await;
@@ -316,7 +316,7 @@ async fn many_datagrams_arrive_one_by_one_in_both_directions() {
     }
 }
 
-/// The game server never existed.
+/// The game server is absent from the start.
 #[tokio::test]
 async fn a_client_waits_for_an_absent_game_server() {
     let server = bind_apart().await;

@@ -1,5 +1,5 @@
-//! Relays that were suspended, for example by a closed lid, a paused machine or a debugger. Queued input is read before
-//! timers fire.
+//! Relays that were suspended, for example by a closed lid, a paused machine or a debugger. A resumed relay reads
+//! queued input before its timers fire.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -38,8 +38,8 @@ async fn start(ping_interval: &str) -> (Program, SocketAddr) {
     (relay, udp.unwrap())
 }
 
-/// The WebTransport page uses a separate relay. Both sides of QUIC time out after the same silence, and a relay's late
-/// reading of input helps only its own side.
+/// The WebTransport page uses a relay with a longer ping interval. Both sides of QUIC time out after the same silence.
+/// The relay's queued input saves its own side, but not the client's.
 #[tokio::test]
 async fn clients_stay_connected_while_the_relay_is_paused() {
     let (relay, udp) = start("1s").await;

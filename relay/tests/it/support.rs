@@ -264,7 +264,7 @@ impl Server {
         (buffer, from)
     }
 
-    /// Receives up to this datagram, and returns its source.
+    /// Receives datagrams until this one arrives, and returns its source.
     pub(crate) async fn receive_until(&self, datagram: &[u8]) -> SocketAddr {
         loop {
             let (received, from) = self.receive().await;

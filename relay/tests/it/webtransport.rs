@@ -82,7 +82,7 @@ fn client_endpoint(announced: &Announced, transport: TransportConfig, to: Socket
     endpoint
 }
 
-/// Connects a client that expects the announced certificate and has sent nothing yet.
+/// Connects a client that expects the announced certificate. It has sent nothing on the connection.
 pub(crate) async fn dial(
     announced: &Announced,
     relay: SocketAddr,
@@ -93,8 +93,8 @@ pub(crate) async fn dial(
     Ok((endpoint, connection))
 }
 
-/// Handshakes that the relay cannot complete. It requests the client to validate its address, and the client's further
-/// packets do not arrive.
+/// Handshakes that the relay cannot complete. The relay requests the client to validate its address, and the client's
+/// further packets do not arrive.
 pub(crate) struct Unfinished {
     address: SocketAddr,
     _endpoint: Endpoint,
@@ -144,7 +144,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Connects a client that has sent nothing yet. Also returns the relay's UDP address.
+/// Connects a client, which has sent nothing on the connection. Also returns the relay's UDP address.
 async fn connected(relay: SocketAddr) -> (Endpoint, Connection, SocketAddr) {
     let announced = announced(relay).await.expect("there is WebTransport");
     let to = SocketAddr::new(relay.ip(), announced.port);
@@ -366,7 +366,7 @@ async fn a_flow_moves_between_transports() {
     assert_eq!(session.request_flow().await, Flow { resumed: true, ..flow.clone() });
     assert_eq!(socket.closed().await.0, 4409);
     assert_eq!(session.reach(&server, b"by WebTransport").await, from);
-    // A lost message is requested again.
+    // The client can request the message again, because it may be lost.
     assert_eq!(session.request_flow().await.resume, flow.resume);
 
     let path = format!("/ws?target=game&resume={}", flow.resume);
@@ -436,7 +436,7 @@ async fn datagrams_beyond_the_session_limit_are_counted() {
     assert_eq!(*carried, [2; 1_024]);
     assert_eq!(relay.snapshot().drops(DropReason::Reserved), 1);
     assert_eq!(relay.snapshot().drops(DropReason::DatagramTooBig), 1);
-    // A datagram that only begins like a control message belongs to the game.
+    // A datagram that has the prefix of control messages but no control message is one of the game.
     session.reach(&server, &[CONTROL_PREFIX, b"hello"].concat()).await;
 }
 
@@ -598,8 +598,8 @@ async fn on_one_port(mut config: Config, ip: IpAddr, has_front: bool) -> (Relay,
     }
 }
 
-/// Uses wildcard sockets, which each transport reaches at an address of either family. Tests with and without data
-/// channels and a front at the port of QUIC.
+/// Every transport reaches the wildcard sockets at an IPv4 and an IPv6 address. The second run has data channels and a
+/// front on the port of QUIC.
 #[tokio::test]
 async fn websocket_webtransport_and_udp_work_on_dual_stack_sockets() {
     let server = front::echo().await;
@@ -804,7 +804,7 @@ async fn a_connected_client_releases_its_handshake_slot() {
     drop(silent);
 }
 
-/// A client that neither validates its address nor continues uses few resources, which are freed.
+/// A client that does not continue its handshake keeps no resources.
 #[tokio::test]
 async fn an_unfinished_handshake_is_abandoned() {
     let mut config = config(Server::echo().await);

@@ -1,6 +1,6 @@
-//! Marks are bytes that the relay or game servers interpret. This table contains them in datagrams of senders that are
-//! not allowed to write them, with the outcome on each transport and in each direction. The tests of all transports use
-//! it.
+//! Marks are bytes that the relay or game servers interpret. The table contains datagrams whose senders are not allowed
+//! to write their mark. It has the outcome of each datagram by transport and direction. The tests of all transports use
+//! the table.
 
 /// The transports, in the order of the columns of each row.
 const TRANSPORTS: [&str; 4] = ["WebSocket", "WebTransport", "data channels", "front"];
@@ -30,12 +30,12 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Returns the outcome if the client sends it on this transport.
+    /// Returns the outcome if the client sends the datagram on this transport.
     pub(crate) fn to_server(&self, transport: &str) -> MarkOutcome {
         self.to_server[column(transport)]
     }
 
-    /// Returns the outcome if the game server sends it.
+    /// Returns the outcome if the game server sends the datagram to a client on this transport.
     pub(crate) fn to_client(&self, transport: &str) -> MarkOutcome {
         self.to_client[column(transport)]
     }

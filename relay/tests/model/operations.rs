@@ -70,7 +70,7 @@ enum Operation {
     Wait {
         millis: u16,
     },
-    /// Sets the clock back. Time continues from there.
+    /// Sets the clock back. Time then passes as usual.
     JumpBack {
         millis: u16,
     },
@@ -110,7 +110,7 @@ struct Client {
     /// The earliest time at which a detached flow may end.
     kept_until: Option<Instant>,
     must_greet: bool,
-    /// Set after a repeated request for the first message; and the time of the last answer to such a request.
+    /// True if the client has requested the first message again, and has no answer.
     has_requested: bool,
     last_answer: Option<Instant>,
     last_report: Option<Instant>,
@@ -299,7 +299,7 @@ impl World {
         self.now = self.now.checked_sub(time).unwrap_or(self.now).max(self.start);
     }
 
-    /// Sets the clock forward. Everything that was due in between happens afterwards.
+    /// Sets the clock forward. All timeouts due in between are handled at the new time.
     fn jump_ahead(&mut self, time: Duration) {
         self.is_steady = false;
         self.now += time;
@@ -344,7 +344,7 @@ impl World {
         if client.flow.end().is_some() { Ok(()) } else { Err("an evicted flow goes on".into()) }
     }
 
-    /// Advances the clock step by step, so that everything due happens on time.
+    /// Advances the clock step by step, and handles each timeout when it is due.
     fn wait(&mut self, time: Duration) -> Result<(), Broken> {
         let end = self.now + time;
         for _ in 0..10_000 {
@@ -398,7 +398,7 @@ impl World {
 
     /// Checks the invariants.
     fn check(&self) -> Result<(), Broken> {
-        // The longest datagram always fits, whatever the bound.
+        // A queue holds one datagram of any length, whatever its bound.
         let bound = self.limits.queue_bytes.get().max(2_048);
         for client in self.clients.iter().flatten() {
             if client.flow.bytes_queued() > 2 * bound {

@@ -86,7 +86,7 @@ type Pipe<T> = VecDeque<(Instant, T)>;
 /// The connection between the client and the relay.
 enum Connection {
     Open,
-    /// The connection is cut. The relay notices it at one time, and the client returns at another.
+    /// The connection is cut. The relay notices the cut at one time, if at all, and the client returns at another.
     Cut {
         noticed_at: Option<Instant>,
         back_at: Instant,
@@ -117,7 +117,7 @@ struct World<P: Protocol> {
     cuts_left: u64,
     /// True if the first frame of the current connection has arrived.
     is_greeted: bool,
-    /// The time at which the client sent its resume request; `None` while it has its flow.
+    /// The time at which the client sent its resume request, or `None` while it is connected.
     asked_at: Option<Instant>,
     outcome: Outcome,
 }
