@@ -144,7 +144,7 @@ impl Acme {
                 ok(self.challenge())
             }
             "/finalize" => {
-                assert!(*self.is_proven.lock().unwrap(), "nothing is issued without proof");
+                assert!(*self.is_proven.lock().unwrap(), "a certificate is issued only after the proof");
                 let request = URL_SAFE_NO_PAD.decode(payload["csr"].as_str().unwrap()).unwrap();
                 *self.issued.lock().unwrap() = Some(self.authority.sign(&request));
                 ok(self.order())
@@ -153,7 +153,7 @@ impl Acme {
                 let chain = self.issued.lock().unwrap().clone().unwrap() + &self.authority.pem();
                 ("200 OK", "Content-Type: application/pem-certificate-chain\r\n".to_owned(), chain)
             }
-            other => panic!("no such path: {other}"),
+            other => panic!("unknown path: {other}"),
         }
     }
 
@@ -263,7 +263,7 @@ async fn a_certificate_is_obtained_by_acme_and_cached() {
     let of_kept = connects(&acme, second.program.address).await;
     assert_eq!(of_kept, of_new);
     assert_eq!(expiry_in_metrics(second.admin).await, of_kept);
-    assert_eq!(acme.orders.load(Ordering::Relaxed), 1, "the certificate is kept over a restart");
+    assert_eq!(acme.orders.load(Ordering::Relaxed), 1, "a restarted relay uses the cached certificate");
 }
 
 /// Returns the expiry of the certificate according to the metrics.

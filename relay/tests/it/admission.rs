@@ -54,7 +54,7 @@ async fn with_tokens(name: &str, key: &SigningKey, change: impl FnOnce(&mut Conf
 }
 
 #[tokio::test]
-async fn a_token_opens_the_relay_in_the_query_or_as_a_subprotocol() {
+async fn a_token_in_the_query_or_a_subprotocol_admits_a_client() {
     let key = SigningKey::ed25519().unwrap();
     let relay = with_tokens("opens", &key, |_| {}).await;
     let token = token(&key, |_| {});
@@ -103,7 +103,7 @@ async fn the_flows_of_one_token_share_its_rate() {
 }
 
 #[tokio::test]
-async fn a_stolen_token_is_useless_at_another_address() {
+async fn a_token_for_one_address_is_refused_at_another() {
     let key = SigningKey::hmac_sha256().unwrap();
     let relay = with_tokens("stolen", &key, |config| {
         config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
@@ -121,7 +121,7 @@ async fn a_stolen_token_is_useless_at_another_address() {
 }
 
 #[tokio::test]
-async fn a_single_use_token_opens_once() {
+async fn a_single_use_token_admits_one_connection() {
     let key = SigningKey::ed25519().unwrap();
     let relay = with_tokens("once", &key, |config| config.tokens.single_use = true).await;
     let path = format!("/ws?target=game&token={}", token(&key, |_| {}));
@@ -174,7 +174,7 @@ async fn headers_of_untrusted_peers_are_ignored() {
     assert_eq!(
         open_as("198.51.100.1, 192.0.2.1").await.closed().await,
         told,
-        "the client's own word comes first"
+        "the first entry is from the client, and only the last counts"
     );
     assert!(echoes(open_as("192.0.2.1, 198.51.100.1").await).await);
     assert_eq!(relay.snapshot().bans_refused, 2);
@@ -183,7 +183,7 @@ async fn headers_of_untrusted_peers_are_ignored() {
 /// The limits of an address apply to a client whose header is missing or malformed. They do not apply to the proxy by
 /// default.
 #[tokio::test]
-async fn clients_not_named_by_a_proxy_are_limited() {
+async fn clients_without_a_valid_forwarded_header_are_limited() {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     config.admission.allow_any_origin = true;
@@ -283,8 +283,10 @@ async fn an_address_that_connects_too_fast_is_refused() {
         drop(tokio::net::TcpStream::connect(relay.address).await.unwrap());
     }
     // The limit admits four times the burst, and then four connections per minute.
-    crate::support::eventually("most of them are refused", || relay.snapshot().connections_refused > 100)
-        .await;
+    crate::support::eventually("more than 100 connections are refused", || {
+        relay.snapshot().connections_refused > 100
+    })
+    .await;
 }
 
 #[tokio::test]

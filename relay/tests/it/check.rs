@@ -391,7 +391,7 @@ async fn a_reload_reports_the_same_errors_and_keeps_the_old_file() {
 }
 
 #[test]
-fn configurations_that_may_work_are_accepted() {
+fn valid_configurations_are_accepted() {
     let path = directory("check").join("works.toml");
     let accepts = |path: &Path, text: &str| {
         fs::write(path, text).unwrap();

@@ -42,7 +42,7 @@ async fn an_unfinished_request_header_ends_the_connection() {
         let answer = read_to_end(stream).await;
         assert_eq!(answer.starts_with("HTTP/1.1 200"), *part == health, "{part:?}: {answer}");
     }
-    eventually("all are counted", || relay.snapshot().headers_timed_out == 4).await;
+    eventually("four headers have timed out", || relay.snapshot().headers_timed_out == 4).await;
     echoes(&mut client).await;
     assert_eq!(relay.snapshot().connections_refused, 0);
 }
@@ -57,7 +57,7 @@ async fn a_slow_request_header_does_not_extend_its_timeout() {
         }
     };
     within(trickle).await;
-    eventually("it is counted", || relay.snapshot().headers_timed_out == 1).await;
+    eventually("a header has timed out", || relay.snapshot().headers_timed_out == 1).await;
 }
 
 #[tokio::test]
@@ -69,9 +69,9 @@ async fn a_flood_of_idle_connections_locks_out_clients_only_briefly() {
         flood.push(TcpStream::connect(relay.address).await.unwrap());
     }
     // The limit is 2 x 2 + 64 connections, including the WebSocket.
-    eventually("the rest is refused", || relay.snapshot().connections_refused == 100 - 67).await;
+    eventually("33 connections are refused", || relay.snapshot().connections_refused == 100 - 67).await;
     assert_eq!(read_to_end(flood.last_mut().unwrap()).await, "");
-    assert_eq!(relay.snapshot().headers_timed_out, 0, "the others are still there");
+    assert_eq!(relay.snapshot().headers_timed_out, 0, "the other connections are open");
     assert!(connect_async(format!("ws://{}/ws?target=game", relay.address)).await.is_err());
     echoes(&mut early).await;
 
@@ -86,7 +86,7 @@ async fn a_flood_of_idle_connections_locks_out_clients_only_briefly() {
     .await;
     echoes(&mut late).await;
     echoes(&mut early).await;
-    eventually("all are counted", || relay.snapshot().headers_timed_out == 67).await;
+    eventually("67 headers have timed out", || relay.snapshot().headers_timed_out == 67).await;
 }
 
 #[tokio::test]
@@ -110,9 +110,9 @@ async fn a_websocket_counts_as_a_connection_until_it_closes() {
     for _ in 0..2 * 8 + 64 {
         idle.push(TcpStream::connect(relay.address).await.unwrap());
     }
-    eventually("as many are refused", || relay.snapshot().connections_refused == 8).await;
+    eventually("eight connections are refused", || relay.snapshot().connections_refused == 8).await;
     drop(clients);
-    eventually("the clients are gone", || relay.snapshot().clients == 0).await;
+    eventually("no client is counted", || relay.snapshot().clients == 0).await;
     echoes(&mut relay.client().await).await;
 }
 

@@ -40,14 +40,14 @@ async fn a_deferred_flow_opens_with_the_first_datagram() {
     let mut winner = Client::connect_with_control(relay.address, PATH).await;
     let loser = Client::connect_with_control(relay.address, PATH).await;
     let open = || relay.snapshot().transport(TransportKind::WebSocket);
-    eventually("both are open", || open().open == 2).await;
+    eventually("both connections are open", || open().open == 2).await;
     assert_eq!(relay.snapshot().flows, 0);
 
     winner.send(b"hello").await;
     assert_eq!(server.receive().await.0, b"hello");
     assert!(winner.text().await.contains(r#""resumed":false"#));
     drop(loser);
-    eventually("one is open", || open().open == 1).await;
+    eventually("one connection is open", || open().open == 1).await;
     let snapshot = relay.snapshot();
     assert_eq!((snapshot.flows, snapshot.clients, open().opened), (1, 1, 2));
     assert_eq!(snapshot.closes(CloseKind::ClientVanished), 1);

@@ -196,7 +196,7 @@ async fn absent_game_servers_and_stores_are_reported() {
     };
     tokio::select! {
         _ = relay.reports("the game server is unreachable", "rakwire_relay_server_unreachable_total{target=\"raw\",") => {}
-        () = more => unreachable!("it goes on"),
+        () = more => unreachable!("the loop has no end"),
     }
 }
 
@@ -388,7 +388,7 @@ async fn webtransport_failures_are_reported() {
     let ended = fs::read_to_string(&relay.log).unwrap().matches("ended without a session").count();
     assert_eq!(ended, 1);
     let metrics = get(relay.admin, "/metrics").await.1;
-    assert!(metrics.contains(&format!("{handshake} 2")), "a certificate and an error: {metrics}");
+    assert!(metrics.contains(&format!("{handshake} 2")), "one rejected certificate and one error: {metrics}");
 }
 
 /// These clients send one Initial packet and nothing more, as with forged source addresses.
@@ -448,7 +448,7 @@ async fn excess_connections_are_reported_with_the_transport() {
         }
     };
     let line = tokio::select! {
-        () = dial => unreachable!("it goes on"),
+        () = dial => unreachable!("the loop has no end"),
         line = relay.reports("transport=webtransport reason=too many", limit) => line,
     };
     assert!(line.contains("client=127.0.0.1:"), "{line}");

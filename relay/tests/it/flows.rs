@@ -23,7 +23,7 @@ fn survive<P: Game>() {
         longest_return = longest_return.max(outcome.longest_return);
     }
     // The run fails if a return takes longer than one round trip and 50 ms.
-    assert!(longest_return > Duration::ZERO, "no return was timed");
+    assert!(longest_return > Duration::ZERO, "no return was measured");
     assert!(resumed as u64 > 2 * GAMES, "{resumed} resumptions");
     assert!(delivered as u64 > 20 * GAMES, "{delivered} messages");
 }

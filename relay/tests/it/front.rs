@@ -89,7 +89,7 @@ async fn a_draining_relay_keeps_front_clients_and_accepts_no_others() {
     .await;
     let other = client().await;
     let refused = within(other.connect(front)).await;
-    assert!(refused.is_err(), "a relay that shuts down admits no new client");
+    assert!(refused.is_err(), "a relay that shuts down refuses new clients");
     echoes(&connection).await;
     assert!(!running.is_finished());
     connection.disconnect().await;
@@ -110,7 +110,7 @@ async fn front_clients_are_disconnected_when_the_drain_time_is_over() {
     echoes(&connection).await;
     stop.send(()).unwrap();
     within(running).await.unwrap().unwrap();
-    eventually("no flow is left", || counters.snapshot().flows == 0).await;
+    eventually("no flow is counted", || counters.snapshot().flows == 0).await;
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn front_clients_count_as_clients() {
     tokio::spawn(bound.run(async { drop(stopped.await) }));
     let (one, two) = (client().await, client().await);
     let connection = within(one.connect(front)).await.unwrap();
-    assert!(within(two.connect(front)).await.is_err(), "there is one place");
+    assert!(within(two.connect(front)).await.is_err(), "the maximum is one client");
     echoes(&connection).await;
 }
 
@@ -137,9 +137,9 @@ async fn a_detached_flow_is_evicted_for_a_front_client() {
     tokio::spawn(bound.run(async { drop(stopped.await) }));
     let (page, _) = Client::with_control(address, "/ws?target=game").await;
     let endpoint = client().await;
-    assert!(within(endpoint.connect(front)).await.is_err(), "its client is there");
+    assert!(within(endpoint.connect(front)).await.is_err(), "the flow of a connected client is not evicted");
     drop(page);
-    eventually("the flow waits", || counters.snapshot().all().detached == 1).await;
+    eventually("the flow is detached", || counters.snapshot().all().detached == 1).await;
     let connection = within(endpoint.connect(front)).await.unwrap();
     echoes(&connection).await;
     assert_eq!(counters.snapshot().all().detached, 0);
@@ -170,7 +170,7 @@ async fn first_of(config: Config, server: &Server, source: Ipv4Addr) -> (Vec<u8>
     connecting.abort();
     stop.send(()).unwrap();
     within(running).await.unwrap().unwrap();
-    eventually("the client is gone", || counters.snapshot().all().clients == 0).await;
+    eventually("no client is counted", || counters.snapshot().all().clients == 0).await;
     first
 }
 

@@ -56,7 +56,9 @@ impl<P: Game> Player<P> {
         }
         while let Some(event) = self.peer.poll_event() {
             match event {
-                Event::Connected { id, .. } => assert_eq!(*self.id.get_or_insert(id), id, "one connection"),
+                Event::Connected { id, .. } => {
+                    assert_eq!(*self.id.get_or_insert(id), id, "the connection stays the same")
+                }
                 Event::Message { message, .. } => {
                     let bytes = message.to_vec();
                     let number = u32::from_be_bytes(bytes[1..5].try_into().unwrap());
@@ -159,7 +161,7 @@ async fn reliable_messages_survive<P: Game>() {
     within(game).await;
     done.send(()).unwrap();
     let clients = within(server).await.unwrap();
-    assert_eq!(clients.len(), 1, "the server has seen one address");
+    assert_eq!(clients.len(), 1, "the client has one address at the server");
     let snapshot = relay.snapshot();
     assert_eq!((snapshot.flows, snapshot.all().resumed), (1, CUTS.into()));
 }

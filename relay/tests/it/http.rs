@@ -75,9 +75,12 @@ async fn a_healthy_relay_reports_health() {
     let (head, body) = get(relay.address, "/healthz").await;
     assert!(head.starts_with("http/1.1 200"), "{head}");
     assert_eq!(body, "ok");
-    assert!(get(relay.address, "/").await.0.starts_with("http/1.1 404"), "nothing is served unasked");
+    assert!(
+        get(relay.address, "/").await.0.starts_with("http/1.1 404"),
+        "files are served only if configured"
+    );
     let (head, _) = get(relay.address, "/ws?target=game").await;
-    assert!(head.starts_with("http/1.1 4"), "no WebSocket without an upgrade: {head}");
+    assert!(head.starts_with("http/1.1 4"), "a request without an upgrade is refused: {head}");
 }
 
 #[tokio::test]
@@ -105,7 +108,7 @@ async fn the_server_list_is_refused_to_banned_and_frequent_clients() {
     let mut left = 100;
     while status("203.0.113.1").await != "429" {
         left -= 1;
-        assert!(left > 0, "no limit");
+        assert!(left > 0, "100 requests pass the limit of 8");
     }
     assert_eq!(status("203.0.113.2").await, "200");
     assert_eq!((relay.snapshot().bans_refused, relay.snapshot().requests_refused), (1, 1));

@@ -83,7 +83,7 @@ async fn a_full_relay_refuses_clients_until_one_vanishes() {
 
     // The connection ends without a close frame.
     drop(first);
-    eventually("the client is gone", || relay.snapshot().clients == 0).await;
+    eventually("no client is counted", || relay.snapshot().clients == 0).await;
     assert_eq!(relay.snapshot().closes(CloseKind::ClientVanished), 1);
     let is_free = || std::net::UdpSocket::bind(("0.0.0.0", from.port())).is_ok();
     eventually("the port is free again", is_free).await;
@@ -125,8 +125,8 @@ async fn a_client_without_pongs_is_disconnected() {
         }
     })
     .await;
-    eventually("its session has ended", || relay.snapshot().clients == 1).await;
-    assert!(!reader.is_finished(), "the living client stays");
+    eventually("the session of the silent client has ended", || relay.snapshot().clients == 1).await;
+    assert!(!reader.is_finished(), "the client that answers pings stays connected");
     reader.abort();
 }
 
@@ -175,11 +175,15 @@ async fn a_client_that_does_not_read_loses_the_oldest_datagrams() {
         }
         numbers.push(u32::from_be_bytes(datagram[..4].try_into().unwrap()));
     }
-    assert!(numbers.is_sorted(), "in order");
+    assert!(numbers.is_sorted(), "datagrams arrive in order");
     let snapshot = relay.snapshot();
-    assert_eq!(numbers.len() as u64 + 2, snapshot.to_client.datagrams, "what was not dropped has arrived");
+    assert_eq!(
+        numbers.len() as u64 + 2,
+        snapshot.to_client.datagrams,
+        "every datagram that was not dropped has arrived"
+    );
     let gap = numbers.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
-    assert!(gap >= 1000, "the newest follow a gap, not {gap}");
+    assert!(gap >= 1000, "the largest gap is {gap} datagrams");
 }
 
 /// The flow of a stalled client waits for its return, without delaying other clients.
@@ -207,7 +211,7 @@ async fn a_stalled_client_is_disconnected_during_a_server_flood() {
         }
     })
     .await;
-    eventually("its flow waits", || relay.snapshot().all().detached == 1).await;
+    eventually("the flow of the stalled client is detached", || relay.snapshot().all().detached == 1).await;
 
     // The remaining data is from the sockets' buffers, and no close frame follows it.
     while let Some(Ok(message)) = within(stalled.0.next()).await {

@@ -154,21 +154,24 @@ async fn clients_of_a_dead_relay_continue_at_the_other() {
     for mut player in players {
         if player.plays().await { stayed.push(player) } else { lost.push(player) }
     }
-    assert!(!stayed.is_empty() && !lost.is_empty(), "each relay had clients: {} stayed", stayed.len());
+    assert!(!stayed.is_empty() && !lost.is_empty(), "each relay has clients: {} stayed", stayed.len());
 
     for player in &lost {
         let resume = format!("&resume={}", player.flow.resume);
         let closed = open(&proxy, player.address, &resume).await;
-        assert!(matches!(closed, Answer::Closed(4401)), "the other relay knows no flow: it wants a token");
+        assert!(
+            matches!(closed, Answer::Closed(4401)),
+            "the other relay does not have the flow, and requires a token"
+        );
         let mut again = join(&proxy, player.address, &format!("{resume}{}", with_token(&key))).await;
-        assert!(!again.flow.resumed && again.flow.resume != player.flow.resume, "a new flow");
+        assert!(!again.flow.resumed && again.flow.resume != player.flow.resume, "the client has a new flow");
         assert!(again.plays().await);
     }
     for player in stayed {
         let (address, resume) = (player.address, format!("&resume={}", player.flow.resume));
         drop(player);
         let mut again = join(&proxy, address, &resume).await;
-        assert!(again.flow.resumed, "its relay is still there, and the way to it the same");
+        assert!(again.flow.resumed, "the proxy chooses the same relay, which has the flow");
         assert!(again.plays().await);
     }
 }
@@ -187,12 +190,12 @@ async fn clients_keep_playing_at_a_relay_taken_out_of_rotation() {
 
     for number in 2 + CLIENTS..2 + 2 * CLIENTS {
         let mut player = join(&proxy, Ipv4Addr::new(127, 0, 0, number), &with_token(&key)).await;
-        assert!(player.plays().await, "at the other relay");
+        assert!(player.plays().await, "new clients play at the other relay");
     }
     for player in &mut players {
-        assert!(player.plays().await, "still there");
+        assert!(player.plays().await, "connected clients keep playing");
     }
-    assert_eq!(first.child.try_wait().unwrap(), None, "it waits for them");
+    assert_eq!(first.child.try_wait().unwrap(), None, "the relay waits for its clients");
     drop(players);
     let status = within(tokio::task::spawn_blocking(move || first.child.wait().unwrap())).await.unwrap();
     assert!(status.success(), "{status}");
@@ -200,7 +203,7 @@ async fn clients_keep_playing_at_a_relay_taken_out_of_rotation() {
 
 /// Relays share no state: each counts the uses of a token separately.
 #[tokio::test]
-async fn a_single_use_token_opens_once_at_each_relay() {
+async fn a_single_use_token_admits_one_connection_to_each_relay() {
     let key = SigningKey::ed25519().unwrap();
     let mut config = config(Server::echo().await);
     config.tokens.keys = vec![key_file("each-relay", &key)];

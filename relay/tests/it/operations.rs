@@ -65,7 +65,7 @@ async fn the_admin_address_serves_health_and_metrics() {
 
     for path in ["/metrics", "/livez", "/readyz"] {
         let (head, _) = get(relay.address, path).await;
-        assert!(head.starts_with("http/1.1 404"), "clients do not see {path}: {head}");
+        assert!(head.starts_with("http/1.1 404"), "{path} is not served to clients: {head}");
     }
     let (head, _) = get(admin, "/ws?target=game").await;
     assert!(head.starts_with("http/1.1 404"), "{head}");
@@ -173,7 +173,7 @@ impl Operated {
         let mut lines = BufReader::new(program.child.stderr.take().unwrap()).lines().map(Result::unwrap);
         let mut seen = Vec::new();
         let admin = loop {
-            let line = lines.next().expect("the log ended");
+            let line = lines.next().expect("the log ended before the admin address");
             let line: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
             let admin = line["admin"].as_str().map(|admin| admin.parse().unwrap());
             seen.push(line);
@@ -280,7 +280,7 @@ async fn the_log_grows_with_clients_and_not_with_datagrams() {
     assert!(log.len() < 20, "{log:?}");
     let with_client = |line: &&Value| line["client"].is_string();
     let clients: Vec<&Value> = log.iter().filter(with_client).collect();
-    assert!(clients.len() >= 2, "its start and its end: {log:?}");
+    assert!(clients.len() >= 2, "the start and the end of the session: {log:?}");
     for line in clients {
         assert!(line["client"].as_str().unwrap().starts_with("127.0.0.1:"), "{line}");
         assert!(line["timestamp"].is_string() && line["level"].is_string(), "{line}");
@@ -437,7 +437,7 @@ async fn bytes_of_lines(format: &str) -> (u64, u64) {
     let begin = size();
     // The longest reason, with its remedy, is that of a proxy which sends no PROXY header.
     let _silent = connect_from(PROXY.into(), program.address).await;
-    eventually("the refusal has its line", || lines("client refused") == 1).await;
+    eventually("the refusal is logged", || lines("client refused") == 1).await;
     (session, size() - begin + longer)
 }
 
@@ -515,7 +515,7 @@ async fn refusals_are_logged_once_a_minute_per_reason() {
 }
 
 #[tokio::test]
-async fn addresses_can_be_hashed() {
+async fn client_addresses_are_hashed_in_the_log_if_configured() {
     let log = log_of_a_session(&["--log-hash-addresses"]).await;
     let clients: Vec<&str> = log.iter().filter_map(|line| line["client"].as_str()).collect();
     assert!(clients.len() >= 2, "{log:?}");
@@ -683,7 +683,7 @@ async fn a_stalled_file_download_is_disconnected() {
         stream.write_all(b"GET /large.bin HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
         stopped.push(stream);
     }
-    eventually("they are given up", || relay.snapshot().stalled == 2 + 64).await;
+    eventually("all downloads are ended", || relay.snapshot().stalled == 2 + 64).await;
     assert_eq!(get(relay.address, "/healthz").await.1, "ok");
     drop(stopped);
 }

@@ -84,7 +84,7 @@ async fn clients_are_listed_and_kicked() {
     assert_eq!((relay.snapshot().kicked, relay.snapshot().closes(CloseKind::Kicked)), (2, 2));
     relay.client().await;
     relay.stop().await;
-    assert!(!socket.exists(), "the file goes with the relay");
+    assert!(!socket.exists(), "a stopped relay removes the file of its socket");
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn a_ban_covers_every_route_until_lifted() {
     assert_eq!(relay.snapshot().ended_by_bans, 1);
     assert_eq!(order(&socket, &["unban", "127.0.0.1"]).await, "lifted the ban of 127.0.0.1/32\n");
     assert_eq!(open_with_origin(relay.address, None).await, Ok(()));
-    assert_eq!(status("203.0.113.9", "/").await, "403", "another ban");
+    assert_eq!(status("203.0.113.9", "/").await, "403", "another ban stays in force");
     assert_eq!(order(&socket, &["bans"]).await.lines().count(), 2);
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn refused(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn mistakes_are_reported_in_one_line() {
+fn invalid_options_are_reported_in_one_line() {
     let local = ["--listen", "127.0.0.1:0"];
     let game = ["--target", "game=127.0.0.1:19132"];
     // A label of 64 bytes is too long for a query.

@@ -100,7 +100,7 @@ async fn raknet_datagrams_pass_once_the_server_accepts() {
     let security = ClientSecurity::None;
     let request_2 = bytes(&Offline::Request2 { security, server: address, mtu: MTU, guid: CLIENT });
     flow.ask(&request_2).await;
-    assert_eq!(flow.drops(), 2, "reply 1 accepts nothing yet");
+    assert_eq!(flow.drops(), 2, "reply 1 does not accept the client");
 
     let reply_2 = bytes(&Offline::Reply2 { guid: SERVER, client: flow.from, mtu: MTU, answer: None });
     flow.answer(&reply_2).await;
@@ -160,7 +160,7 @@ async fn front_client_datagrams_may_be_as_long_as_the_mtu() {
     }
     client.send(&[0x84; MAX_MTU as usize + 1], front).await;
     client.send(&CONNECTED, front).await;
-    assert_eq!(next(&server).await.0, CONNECTED, "what is longer goes nowhere");
+    assert_eq!(next(&server).await.0, CONNECTED, "a longer datagram is dropped");
 }
 
 /// The server accepts each client separately.

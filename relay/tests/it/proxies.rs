@@ -83,7 +83,11 @@ impl Setup {
             .unwrap_or_else(|error| panic!("{command:?}: {error}; `cargo xtask setup` installs the proxies"));
         let mut proxy = Proxy { child, address, authority: self.authority, _port: port };
         let listens = proxy.listens().await;
-        assert!(listens, "no start: {}", fs::read_to_string(self.directory.join("log")).unwrap());
+        assert!(
+            listens,
+            "the proxy does not start: {}",
+            fs::read_to_string(self.directory.join("log")).unwrap()
+        );
         proxy
     }
 }
@@ -222,7 +226,7 @@ async fn serves(proxy: &Proxy, relay: Running) {
     within(client.0.send(Message::binary(&b"hello"[..]))).await.unwrap();
     let first = client.receive().await.into_data();
     assert!(first.ends_with(b"hello"), "{first:?}");
-    assert_eq!(first[16..20], elsewhere.octets(), "the game server is told where the client is");
+    assert_eq!(first[16..20], elsewhere.octets(), "the game server receives the address of the client");
     client.echoes(b"again").await;
     // Without answers, the relay would close the session after three pings.
     for _ in 0..4 {
@@ -245,7 +249,7 @@ async fn sessions_pass_through_nginx() {
     let log = directory("proxy-nginx").join("access.log");
     let log = || fs::read_to_string(&log).unwrap();
     eventually("the session is logged", || log().contains("/ws")).await;
-    assert!(!log().contains("target="), "the query may have a token: {}", log());
+    assert!(!log().contains("target="), "the query, which may contain a token, is not logged: {}", log());
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ async fn a_trusted_proxy_must_send_a_header_in_time() {
     let mut plain = TcpStream::connect(relay.address).await.unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
     ends(plain).await;
-    eventually("it is counted", || relay.snapshot().proxy_headers_refused == 1).await;
+    eventually("the missing header is counted", || relay.snapshot().proxy_headers_refused == 1).await;
     let mut streams = Vec::new();
     for part in [0, 10, 20] {
         let mut partial = TcpStream::connect(relay.address).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_trusted_proxy_must_send_a_header_in_time() {
     for partial in streams {
         ends(partial).await;
     }
-    eventually("they are counted", || relay.snapshot().handshakes_timed_out == 3).await;
+    eventually("the three timeouts are counted", || relay.snapshot().handshakes_timed_out == 3).await;
 }
 
 #[tokio::test]

@@ -239,7 +239,7 @@ async fn unsupported_changes_wait_for_a_restart() {
     assert_eq!(changes, "changed: targets.game.kind; after a restart: targets.game.kind for the front");
     fs::write(&path, format!("{}{tls}", with("raknet"))).unwrap();
     let changes = relay.reloader.reload().await.unwrap().to_string();
-    assert_eq!(changes, "changed: targets.game.kind", "the front has spoken it all the time");
+    assert_eq!(changes, "changed: targets.game.kind", "the front kept this protocol");
 }
 
 #[tokio::test]
@@ -279,13 +279,13 @@ async fn reloaded_connection_limits_apply_to_new_connections() {
     relay.reloader.reload().await.unwrap();
     let mut stopped = TcpStream::connect(relay.address).await.unwrap();
     stopped.write_all(b"GET /large.bin HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
-    eventually("it is given up", || relay.counters.snapshot().stalled == 1).await;
+    eventually("the download is ended", || relay.counters.snapshot().stalled == 1).await;
     let (_, metrics) = get(relay.admin.unwrap(), "/metrics").await;
     assert!(metrics.lines().any(|line| line == "rakwire_relay_clients_max 5"), "{metrics}");
 }
 
 #[tokio::test]
-async fn a_reload_by_the_admin_address_reports_changes_or_errors() {
+async fn a_reload_through_the_admin_address_reports_changes_or_errors() {
     let server = Server::echo().await;
     let with =
         |target: &str| format!("{LISTEN}{}[admin]\nlisten = \"127.0.0.1:0\"\n", targets(&[(target, server)]));
@@ -353,7 +353,7 @@ mod signals {
     impl Log {
         fn find(&mut self, text: &str) -> String {
             let lines = self.0.by_ref().map(Result::unwrap);
-            { lines }.find(|line| line.contains(text)).unwrap_or_else(|| panic!("never logged: {text}"))
+            { lines }.find(|line| line.contains(text)).unwrap_or_else(|| panic!("not logged: {text}"))
         }
     }
 

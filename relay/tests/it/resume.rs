@@ -46,7 +46,7 @@ impl Game {
     }
 
     async fn detached(&self) {
-        eventually("the flow waits", || self.relay.snapshot().all().detached == 1).await;
+        eventually("the flow is detached", || self.relay.snapshot().all().detached == 1).await;
     }
 }
 
@@ -187,7 +187,7 @@ async fn close_code_1001_ends_a_flow_unless_a_proxy_may_have_sent_it() {
         let frame = CloseFrame { code: CloseCode::Away, reason: "".into() };
         within(game.client.0.close(Some(frame))).await.unwrap();
         let clients = || game.relay.snapshot().clients;
-        eventually("the client has gone", || clients() == 0).await;
+        eventually("no client is counted", || clients() == 0).await;
         assert_eq!(game.come_back().await.1.resumed, is_proxy_trusted);
     }
 }
@@ -246,7 +246,7 @@ async fn a_flow_waits_no_longer_than_configured() {
     let Game { relay, client, flow, .. } = game;
     assert_eq!(flow.resume_within_ms, 300);
     drop(client);
-    eventually("the flow waits", || relay.snapshot().all().detached == 1).await;
+    eventually("the flow is detached", || relay.snapshot().all().detached == 1).await;
     eventually("the flow has ended", || relay.snapshot().all().detached == 0).await;
     let path = format!("/ws?target=game&resume={}", flow.resume);
     assert!(!Client::with_control(relay.address, &path).await.1.resumed);
@@ -254,11 +254,11 @@ async fn a_flow_waits_no_longer_than_configured() {
 }
 
 #[tokio::test]
-async fn flows_without_control_messages_do_not_wait() {
+async fn a_flow_without_control_messages_ends_with_its_connection() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
     client.send(b"first").await;
-    assert_eq!(client.receive().await, b"first", "and no text before it");
+    assert_eq!(client.receive().await, b"first", "no control message precedes it");
     drop(client);
     eventually("the flow has ended", || relay.snapshot().clients == 0).await;
     assert_eq!(relay.snapshot().all().detached, 0);
@@ -270,13 +270,17 @@ async fn a_detached_flow_is_evicted_for_a_client_of_a_full_relay() {
     let Game { relay, client, flow, server, .. } = game;
     let (second, _) = Client::with_control(relay.address, "/ws?target=game").await;
     drop(client);
-    eventually("the flow waits", || relay.snapshot().all().detached == 1).await;
+    eventually("the flow is detached", || relay.snapshot().all().detached == 1).await;
     let (mut third, _) = Client::with_control(relay.address, "/ws?target=game").await;
     third.send(b"third").await;
     assert_eq!(server.receive().await.0, b"third");
     let path = format!("/ws?target=game&resume={}", flow.resume);
     let late = Client::connect_with_control(relay.address, &path).await;
-    assert_eq!(late.closed().await.0, 1013, "its place is taken, and the others have their clients");
+    assert_eq!(
+        late.closed().await.0,
+        1013,
+        "its flow was evicted, and both slots are taken by connected clients"
+    );
     drop(second);
 }
 
@@ -299,7 +303,7 @@ async fn a_shutdown_does_not_wait_for_absent_clients() {
     .await;
     let Game { relay, client, .. } = game;
     drop(client);
-    eventually("the flow waits", || relay.snapshot().all().detached == 1).await;
+    eventually("the flow is detached", || relay.snapshot().all().detached == 1).await;
     let counters = relay.counters.clone();
     relay.stop().await;
     eventually("the flow has ended", || counters.snapshot().all().detached == 0).await;

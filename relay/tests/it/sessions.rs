@@ -26,7 +26,7 @@ async fn one_message_is_one_datagram_both_ways() {
     for datagram in &datagrams {
         let (received, sender) = server.receive().await;
         assert_eq!(&received, datagram);
-        assert_eq!(*from.get_or_insert(sender), sender, "one socket for the session");
+        assert_eq!(*from.get_or_insert(sender), sender, "the session has one socket");
     }
     let answers: Vec<Vec<u8>> = [0, 3, 1472, 1492, 2048].map(|len: usize| vec![7; len]).into();
     for answer in &answers {
@@ -142,7 +142,7 @@ async fn a_close_frame_from_the_client_is_answered() {
     while let Some(message) = within(futures_util::StreamExt::next(&mut client.0)).await {
         message.unwrap();
     }
-    eventually("the client is gone", || relay.snapshot().clients == 0).await;
+    eventually("no client is counted", || relay.snapshot().clients == 0).await;
     assert_eq!(relay.snapshot().closes(CloseKind::ClientClosed), 1);
 }
 
@@ -234,7 +234,7 @@ async fn a_game_server_receives_the_client_address() {
     let (told, length) = read_header(&first);
     assert_eq!((told, &first[length..]), (expected, &b"hello"[..]));
     client.send(b"again").await;
-    assert_eq!(server.receive().await.0, b"again", "once, not every time");
+    assert_eq!(server.receive().await.0, b"again", "only the first datagram has a header");
     server.send(b"welcome", from).await;
     assert_eq!(client.receive().await, b"welcome");
     for _ in 0..10 {

@@ -78,5 +78,9 @@ async fn clients_stay_connected_while_the_relay_is_paused() {
     while *session.receive().await != *b"after" {
         session.send(b"after");
     }
-    assert_eq!(silenced.lost().await, ConnectionError::TimedOut, "three pings were too long for QUIC");
+    assert_eq!(
+        silenced.lost().await,
+        ConnectionError::TimedOut,
+        "the pause exceeds the idle timeout of QUIC, three pings"
+    );
 }

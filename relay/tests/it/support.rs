@@ -47,7 +47,7 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
             sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(timeout(TIMEOUT, wait).await.is_ok(), "never: {what}");
+    assert!(timeout(TIMEOUT, wait).await.is_ok(), "timed out before {what}");
 }
 
 /// Sends repeatedly until there is an answer, because UDP may lose datagrams.
@@ -224,7 +224,7 @@ impl Client {
     pub(crate) fn tcp(&mut self) -> &mut TcpStream {
         match self.0.get_mut() {
             MaybeTlsStream::Plain(stream) => stream,
-            _ => panic!("there is no TLS here"),
+            _ => panic!("the connection uses TLS"),
         }
     }
 }

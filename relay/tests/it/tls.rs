@@ -62,7 +62,7 @@ impl Authority {
         for extension in extensions {
             let ParsedExtension::SubjectAlternativeName(names) = extension else { continue };
             for name in &names.general_names {
-                let GeneralName::DNSName(host) = name else { panic!("no name of a host: {name}") };
+                let GeneralName::DNSName(host) = name else { panic!("not a DNS name: {name}") };
                 hosts.push((*host).to_owned());
             }
         }
@@ -195,7 +195,7 @@ async fn new_clients_get_a_replaced_certificate() {
 
     fs::write(&files.key, "not a key").unwrap();
     let mut still = TlsClient::open(&connector, relay.address, "localhost").await;
-    assert_eq!(still.certificate(), first, "files that cannot be used change nothing");
+    assert_eq!(still.certificate(), first, "the relay keeps the certificate if the new files are unusable");
     still.echoes(b"still").await;
 
     files.replace();
@@ -276,14 +276,14 @@ async fn failed_and_endless_handshakes_are_closed_and_counted() {
     for stream in [&mut silent, &mut partial] {
         assert!(matches!(within(stream.read(&mut [0; 64])).await, Ok(0) | Err(_)));
     }
-    eventually("both have timed out", || relay.snapshot().handshakes_timed_out == 2).await;
+    eventually("both handshakes have timed out", || relay.snapshot().handshakes_timed_out == 2).await;
 
     let mut plain = TcpStream::connect(relay.address).await.unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
     let _ = within(plain.read_to_end(&mut answer)).await;
-    assert!(!answer.starts_with(b"HTTP"), "nothing is served without TLS");
-    eventually("it is counted", || relay.snapshot().handshakes_failed == 1).await;
+    assert!(!answer.starts_with(b"HTTP"), "plain HTTP gets no response");
+    eventually("the failed handshake is counted", || relay.snapshot().handshakes_failed == 1).await;
     client.echoes(b"not disturbed").await;
 }
 

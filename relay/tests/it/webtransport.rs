@@ -146,7 +146,7 @@ impl Drop for Unfinished {
 
 /// Connects a client, which has sent nothing on the connection. Also returns the relay's UDP address.
 async fn connected(relay: SocketAddr) -> (Endpoint, Connection, SocketAddr) {
-    let announced = announced(relay).await.expect("there is WebTransport");
+    let announced = announced(relay).await.expect("the relay announces WebTransport");
     let to = SocketAddr::new(relay.ip(), announced.port);
     let (endpoint, connection) = dial(&announced, relay).await.unwrap();
     (endpoint, connection, to)
@@ -175,7 +175,7 @@ pub(crate) struct Session {
 impl Session {
     /// Opens a session with this query. The error is the HTTP status.
     async fn open(relay: SocketAddr, query: &str, origin: Option<&str>) -> Result<Self, u16> {
-        let announced = announced(relay).await.expect("there is WebTransport");
+        let announced = announced(relay).await.expect("the relay announces WebTransport");
         let to = SocketAddr::new(relay.ip(), announced.port);
         let endpoint = client_endpoint(&announced, TransportConfig::default(), to);
         let connection = within(endpoint.connect(to, "127.0.0.1").unwrap()).await.unwrap();
@@ -346,8 +346,9 @@ async fn datagrams_pass_both_ways() {
     assert_eq!((counts.open, counts.opened, relay.snapshot().clients), (1, 1, 1));
     session.close().await;
     eventually("the flow has ended", || relay.snapshot().clients == 0).await;
-    eventually("it is counted", || relay.snapshot().closes(CloseKind::ClientClosed) == 1).await;
-    eventually("it is gone", || relay.snapshot().transport(TransportKind::WebTransport).open == 0).await;
+    eventually("the close is counted", || relay.snapshot().closes(CloseKind::ClientClosed) == 1).await;
+    eventually("no session is open", || relay.snapshot().transport(TransportKind::WebTransport).open == 0)
+        .await;
     relay.stop().await;
 }
 
@@ -517,11 +518,12 @@ async fn a_reset_or_truncated_request_closes_the_session() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut reset = Session::with_control(relay.address, "").await;
     reset.request.reset(0_u32.into()).unwrap();
-    eventually("a reset is a close", || relay.snapshot().closes(CloseKind::ClientClosed) == 1).await;
+    eventually("the reset counts as a close", || relay.snapshot().closes(CloseKind::ClientClosed) == 1).await;
     let mut cut_off = Session::with_control(relay.address, "").await;
     cut_off.request.write_all(&data_frame(b"\x68\x43")).await.unwrap();
     cut_off.request.finish().unwrap();
-    eventually("so is an end", || relay.snapshot().closes(CloseKind::ClientClosed) == 2).await;
+    eventually("the truncation counts as a close", || relay.snapshot().closes(CloseKind::ClientClosed) == 2)
+        .await;
     assert_eq!(relay.snapshot().all().detached, 0);
 }
 
@@ -536,7 +538,7 @@ async fn a_vanished_client_can_resume() {
     let flow = session.request_flow().await;
     // The client closes the connection with an error, like a browser that abandons it.
     session.connection.close(7_u32.into(), b"");
-    eventually("the flow waits", || relay.snapshot().all().detached == 1).await;
+    eventually("the flow is detached", || relay.snapshot().all().detached == 1).await;
     let session = Session::with_control(relay.address, &format!("&resume={}", flow.resume)).await;
     assert!(session.request_flow().await.resumed);
 }
@@ -547,7 +549,7 @@ async fn a_flow_without_resumption_ends_with_its_connection() {
     let session = Session::with_control(relay.address, "&resume=never").await;
     assert_eq!(session.request_flow().await.resume_within_ms, 0);
     session.connection.close(7_u32.into(), b"");
-    eventually("it is over", || relay.snapshot().closes(CloseKind::ClientVanished) == 1).await;
+    eventually("the flow has ended", || relay.snapshot().closes(CloseKind::ClientVanished) == 1).await;
     assert_eq!(relay.snapshot().all().detached, 0);
 }
 
@@ -756,7 +758,7 @@ async fn the_log_contains_no_tokens_or_secrets() {
     assert!(again.request_flow().await.resumed);
     let text = || fs::read_to_string(&log).unwrap();
     // The client is notified before the log line is written.
-    eventually("the return is logged", || text().contains("resumed its flow")).await;
+    eventually("the resumption is logged", || text().contains("resumed its flow")).await;
     drop(program);
     let text = text();
     assert!(!text.contains("a-token-of-somebody") && !text.contains(&flow.resume));
@@ -783,7 +785,7 @@ async fn a_client_that_never_reads_the_response_is_disconnected() {
     let (mut request, _answers) = connection.open_bi().await.unwrap();
     let url: Url = format!("https://{to}{}?target=game", announced.path).parse().unwrap();
     ConnectRequest::new(url).write(&mut request).await.unwrap();
-    eventually("it is given up", || relay.snapshot().handshakes_timed_out == 1).await;
+    eventually("the handshake has timed out", || relay.snapshot().handshakes_timed_out == 1).await;
     within(connection.closed()).await;
 }
 
@@ -825,7 +827,7 @@ async fn an_unfinished_handshake_is_abandoned() {
     let mut first = [0; 2_048];
     let (len, _) = within(socket.recv_from(&mut first)).await.unwrap();
     socket.send_to(&first[..len], to).await.unwrap();
-    eventually("it is given up", || relay.snapshot().handshakes_timed_out == 1).await;
+    eventually("the handshake has timed out", || relay.snapshot().handshakes_timed_out == 1).await;
     assert_eq!(relay.snapshot().handshakes_failed, 0);
     drop(connecting);
 }

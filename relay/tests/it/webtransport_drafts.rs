@@ -50,7 +50,7 @@ fn settings(pairs: &[(u32, u32)]) -> Settings {
 /// static table (RFC 9204).
 fn request(host: &str, token: &str) -> Vec<u8> {
     fn string(text: &str) -> Vec<u8> {
-        [&[u8::try_from(text.len()).expect("a short one")], text.as_bytes()].concat()
+        [&[u8::try_from(text.len()).expect("the text is short")], text.as_bytes()].concat()
     }
     let fields = [
         b"\x00\x00\xcf\xd7".to_vec(),
@@ -60,7 +60,7 @@ fn request(host: &str, token: &str) -> Vec<u8> {
     ]
     .concat();
     // A HEADERS frame with a two-byte length.
-    let [high, low] = u16::try_from(fields.len()).expect("a short one").to_be_bytes();
+    let [high, low] = u16::try_from(fields.len()).expect("the text is short").to_be_bytes();
     [&[0x01, 0x40 | high, low], &fields[..]].concat()
 }
 
@@ -83,7 +83,7 @@ async fn clients_without_datagram_support_are_refused() {
     let end = end_of(relay.address, &settings(&[(0x2c7c_f000, 1)])).await;
     let ConnectionError::ApplicationClosed(close) = end else { panic!("{end}") };
     assert_eq!((close.error_code.into_inner(), &close.reason[..]), (0, &[][..]));
-    eventually("it is counted", || relay.snapshot().handshakes_failed == 1).await;
+    eventually("the failed handshake is counted", || relay.snapshot().handshakes_failed == 1).await;
 }
 
 /// Streams may arrive in any order, with and without bytes, of known and unknown kinds (RFC 9114 section 6.2).

@@ -160,12 +160,15 @@ impl Direction {
         let head = datagram
             .split_first_chunk::<4>()
             .and_then(|(number, rest)| Some((number, rest.first_chunk::<8>()?)));
-        let (number, millis) = head.ok_or("a datagram that nobody has sent")?;
+        let (number, millis) = head.ok_or("a datagram is shorter than its header")?;
         let number = u32::from_be_bytes(*number);
         let is_whole =
             datagram[HEAD..].iter().zip(HEAD..).all(|(byte, index)| *byte == (index as u32 ^ number) as u8);
         if number < self.next || number >= self.accepted || !is_whole {
-            return Err(format!("datagram {number} came out after {} of {}", self.next, self.accepted));
+            return Err(format!(
+                "datagram {number} arrived changed, twice or out of order: {} is next, {} were accepted",
+                self.next, self.accepted
+            ));
         }
         self.next = number + 1;
         self.delivered += 1;
@@ -177,7 +180,10 @@ impl Direction {
         if u64::from(self.accepted) == u64::from(self.delivered) + dropped {
             return Ok(());
         }
-        Err(format!("{} went in, {} came out and {dropped} were dropped", self.accepted, self.delivered))
+        Err(format!(
+            "{} datagrams were accepted, {} delivered and {dropped} dropped",
+            self.accepted, self.delivered
+        ))
     }
 }
 
@@ -330,18 +336,22 @@ impl World {
         client.kept_until = None;
         client.must_greet = true;
         self.outcome.resumed += 1;
-        if client.flow.is_attached() { Ok(()) } else { Err("a flow that is there cannot be resumed".into()) }
+        if client.flow.is_attached() {
+            Ok(())
+        } else {
+            Err("a flow with a known secret cannot be resumed".into())
+        }
     }
 
     fn evict(&mut self) -> Result<(), Broken> {
         let Some(index) = self.table.evict().copied() else { return Ok(()) };
-        let client = self.clients[index].as_mut().ok_or("a flow that is gone was evicted")?;
+        let client = self.clients[index].as_mut().ok_or("an ended flow was evicted")?;
         if client.flow.is_attached() {
-            return Err("a flow that has its client was evicted".into());
+            return Err("an attached flow was evicted".into());
         }
         client.kept_until = None;
         client.flow.handle_evicted(self.now);
-        if client.flow.end().is_some() { Ok(()) } else { Err("an evicted flow goes on".into()) }
+        if client.flow.end().is_some() { Ok(()) } else { Err("an evicted flow has not ended".into()) }
     }
 
     /// Advances the clock step by step, and handles each timeout when it is due.
@@ -359,12 +369,12 @@ impl World {
             {
                 client.flow.handle_timeout(now);
                 if client.flow.end().is_none() && client.flow.poll_timeout() <= now {
-                    return Err("a timeout is due that was handled".into());
+                    return Err("a handled timeout is still due".into());
                 }
             }
             self.notice()?;
         }
-        Err("something is due for ever".into())
+        Err("timeouts do not stop being due".into())
     }
 
     /// Acts like a driver after a change of a flow: records lost connections, and removes ended flows.
@@ -402,17 +412,20 @@ impl World {
         let bound = self.limits.queue_bytes.get().max(2_048);
         for client in self.clients.iter().flatten() {
             if client.flow.bytes_queued() > 2 * bound {
-                return Err(format!("{} bytes wait", client.flow.bytes_queued()));
+                return Err(format!(
+                    "{} bytes are queued, more than twice the bound",
+                    client.flow.bytes_queued()
+                ));
             }
             if client.flow.client_queue_capacity() > self.limits.queue.get() {
-                return Err("there is more room than the queue has".into());
+                return Err("the free capacity exceeds the queue limit".into());
             }
         }
         let resumable = self.clients.iter().flatten().filter(|client| client.secret.is_some()).count();
         if self.table.len() == resumable {
             Ok(())
         } else {
-            Err(format!("{} flows in the table", self.table.len()))
+            Err(format!("the table has {} flows", self.table.len()))
         }
     }
 
@@ -427,7 +440,7 @@ impl World {
             client.up.settle(client.dropped(true))?;
             client.down.settle(client.dropped(false))?;
             if client.flow.bytes_queued() > 0 {
-                return Err("bytes wait of no datagram".into());
+                return Err("bytes are queued without a datagram".into());
             }
             self.outcome.delivered += (client.up.delivered + client.down.delivered) as usize;
             self.outcome.dropped += client.dropped(true) + client.dropped(false);
@@ -437,7 +450,7 @@ impl World {
             drop(flow);
             let snapshot = counters.snapshot();
             if (snapshot.clients, snapshot.detached, snapshot.flows) != (0, 0, 1) {
-                return Err(format!("what has ended is counted: {snapshot:?}"));
+                return Err(format!("an ended flow is counted as open: {snapshot:?}"));
             }
         }
         Ok(self.outcome)
@@ -543,7 +556,7 @@ impl Client {
                 Some(ToClient::Control(text)) => self.take_control(now, &text)?,
                 Some(ToClient::Ping) => {}
                 Some(ToClient::Datagram(_)) if self.must_greet => {
-                    return Err("a datagram came before the flow message".into());
+                    return Err("a datagram preceded the flow message".into());
                 }
                 Some(ToClient::Datagram(datagram)) => {
                     let since = self.down.deliver(&datagram)?;
@@ -556,7 +569,7 @@ impl Client {
 
     fn take_control(&mut self, now: Instant, text: &str) -> Result<(), Broken> {
         if self.secret.is_none() {
-            return Err(format!("a control message that nobody wants: {text}"));
+            return Err(format!("a client without control messages got one: {text}"));
         }
         if text.starts_with(r#"{"type":"flow""#) {
             self.last_report = None;
@@ -567,11 +580,11 @@ impl Client {
             return if is_first || is_requested && may_again {
                 Ok(())
             } else {
-                Err("two flow messages".into())
+                Err("a second flow message without a request".into())
             };
         }
         if self.must_greet || self.last_report.is_some_and(|last| now < last + Duration::from_secs(1)) {
-            return Err(format!("a report that comes too early: {text}"));
+            return Err(format!("a report came too early: {text}"));
         }
         self.last_report = Some(now);
         Ok(())
@@ -597,5 +610,9 @@ impl Client {
 
 fn check_age(since: u64, now: u64, max_age: u64) -> Result<(), Broken> {
     let age = now.saturating_sub(since);
-    if age <= max_age { Ok(()) } else { Err(format!("a datagram came out after {age} ms")) }
+    if age <= max_age {
+        Ok(())
+    } else {
+        Err(format!("a datagram was delivered after {age} ms, more than {max_age} ms"))
+    }
 }

@@ -161,7 +161,7 @@ impl<P: Game> Side<P> {
                     self.left -= 1;
                 }
                 Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {}
-                Err(error) => return Err(format!("a message was refused: {error}")),
+                Err(error) => return Err(format!("a message cannot be sent: {error}")),
             }
         }
         Ok(())
@@ -190,7 +190,9 @@ impl<P: Game> Side<P> {
                     }
                     delivered += 1;
                 }
-                Event::ConnectFailed { reason, .. } => return Err(format!("no connection: {reason}")),
+                Event::ConnectFailed { reason, .. } => {
+                    return Err(format!("the connection failed: {reason}"));
+                }
                 Event::Disconnected { reason, .. } => {
                     return Err(format!("the {name} lost its connection: {reason}"));
                 }
@@ -296,7 +298,7 @@ impl<P: Game> World<P> {
             if self.is_over() {
                 return self.finish();
             }
-            let next = self.next().ok_or("nothing will ever happen")?;
+            let next = self.next().ok_or("nothing is due before the end of the game")?;
             self.now = self.now.max(next);
             if self.now > end {
                 break;
@@ -388,7 +390,7 @@ impl<P: Game> World<P> {
     }
 
     fn come_back(&mut self) -> Result<(), Broken> {
-        let secret = self.secret.ok_or("there is no secret to come back with")?;
+        let secret = self.secret.ok_or("the client has no secret to resume with")?;
         if self.table.find(&secret, TARGET).is_none() || self.table.find(&secret, "other").is_some() {
             return Err("the flow is not found by its secret and its target".into());
         }
@@ -423,9 +425,7 @@ impl<P: Game> World<P> {
 
     fn receive_frame(&mut self, frame: ToClient) -> Result<(), Broken> {
         match frame {
-            ToClient::Datagram(_) if !self.is_greeted => {
-                Err("a datagram came before the flow message".into())
-            }
+            ToClient::Datagram(_) if !self.is_greeted => Err("a datagram preceded the flow message".into()),
             ToClient::Datagram(datagram) => {
                 self.client.peer.handle_datagram(self.now, self.server_address, &datagram);
                 Ok(())
@@ -433,10 +433,13 @@ impl<P: Game> World<P> {
             ToClient::Control(text) if text.contains(r#""type":"flow""#) => {
                 let resumed = text.contains(r#""resumed":true"#);
                 if self.is_greeted || resumed != self.secret.is_some() {
-                    return Err(format!("a wrong flow message: {text}"));
+                    return Err(format!("the flow message is wrong: {text}"));
                 }
-                let (_, rest) = text.split_once(r#""resume":""#).ok_or("no secret")?;
-                let secret = rest.get(..22).and_then(|secret| secret.parse().ok()).ok_or("no secret")?;
+                let (_, rest) = text.split_once(r#""resume":""#).ok_or("the flow message has no secret")?;
+                let secret = rest
+                    .get(..22)
+                    .and_then(|secret| secret.parse().ok())
+                    .ok_or("the flow message has no secret")?;
                 if *self.secret.get_or_insert(secret) != secret {
                     return Err("the secret has changed".into());
                 }
@@ -452,7 +455,7 @@ impl<P: Game> World<P> {
         let Some(asked_at) = self.asked_at.take() else { return Ok(()) };
         let (taken, longest) = (self.now.saturating_since(asked_at), 2 * self.latency + RESUME_TIME);
         if taken > longest {
-            return Err(format!("resumed after {taken:?}, which may take {longest:?}"));
+            return Err(format!("the resumption took {taken:?}, more than {longest:?}"));
         }
         self.outcome.longest_return = self.outcome.longest_return.max(taken);
         Ok(())
