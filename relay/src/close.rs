@@ -57,7 +57,7 @@ counted! {
         TextMessage,
         /// The client sent a message above the limit (1009).
         MessageTooBig,
-        /// The client broke the WebSocket protocol (1002).
+        /// The client violated the protocol of its transport (1002).
         ProtocolViolation,
         /// No datagram arrived in either direction for the idle timeout (4408).
         Idle,
@@ -67,14 +67,14 @@ counted! {
         ShuttingDown,
         /// The operator ended the flow (4410).
         Kicked,
-        /// The UDP socket failed for good (1011).
+        /// The UDP socket failed permanently (1011).
         UdpFailed,
         /// The network reported that nothing listens on the game server's port, and the client had requested to be
         /// closed in that case (4502).
         ServerUnreachable,
         /// The client began the handshake of a protocol other than the target's (4406).
         WrongProtocol,
-        /// The client closed the WebSocket.
+        /// The client closed its connection.
         ClientClosed,
         /// The client's connection was lost without a close.
         ClientVanished,
