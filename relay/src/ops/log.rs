@@ -182,7 +182,7 @@ pub(crate) async fn report_missing() {
         let (suppressed, lost) = (suppressed(), lost());
         if suppressed > reported.0 {
             let lines = suppressed - reported.0;
-            warn!(target: LIMITS, lines, "log lines were left out by log.lines_per_second");
+            warn!(target: LIMITS, lines, "log lines beyond log.lines_per_second were omitted");
             reported.0 = suppressed;
         }
         if lost > reported.1 {
@@ -533,13 +533,13 @@ mod tests {
                 tracing::debug!("not even counted");
             }
             error!("broken");
-            warn!(target: LIMITS, "left out");
+            warn!(target: LIMITS, "lines were omitted");
         });
         let text = written.text();
         let (kept, left_out) = (text.matches("again").count() as u64, suppressed() - before);
         assert_eq!(kept + left_out, 10_000);
         assert!((10..5_000).contains(&kept), "{kept}");
-        assert!(text.contains("broken") && text.contains("left out"), "{text}");
+        assert!(text.contains("broken") && text.contains("lines were omitted"), "{text}");
     }
 
     fn shown(log: &AddressLog, address: &str) -> String {

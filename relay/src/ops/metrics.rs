@@ -81,7 +81,7 @@ fn describe_gauges() {
     describe_gauge!("rakwire_relay_connections_max", "The limit of open connections.");
     describe_gauge!(
         "rakwire_relay_certificate_expiry_timestamp_seconds",
-        "When the TLS certificate in use expires."
+        "The expiry of the TLS certificate in use, in seconds since 1970."
     );
     describe_gauge!(
         "rakwire_relay_target_up",
@@ -89,19 +89,22 @@ fn describe_gauges() {
     );
     describe_gauge!(
         "rakwire_relay_target_address_up",
-        "Whether an address of a target with several addresses counts as up. A RakNet address does while it \
-         answers the relay's pings. Any other address does unless the network reported in the last 30 s that \
-         nothing listens there, or clients of three networks had no answer for 10 s."
+        "Whether an address of a target with several addresses counts as up. An address of a RakNet target \
+         counts as up while it answers the relay's pings. Any other address counts as up, unless the network \
+         reported in the last 30 s that its port is closed, or clients of three networks had no answer for 10 s."
     );
     describe_gauge!(
         "rakwire_relay_target_latency_seconds",
-        "The time between the relay's last ping that a game server has answered and the answer."
+        "The time between the last ping of the relay that the game server answered and its pong."
     );
     describe_gauge!(
         "rakwire_relay_bytes_per_second_max",
         "The limit of payload bytes per second for all clients together in each direction; 0 means no limit."
     );
-    describe_gauge!("rakwire_relay_operator_bans", "Bans that the operator imposed by the admin socket.");
+    describe_gauge!(
+        "rakwire_relay_operator_bans",
+        "Bans that the operator imposed through the admin socket."
+    );
     describe_gauge!("rakwire_relay_flows_detached", "Flows whose client lost its connection and may resume.");
     describe_gauge!("rakwire_relay_front_clients", "Clients of the UDP front.");
     describe_gauge!(
@@ -147,14 +150,17 @@ fn describe_relay_counters() {
         "rakwire_relay_transport_connections_total",
         "Connections of clients by transport since the start."
     );
-    describe_counter!("rakwire_relay_closes_total", "Clients that were closed or rejected by a close code.");
+    describe_counter!(
+        "rakwire_relay_closes_total",
+        "Clients that were closed or rejected with a close code."
+    );
     describe_counter!(
         "rakwire_relay_refusals_total",
-        "Connections and requests that were refused before they became a client."
+        "Connections and requests that were refused before the client had a flow."
     );
     describe_counter!(
         "rakwire_relay_ended_by_operator_total",
-        "Flows that the operator closed by the admin socket: kicks and bans."
+        "Flows that the operator closed through the admin socket, by kicks and bans."
     );
     describe_counter!(
         "rakwire_relay_server_unreachable_total",
@@ -166,7 +172,7 @@ fn describe_relay_counters() {
     );
     describe_counter!(
         "rakwire_relay_announcements_refused_total",
-        "Announcements of servers that turned out to be unusable."
+        "Announcements of servers that the relay rejected."
     );
     describe_counter!(
         "rakwire_relay_store_failures_total",
@@ -174,7 +180,7 @@ fn describe_relay_counters() {
     );
     describe_counter!(
         "rakwire_relay_log_lines_suppressed_total",
-        "Log lines that were left out by log.lines_per_second."
+        "Log lines that were omitted because of log.lines_per_second."
     );
     describe_counter!(
         "rakwire_relay_log_lines_lost_total",
