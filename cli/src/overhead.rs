@@ -48,7 +48,7 @@ struct Layout {
     longest: Longest,
     /// Bits of a datagram, without IP and UDP headers, that are kept free of messages.
     reserved: u64,
-    /// Set if several messages can share a datagram.
+    /// True if several messages can share a datagram.
     is_shared: bool,
 }
 
@@ -287,7 +287,7 @@ mod tests {
         (pair, id)
     }
 
-    /// Returns the datagrams and bytes that are actually sent when `count` messages are sent together.
+    /// Returns the datagrams and bytes that a connection sends for `count` messages.
     fn sent<P: Protocol>(
         (mut pair, id): (Peers<P>, ConnectionId),
         delivery: P::Delivery,
@@ -297,7 +297,7 @@ mod tests {
         while !matches!(pair.a.poll_event(), Some(Event::Connected { .. })) {
             assert!(pair.step());
         }
-        // Long enough to acknowledge the handshake, and short enough to keep a silent connection alive.
+        // This time is long enough to acknowledge the handshake, and too short for a connection to time out.
         let end = pair.now + Duration::from_millis(500);
         loop {
             pair.transmit();

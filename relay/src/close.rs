@@ -34,7 +34,7 @@ pub(crate) enum CloseReason {
     Resumed,
     TokenRefused(&'static str),
     AddressLimit(&'static str),
-    /// The client may not connect, whatever it requests.
+    /// The client may not connect, for any request.
     Forbidden(&'static str),
 }
 

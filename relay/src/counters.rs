@@ -111,7 +111,8 @@ impl Counters {
     pub(crate) fn retain(&self, mut is_there: impl FnMut(&TargetName) -> bool) {
         let mut targets = self.targets.write().unwrap_or_else(PoisonError::into_inner);
         targets.retain(|name, counters| {
-            // A flow holds a reference to its counters. The lock on the map prevents a flow from beginning in between.
+            // A flow holds a reference to its counters. The lock on the map prevents that a flow begins between this
+            // check and the removal.
             if is_there(name) || Arc::strong_count(counters) > 1 {
                 return true;
             }

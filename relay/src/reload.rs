@@ -88,7 +88,7 @@ pub(crate) async fn prepare(
 fn next_cookie_keys(current: &Config, next: &Config) -> Result<Option<CookieKeys>, ConfigError> {
     match next.cookie_keys()? {
         None if current.udp.cookie_keys.is_some() => {
-            // Without random numbers, no front would have started.
+            // Random numbers are available, because a front cannot start without them.
             Ok(CookieKeys::random().ok())
         }
         keys => Ok(keys),

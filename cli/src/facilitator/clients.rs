@@ -42,7 +42,7 @@ struct Clients {
     max_per_host: usize,
     of_host: HashMap<HostPrefix, usize>,
     opening: HashMap<SocketAddr, Instant>,
-    /// One task per connection, which returns the client's host prefix when the connection is closed.
+    /// The tasks of connections. A task returns the client's host prefix when its connection is closed.
     connected: JoinSet<HostPrefix>,
 }
 

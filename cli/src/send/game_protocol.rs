@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::protocol::reject_options_of_raknet;
 use crate::{hex, host};
 
-/// Sends messages that are just the text.
+/// Sends messages that contain only the text.
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     reject_options_of_raknet(&[
         ("--channel", arguments.channel != 0),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{self, Server, text};
 
-/// Longer than any of this takes on the slowest machine.
+/// Longer than any test here takes on the slowest machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn program() -> &'static Path {

@@ -299,9 +299,9 @@ impl Admission {
         if !policy.admits_origin(&request.origin) {
             return Err(Refusal::Forbidden(Forbidden::Origin));
         }
-        // Checked before `candidate`, because verifying a signature takes much longer. A client that opens several
-        // connections is counted by `check_new` when one of them opens a flow. So is a returning client whose flow has
-        // ended.
+        // The limits are checked before `candidate`, because verifying a signature takes much longer. `check_new`
+        // counts a client that opens several connections when one of them opens a flow, and a returning client whose
+        // flow has ended.
         if !request.is_returning {
             let limiter = if request.is_deferred { &policy.deferred } else { &policy.clients };
             limiter.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;

@@ -123,13 +123,13 @@ fn token_protocol(headers: &HeaderMap) -> Option<String> {
 /// The reason why a client is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The client may not connect, whatever it requests.
+    /// The client may not connect, for any request.
     Forbidden(Forbidden),
-    /// Reported by a close code, because a page can read nothing else.
+    /// The reason is reported with a close code, because a page cannot read an HTTP status.
     Close(CloseReason),
 }
 
-/// The reasons why a client may not connect, whatever it requests.
+/// The reasons why a client may not connect, for any request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forbidden {
     /// The page has a forbidden origin.

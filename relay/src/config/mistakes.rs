@@ -105,7 +105,8 @@ fn nearest(path: &[String]) -> Option<String> {
     near.map(str::to_owned).or_else(elsewhere).or_else(flags)
 }
 
-/// Returns the value of the name that is closest to a word, if it is close enough.
+/// Returns the value of the name that is closest to a word. At most a third of the word's letters, and at most three,
+/// may differ.
 pub(super) fn closest<'a>(word: &str, names: impl Iterator<Item = (&'a str, &'a str)>) -> Option<&'a str> {
     let distances = names.map(|(name, what)| (strsim::damerau_levenshtein(word, name), what));
     let near = distances.filter(|&(distance, _)| distance <= word.chars().count().div_ceil(3).min(3));

@@ -61,7 +61,7 @@ impl Store {
     /// Returns the announced servers, and the unusable announcements.
     ///
     /// # Errors
-    /// If the store does not respond, or sends too much data.
+    /// An error if the store does not respond, or sends too much data.
     pub async fn servers(&mut self) -> Result<Announced, DiscoveryError> {
         let mut connection = self.connect().await?;
         let found = search(&mut connection).await;
@@ -161,8 +161,8 @@ async fn read(
     if named.is_empty() {
         return Ok(());
     }
-    // Any writer of the store can put anything into it. A value is read only far enough to detect that it is too long.
-    // A key of another type invalidates only its own announcement.
+    // A writer of the store can write any value. Only as many bytes of a value are read as are necessary to detect that
+    // it is too long. A key of another type invalidates only its own announcement.
     let mut pipe = redis::pipe();
     for (key, _) in &named {
         pipe.cmd("GETRANGE").arg(*key).arg(0).arg(LONGEST);

@@ -241,8 +241,8 @@ impl Reports {
     }
 }
 
-/// Number of resumptions that a flow admits at once. A client that has lost its path opens several connections, and
-/// retries with growing pauses.
+/// Number of resumptions that a flow admits in a burst. A client that has lost its connection opens several
+/// connections, and retries with growing pauses.
 const RETURN_BURST: u32 = 10;
 
 /// The interval after which a flow admits another resumption.
@@ -306,8 +306,8 @@ impl<H> ResumeTable<H> {
         self.flows.get(secret).filter(|entry| *entry.target == *target).map(|entry| &entry.handle)
     }
 
-    /// Returns true if a connection with this secret and target counts as a returning client. A flow admits ten at
-    /// once, and then one per second.
+    /// Returns true if a connection with this secret and target counts as a returning client. A flow admits a burst of
+    /// ten, and then one per second.
     ///
     /// Further connections, and connections with an unknown secret, count as new clients.
     pub fn admits_resumption(&mut self, secret: &Secret, target: &str, now: Instant) -> bool {

@@ -17,9 +17,9 @@ const IPV6_LENGTH: usize = 52;
 
 /// The header precedes every fourth datagram that the server has not answered.
 ///
-/// It does not precede every datagram. Servers that have read the header treat later headers as payload, and servers
-/// that drop the datagram with the header need one without. The first datagram alone would not be enough, because it
-/// may be lost.
+/// A header before every datagram would not work. Servers that have read one treat later headers as payload, and
+/// servers that drop a datagram with a header need one without. A header before the first datagram only would not work
+/// either, because that datagram may be lost.
 const EVERY: u64 = 4;
 
 /// The payload of a datagram on a path with the usual MTU of 1,500 bytes.
@@ -111,7 +111,7 @@ pub(crate) struct Announcement {
 enum State {
     /// The game server has not sent anything yet.
     First,
-    /// The game server has sent something, so it knows the client's address. `asked` is the time of the client's first
+    /// The game server has sent a datagram, so it has the client's address. `asked` is the time of the client's first
     /// datagram since the server's last one.
     Known { asked: Option<Instant> },
     /// The game server may have forgotten the address. A datagram too long for a header is sent without it, because the
@@ -232,8 +232,8 @@ fn pool_address(client: IpAddr) -> Ipv4Addr {
     Ipv4Addr::new(127, 1 + a % 254, b, 1 + c % 254)
 }
 
-/// The finalizer of SplitMix64, which spreads neighboring addresses. It needs no secret: an attacker with enough
-/// addresses to find a collision could just as well make the game server ban them.
+/// The finalizer of SplitMix64, which spreads neighboring addresses. It needs no secret. Two clients with the same
+/// result only share a ban, and an attacker needs millions of addresses to get the result of a certain client.
 const fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use super::counters::Direction;
 use crate::time::{Bucket, cost};
 
-/// The time within which an empty bucket is refilled: a burst of one second's rate passes at once.
+/// The time within which an empty bucket is refilled: a burst of the rate of one second passes.
 const BURST: Duration = Duration::from_secs(1);
 
 /// A rate shared by several flows. Clones refer to the same rate.

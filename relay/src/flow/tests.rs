@@ -308,7 +308,8 @@ fn repeated_flow_requests_are_answered_at_a_limited_rate() {
             told += fixture.taken_at(now).len();
         }
     }
-    // One message is unrequested, one answers the first request immediately, and the others follow every 100 ms.
+    // The first message has no request. The second answers the first request immediately, and the others follow every
+    // 100 ms.
     assert_eq!(told, 2 + 9);
     // The last request is answered too.
     let due = fixture.flow.poll_timeout();
@@ -501,7 +502,7 @@ impl Inspect for Strict {
     fn set_max_datagram(&mut self, _: Option<usize>) {}
 }
 
-/// Without the notification, the game server would keep the player until its timeout, whatever ended the flow.
+/// Without the notification, the game server would keep the player until its timeout.
 #[test]
 fn the_server_is_notified_unless_the_socket_fails() {
     let strict = || Setup { inspect: Some(Box::new(Strict)), ..Setup::default() };

@@ -323,7 +323,7 @@ impl<A: Admit> Front<A> {
         self.pass_to_client(id, run.take(&[]), out, stride);
     }
 
-    /// Ends flows with a silent client, an unresponsive server, or a permit that is over.
+    /// Ends flows with a silent client, an unresponsive server, or a permit that has ended.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let over = self.flows.select(|opened, heard, flow| {
             let waits = now.saturating_duration_since(opened) >= HANDSHAKE_TIMEOUT && !flow.is_open;

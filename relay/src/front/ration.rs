@@ -26,7 +26,7 @@ pub(crate) struct Rates {
     pub(crate) network: u32,
 }
 
-/// The burst: replies at the rate of this time may be sent at once.
+/// The burst: the replies of this time may be sent together.
 const BURST: Duration = Duration::from_secs(1);
 
 /// Limits replies to unvalidated addresses. Memory is fixed, so that forged sources cannot exhaust it.

@@ -294,7 +294,7 @@ pub(super) mod narrow_path {
 
     /// The path of one client to a server. It exists until the runtime of the test ends.
     pub(in crate::io) struct NarrowPath {
-        /// The client's side of the path, which the client uses as the server's address.
+        /// The address of the client's end of the path. The client uses it in place of the server's address.
         pub(in crate::io) address: SocketAddr,
         longest: Arc<AtomicUsize>,
     }

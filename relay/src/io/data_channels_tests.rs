@@ -639,7 +639,7 @@ async fn only_checks_with_the_right_password_are_answered() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(relay.channels.local_addr()).await.unwrap();
     let other = Certificate::make().unwrap();
-    // Not more datagrams than the socket's buffer holds.
+    // The datagrams fit into the socket's buffer.
     for _ in 0..20 {
         let check = check(&Password::new(other.fingerprint()).unwrap(), &username("abcd"), 16);
         socket.send(&check).await.unwrap();
@@ -654,7 +654,7 @@ async fn only_checks_with_the_right_password_are_answered() {
 
 #[tokio::test]
 async fn an_absent_game_server_closes_the_client_if_requested() {
-    // Connected to itself, so that its port is closed for other senders but stays reserved.
+    // The socket is connected to itself, so that its port is closed for other senders but stays reserved.
     let reserved = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let absent = reserved.local_addr().unwrap();
     reserved.connect(absent).await.unwrap();

@@ -49,7 +49,7 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
         .route("/servers.json", get(servers).fallback(refuse_method))
         .route("/transports", get(transports).fallback(refuse_method))
         .with_state(Arc::clone(&app));
-    // These routes refuse clients themselves; a WebSocket does so by a close code.
+    // The handlers of these routes refuse clients: `/ws` with a close code, the others with an HTTP status.
     plain.layer(from_fn_with_state(app, limit)).merge(router)
 }
 
@@ -120,7 +120,7 @@ const NO_WEBSOCKET: &str =
 
 /// Handles a client's WebSocket request.
 ///
-/// A refused client gets a close code, because a page can read nothing else.
+/// A refused client gets a close code, because a page cannot read an HTTP status.
 async fn open(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,

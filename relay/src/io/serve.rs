@@ -91,7 +91,7 @@ pub(super) fn admit(
 }
 
 /// Takes a connection slot for `peer`, if the limits of its address allow it. A few connections of banned addresses get
-/// a slot for just long enough to be notified. Refusals are counted here and logged by the caller.
+/// a slot until they have been notified. This function counts refusals, and the caller logs them.
 pub(super) fn take_place(
     app: &App,
     peer: SocketAddr,
@@ -404,7 +404,7 @@ mod socket {
             let lock = lock(path)?;
             remove_stale(path)?;
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-            // Binding creates the socket file. It fails if the path exists by then, even as a link. Clients can connect
+            // Binding creates the socket file. Binding fails if the path exists, even as a link. Clients can connect
             // only after `listen`.
             socket.bind(&SockAddr::unix(path)?)?;
             fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;

@@ -134,8 +134,9 @@ impl ServerSocket {
                     return Poll::Ready(Sent { count: batch.count, sending, unreachable: None });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-                // Some paths do not support segmentation. An ICMP error about an earlier datagram is reported only
-                // once; sending the single datagram reveals any other error.
+                // The error is one of two kinds. If the path does not support segmentation, single datagrams are sent.
+                // If it is an ICMP error about an earlier datagram, it is not reported again. The next send of a single
+                // datagram reports any other error.
                 Err(error) => reported = unreachable(&error),
             }
         }
@@ -404,7 +405,7 @@ mod tests {
     async fn a_closed_port_is_reported_for_a_batch() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let socket = connect(&server, Source::Shared).await;
-        // Connected to itself, so that its port is closed for all other senders.
+        // The socket is connected to itself, so that its port is closed for all other senders.
         server.connect(server.local_addr().unwrap()).await.unwrap();
         socket.socket.writable().await.unwrap();
         assert!(matches!(socket.try_send_single(b"lost"), Poll::Ready(Sent { unreachable: None, .. })));

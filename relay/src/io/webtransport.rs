@@ -40,9 +40,9 @@ use crate::tls::{QuicCertificate, TlsError, quic_config};
 /// Maximum bytes of datagrams in QUIC's send buffer, where a flow can no longer drop them for their age.
 const SEND_BUFFER: usize = 32 * 1024;
 
-/// Maximum bytes of received datagrams that wait for the task of the flow. Beyond it QUIC drops the oldest datagrams,
-/// which would be those of the handshake. The limit exceeds the default system buffer of the socket, which QUIC reads
-/// at once.
+/// Maximum bytes of received datagrams that wait for the task of the flow. Above this limit QUIC drops the oldest
+/// datagrams, which may be those of the handshake. The limit exceeds the default system buffer of the socket, which
+/// QUIC may read in one step.
 const RECEIVE_BUFFER: usize = 256 * 1024;
 
 /// Maximum bytes that a client may send on streams, which carry only the request and the close.
@@ -228,7 +228,7 @@ async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Ar
         let Some(handshake) = handshakes.begin(proven) else {
             app.counters.handshakes_refused.increment();
             log_refusal(app, incoming.remote_address(), proven.is_some(), NO_PLACE);
-            // The client retries; a slot may be free by then.
+            // The client retries, and a slot may be free then.
             incoming.ignore();
             continue;
         };
@@ -354,8 +354,8 @@ async fn receive_settings(connection: &Connection) -> Result<(RecvStream, OtherS
     Ok((stream, streams))
 }
 
-/// Decides on a request as for a WebSocket. A client is refused by a close code, because a page can read nothing else;
-/// only a session at another path is rejected with an HTTP status.
+/// Decides on a request as for a WebSocket. A client is refused with a close code, because a page cannot read an HTTP
+/// status. Only a session at another path is rejected with a status.
 async fn decide(
     app: &Arc<App>,
     connection: Connection,

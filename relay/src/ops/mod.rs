@@ -53,7 +53,7 @@ pub(crate) fn admin_router(health: Arc<dyn Health>, listen: SocketAddr) -> Route
     if !listen.ip().to_canonical().is_loopback() {
         return router.with_state(health);
     }
-    // There is no password, so only this machine may request a reload.
+    // The admin address has no password, so only programs on this machine may request a reload.
     router.route("/reload", post(reload)).layer(from_fn(only_local_names)).with_state(health)
 }
 

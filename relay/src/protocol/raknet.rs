@@ -74,8 +74,8 @@ impl RakNetFlow {
                 self.follow(datagram);
                 Verdict::Pass(Change::None)
             }
-            // This is a salt of the Game Protocol, with which its clients begin. No handshake message of RakNet is this
-            // short.
+            // A datagram of four bytes is a salt, with which clients of the Game Protocol begin. No handshake message
+            // of RakNet is as short.
             None if datagram.len() == HEADER => Verdict::Drop(Refusal::OtherProtocol(ProtocolKind::RakNet)),
             Some(_) | None => Verdict::Drop(Refusal::NoHandshake),
         }

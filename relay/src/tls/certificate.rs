@@ -228,7 +228,8 @@ impl Watch {
 
     /// Reads a certificate and its key from these files.
     pub(super) fn read(&self, certificate: &Path, key: &Path) -> Result<NewCertificate<'_>, TlsError> {
-        // The state is recorded before the files are read, so that the next comparison detects a change in between.
+        // The state is recorded before the files are read, so that the next comparison detects a change of the files
+        // while they were read.
         let state = State::new(certificate, key);
         Ok(NewCertificate { watch: self, loaded: read(certificate, key)?, state })
     }

@@ -63,7 +63,7 @@ pub(super) struct Check<'r> {
     len: usize,
     /// The magic cookie and the transaction id.
     transaction: &'r [u8],
-    /// Both user names, which are unique to one session.
+    /// The user names of both sides, which are unique to one session.
     pub(super) username: &'r [u8],
 }
 
@@ -92,7 +92,8 @@ impl Password {
         Hmac::new_from_slice(password.as_bytes()).ok().map(Self)
     }
 
-    /// Parses a message. The integrity of an answer is not checked, because its transaction is harder to guess.
+    /// Parses a message. The integrity of an answer is not checked, because its transaction id is sufficient proof: the
+    /// id contains a keyed hash.
     pub(super) fn read<'r>(&self, message: &'r [u8]) -> Result<Stun<'r>, Unanswered> {
         let unreadable = Unanswered::Unreadable;
         let len = read_u16(message, 2).map(usize::from);
@@ -308,7 +309,7 @@ impl DatagramKind {
     }
 }
 
-/// Returns true for a DTLS client hello, the only record accepted from a source without a session.
+/// Returns true for a DTLS ClientHello, the only record accepted from a source without a session.
 ///
 /// Layout (RFC 6347 section 4.3.1): type, version, epoch (2), number (6), length (2), then the type of the handshake
 /// message.

@@ -294,7 +294,7 @@ async fn a_silent_client_can_resume() {
 
 #[tokio::test]
 async fn a_shutdown_does_not_wait_for_absent_clients() {
-    // Longer than the test waits for the shutdown.
+    // This time is longer than the test waits for the shutdown.
     let long = 10 * TIMEOUT;
     let game = Game::start_with(|config| {
         config.limits.idle_timeout = long;

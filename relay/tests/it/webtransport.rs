@@ -674,7 +674,7 @@ async fn allowed_pages_can_read_the_transports() {
     assert!(local.contains("access-control-allow-origin: http://localhost:5173"), "{local}");
 }
 
-/// A page that supports only WebTransport reads here why it gets no session.
+/// A page that supports only WebTransport reads in these responses why it gets no session.
 #[tokio::test]
 async fn refused_pages_can_read_the_reason() {
     const FOREIGN: [(&str, &str); 1] = [("origin", "https://example.com")];

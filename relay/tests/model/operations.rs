@@ -305,7 +305,7 @@ impl World {
         self.now = self.now.checked_sub(time).unwrap_or(self.now).max(self.start);
     }
 
-    /// Sets the clock forward. All timeouts due in between are handled at the new time.
+    /// Sets the clock forward. All timeouts that were due before are handled at the new time.
     fn jump_ahead(&mut self, time: Duration) {
         self.is_steady = false;
         self.now += time;

@@ -117,7 +117,7 @@ impl Connection {
         if let Some(first) = self.first.take() {
             return Poll::Ready(first);
         }
-        // The drops are reported now, because the client has only just got a flow that counts them.
+        // Earlier drops are reported only now, because the client had no flow that could count them.
         if self.dropped > 0 {
             return Poll::Ready(FromClient::Dropped { count: mem::take(&mut self.dropped) });
         }
