@@ -377,7 +377,7 @@ pub(crate) mod tests {
     fn delay_based_control_is_ten_times_as_fast_as_cubic_under_random_loss() {
         let ours = single(Kind::DelayBased, 0.05);
         let cubic = single(Kind::Cubic, 0.05);
-        assert!(ours > 10.0 * cubic, "{ours:.2} beside {cubic:.2} Mbit/s");
+        assert!(ours > 10.0 * cubic, "{ours:.2} Mbit/s, Cubic {cubic:.2} Mbit/s");
         assert!(ours > 0.75 * single(Kind::DelayBased, 0.0), "{ours:.2} Mbit/s");
     }
 

@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_claims_are_refused() {
+    fn incomplete_or_malformed_claims_are_refused() {
         let secret = [7; 32];
         let key = VerifyingKey(Verifying::Hmac(Box::new(secret)));
         let verify = |claims: &str| key.verify(&forged(r#"{"alg":"HS256"}"#, claims, &secret));

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn log_levels_apply_per_module() {
+    fn log_levels_with_and_without_a_module_are_parsed() {
         for text in ["info", "OFF", "info,hyper=debug", "rakwire_relay::io=trace,warn"] {
             assert!(parse_levels(text).is_some(), "{text}");
         }

@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_detached_flow_is_evicted_first() {
+    fn the_flow_detached_for_the_longest_time_is_evicted_first() {
         let mut table = table(4);
         let secret = |number: u8| Secret::new([number; 16]);
         [2, 0, 3, 1, 2].iter().for_each(|number| table.set_detached(&secret(*number)));

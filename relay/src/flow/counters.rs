@@ -410,7 +410,7 @@ mod tests {
         }
 
         #[test]
-        fn target_snapshots_add_up() {
+        fn the_sum_of_target_snapshots_adds_every_count() {
             let (one, two) = (TargetCounters::default(), TargetCounters::default());
             one.sent_to_client(7);
             two.sent_to_client(3);

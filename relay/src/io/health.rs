@@ -532,7 +532,7 @@ mod tests {
             assert_eq!(
                 judgement.look(start + 31 * SECOND, &observations),
                 State::Unknown,
-                "new clients may try it again"
+                "new clients may be sent to the server again"
             );
             assert!(judgement.is_up(refuse(32), &observations));
             assert!(!judgement.is_up(refuse(33), &observations));

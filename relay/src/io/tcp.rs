@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_fast_enough_reader_gets_everything() {
+    async fn a_fast_enough_reader_receives_all_data() {
         let (ours, mut theirs) = duplex(4096);
         let mut ours = WriteDeadline::new(ours, MAX, websocket(false));
         tokio::spawn(async move {

@@ -650,7 +650,7 @@ mod tests {
         }
 
         #[test]
-        fn drops_are_logged_at_once_then_once_a_minute() {
+        fn drops_are_logged_immediately_and_then_once_a_minute() {
             let (mut log, now) = (TotalLog::default(), Instant::now());
             let at = |seconds| now + Duration::from_secs(seconds);
             assert_eq!(log.poll(at(0), 0), None);

@@ -31,7 +31,7 @@ async fn a_fragmented_message_is_one_datagram() {
 }
 
 #[tokio::test]
-async fn fragments_are_limited_in_total() {
+async fn the_total_length_of_fragments_is_limited() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
     send_part(&mut client, BINARY, &[0; 1000], false).await;

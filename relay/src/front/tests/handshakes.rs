@@ -12,7 +12,7 @@ use tracing::{Event, Metadata, Subscriber};
 use super::*;
 
 #[test]
-fn no_state_and_no_server_traffic_before_the_cookie_returns() {
+fn a_front_keeps_no_state_and_sends_the_server_nothing_before_the_cookie_returns() {
     let mut bench = Bench::raknet();
     for number in 0..1_000 {
         let from: SocketAddr = ([10, (number >> 8) as u8, number as u8, 1], 9).into();

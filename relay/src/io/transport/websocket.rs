@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn queued_datagrams_are_written_at_once() {
+    async fn queued_datagrams_are_sent_in_one_write() {
         let writes = Arc::<AtomicUsize>::default();
         let (stream, client) = duplex(2 * WRITE_BUFFER);
         let stream = Counted { stream, writes: Arc::clone(&writes) };
