@@ -110,7 +110,7 @@ async fn pull(
     endpoint.wake();
     let line = ProgressLine::new();
     let result = loop {
-        // Read before the events, so that an event before the close is not missed.
+        // The state is read before the events, so that no event before the close is missed.
         let is_closed = connection.closed_reason().is_some();
         match receiver.with(FileReceiver::poll_event) {
             Some(ReceiverEvent::Progress(progress)) => line.show(progress.done.bytes, progress.total.bytes),

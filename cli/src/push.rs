@@ -92,7 +92,7 @@ async fn wait(
     let total = sender.with(|sender| sender.source.totals()).bytes;
     let (line, start) = (ProgressLine::new(), Instant::now());
     loop {
-        // Read before the events, so that an event before the close is not missed.
+        // The state is read before the events, so that no event before the close is missed.
         let is_closed = connection.closed_reason().is_some();
         match sender.with(FileSender::poll_event) {
             Some((_, SenderEvent::Progress(bytes))) => line.show(bytes, total),

@@ -306,9 +306,9 @@ fn failure(error: DiscoveryError) -> Failure {
 /// The way in which the relay shuts down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Immediately, after Ctrl-C.
+    /// The relay ends immediately, on Ctrl-C.
     Now,
-    /// After the drain time, on SIGTERM.
+    /// The relay ends after the drain time, on SIGTERM.
     Drain,
 }
 

@@ -37,11 +37,11 @@ pub(super) struct FacilitatorAddress<'a> {
 pub(super) struct Player {
     endpoint: Endpoint,
     traversal: Plugin,
-    /// Kept because dropping it would close the session with the facilitator.
+    /// The field keeps the value alive, because dropping it would close the session with the facilitator.
     facilitator: Connection,
     connections: mpsc::UnboundedReceiver<Connection>,
     outcomes: mpsc::UnboundedReceiver<Outcome>,
-    /// Kept because dropping it would close the port on the router.
+    /// The field keeps the value alive, because dropping it would close the port on the router.
     mapping: Option<Mapped>,
 }
 

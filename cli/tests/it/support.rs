@@ -15,7 +15,7 @@ pub(crate) struct Server {
     pub(crate) child: Child,
     /// The rest of the line that [`start`](Self::start) waited for, such as an address.
     pub(crate) announced: String,
-    // Kept open because some programs end when their standard input closes.
+    // The input stays open, because some programs end when their standard input closes.
     _stdin: ChildStdin,
 }
 

@@ -25,7 +25,7 @@ const LINES_MAX: usize = 20;
 /// The maximum number of concurrent lookups.
 const LOOKUPS_MAX: usize = 16;
 
-/// How long a lookup result is cached.
+/// The time for which a lookup result is cached.
 const KEPT: Duration = Duration::from_secs(30);
 
 /// The addresses of a name.

@@ -68,7 +68,7 @@ impl Exempt {
     }
 }
 
-/// The limits, and the current state of the rates.
+/// The limits of clients by address and prefix, and the current state of their rates.
 #[derive(Debug)]
 pub(crate) struct AddressLimiter {
     limits: AddressLimits,
@@ -254,7 +254,7 @@ impl Taken {
     }
 }
 
-/// Returns the networks with limits for an address: the host's and the customer's.
+/// Returns the networks with limits for an address: the network that counts as one address, and the prefix.
 fn networks(ip: IpAddr) -> [IpNet; 2] {
     let ip = ip.to_canonical();
     let lengths = if ip.is_ipv4() { [32, PREFIX_V4] } else { [ADDRESS_V6, PREFIX_V6] };

@@ -605,7 +605,7 @@ impl Policy {
         };
         let client = client.ip().to_canonical();
         match () {
-            // Checked first, so that later sums cannot overflow.
+            // This check is the first, so that the sums of the later ones cannot overflow.
             () if expires > now + max_lifetime + leeway => refused("the token is valid for too long"),
             () if now > expires + leeway => refused("the token has expired"),
             () if begins > now + leeway => refused("the token is not valid yet"),

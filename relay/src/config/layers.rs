@@ -184,7 +184,7 @@ impl Loaded {
     }
 
     /// Returns the name of an option in a message: its key, variable or flag. The source of the option's value
-    /// determines which. For an option with its default, it is the source of the value that the message is about.
+    /// determines the form. An option with its default has the form of the option whose value the message reports.
     fn name(&self, key: &str, source: &Source) -> String {
         let own = self.source(&path_of(key));
         let names = match if own == Source::Default { source } else { &own } {

@@ -333,8 +333,8 @@ choices! {
         LoopbackPool = "loopback-pool",
     }
 
-    /// The header in which a trusted proxy names the client. Others are ignored, because a proxy forwards those that it
-    /// does not set.
+    /// The header in which a trusted proxy names the client. Other headers are ignored, because a proxy forwards
+    /// headers that it does not set.
     ForwardedHeader {
         /// `X-Forwarded-For`.
         #[default]
@@ -347,12 +347,12 @@ choices! {
 
     /// The condition for serving WebTransport.
     WebTransportMode {
-        /// Served if its UDP port is free.
+        /// WebTransport is served if its UDP port is free.
         #[default]
         Auto = "auto",
-        /// Always served; the relay does not start without its UDP port.
+        /// WebTransport is always served. The relay does not start without its UDP port.
         On = "on",
-        /// Never served.
+        /// WebTransport is never served.
         Off = "off",
     }
 

@@ -57,9 +57,9 @@ pub enum OptionKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// For clients that connect after the reload.
+    /// The change applies to clients that connect after the reload.
     Reload,
-    /// After a restart.
+    /// The change applies after a restart.
     Restart,
 }
 

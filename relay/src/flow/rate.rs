@@ -241,7 +241,7 @@ impl TotalRate {
             Direction::ToServer => (&self.0.to_server, &shares.to_server),
             Direction::ToClient => (&self.0.to_client, &shares.to_client),
         };
-        // Always locked in this order.
+        // The locks are always taken in this order.
         let (mut used, mut share) = (lock(used), lock(share));
         if share.changes != used.changes {
             *share = Share { changes: used.changes, ..Share::default() };

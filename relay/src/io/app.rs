@@ -54,11 +54,11 @@ pub(crate) struct App {
     /// The time that a shutdown waits for clients. It is stored separately, so that a running reload does not delay a
     /// shutdown.
     pub(crate) drain_timeout: Arc<watch::Sender<Duration>>,
-    /// Cancelled when the relay stops accepting clients.
+    /// The token is cancelled when the relay stops accepting clients.
     pub(crate) drain: CancellationToken,
     /// The time at which the remaining flows end during a drain.
     pub(super) drain_until: OnceLock<Instant>,
-    /// Cancelled when all flows must end.
+    /// The token is cancelled when all flows must end.
     pub(crate) stop: CancellationToken,
     /// The WebSocket sessions that a shutdown waits for.
     pub(crate) sessions: TaskTracker,

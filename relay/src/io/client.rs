@@ -18,7 +18,7 @@ use crate::flow::{Flow, FlowEnd, FromClient, Inspect, ProxyHeader, Secret, Setup
 use crate::protocol::{FlowInspector, Handshake, ProtocolKind, largest_behind};
 use crate::time::Now;
 
-/// How long a client waits for the slot of a flow that is being evicted.
+/// The time for which a client waits for the slot of a flow that is being evicted.
 pub(super) const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Texts of close code 4403 other than the one for banned addresses.

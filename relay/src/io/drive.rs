@@ -48,7 +48,7 @@ pub(crate) struct Driver<'a> {
     number: u64,
     flow: Flow,
     server: ServerSocket,
-    /// Boxed, because a flow that waits for its client has no connection.
+    /// The connection is boxed, because a flow that waits for its client has none.
     connection: Option<Box<Connection>>,
     /// The last address and transport of the client.
     client: SocketAddr,
@@ -330,7 +330,7 @@ mod tests {
     use crate::counters::Counters;
     use crate::flow::{FlowLimits, Secret, Setup, Source};
 
-    /// More datagrams than one turn of the driver receives.
+    /// The number of waiting datagrams, more than one turn of the driver receives.
     const WAITING: usize = 200;
 
     #[tokio::test]

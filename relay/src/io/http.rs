@@ -114,7 +114,7 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
     ["x-forwarded-for", "forwarded"].into_iter().any(|name| headers.contains_key(name))
 }
 
-/// Logged for requests that lack the WebSocket upgrade.
+/// The log line about a request that lacks the WebSocket upgrade.
 const NO_WEBSOCKET: &str =
     "not a WebSocket request; any proxy in front of the relay must forward Upgrade and Connection";
 
@@ -229,7 +229,7 @@ fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOn
 /// The transport name in logs of refused requests.
 const REQUEST: &str = "HTTP";
 
-/// Logged for clients that exceed the request limit.
+/// The log line about a client that exceeds the request limit.
 const TOO_MANY_REQUESTS: &str = "too many requests from one address or network";
 
 /// Checks whether a request may be answered. The error is the close reason that a WebSocket would get. Requests without
@@ -311,7 +311,7 @@ enum UdpPort {
     Own,
     /// The configured public port.
     Public(u16),
-    /// Unknown to the relay.
+    /// The port is unknown to the relay.
     Unknown,
 }
 

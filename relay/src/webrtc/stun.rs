@@ -114,7 +114,7 @@ impl Password {
         let Attributes { username, integrity, fingerprint } = attributes(request).ok_or(unreadable)?;
         let (at, sum) = fingerprint.ok_or(unreadable)?;
         let username = username.filter(|username| names(username).is_some()).ok_or(unreadable)?;
-        // Checked before the integrity, which takes longer.
+        // The fingerprint is checked before the integrity, which takes longer.
         if CRC.checksum(&request[..at]) ^ FINGERPRINT_MASK != sum {
             return Err(unreadable);
         }

@@ -595,7 +595,7 @@ async fn clients_reconnect_after_a_crash() {
     let mut first = start();
     let (mut client, flow) = Client::with_control(first.address, "/ws?target=game").await;
     echoes(&mut client).await;
-    // SIGKILL.
+    // The method sends SIGKILL.
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     let second = start();

@@ -76,7 +76,7 @@ struct Side<P: Protocol> {
     left: u32,
     next_send: Instant,
     sent: u32,
-    /// How often each message of the other side has arrived.
+    /// The number of times that each message of the other side has arrived.
     arrived: Vec<u32>,
 }
 

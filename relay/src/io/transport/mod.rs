@@ -171,7 +171,7 @@ impl Connection {
 
     /// Closes the connection with a reason, if the client is still connected.
     pub(crate) async fn close(self, reason: &CloseReason) {
-        // Boxed, because otherwise every session would reserve space for closing each transport.
+        // The future is boxed, because otherwise every session would reserve space for closing each transport.
         match self.transport {
             Transport::WebSocket(transport) => Box::pin(transport.close(reason)).await,
             Transport::WebRtc(transport) => Box::pin(transport.close(reason)).await,

@@ -45,7 +45,7 @@ pub(crate) struct Streams {
     pub(crate) others: OtherStreams,
 }
 
-/// The client's streams of unknown kinds. Streams without settings stay here.
+/// The client's streams of unknown kinds. Streams without settings stay in this set.
 pub(crate) type OtherStreams =
     FuturesUnordered<Pin<Box<dyn Future<Output = Result<(RecvStream, Settings), SettingsError>> + Send>>>;
 
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
     use crate::congestion::tests::quic_pair;
 
-    /// More datagrams than QUIC buffers.
+    /// The number of datagrams, more than QUIC buffers.
     const DATAGRAMS: u64 = 200;
     const RECEIVE_BUFFER: usize = 64 * 1024;
 
