@@ -277,7 +277,7 @@ fn each_address_of_a_name_is_tried() {
     // The socket accepts only its own datagrams, so the port is closed for everything else and no other program gets
     // it.
     let reserved = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    let closed = reserved.local_addr().expect("it is bound");
+    let closed = reserved.local_addr().expect("a bound socket");
     reserved.connect(closed).expect("an address of this machine");
     let address = closed.to_string();
     for command in [&["send", &address, "x"][..], &["ping", &address]] {
@@ -496,7 +496,7 @@ async fn send_reports_a_missing_echo() {
     });
     assert!(sending.await.expect("no panic"), "the error is never reported");
     let ended = tokio::time::timeout(support::DEADLINE, accepting).await;
-    ended.expect("an end in time").expect("no panic");
+    ended.expect("the end before the deadline").expect("no panic");
 }
 
 #[test]

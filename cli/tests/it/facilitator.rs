@@ -70,7 +70,7 @@ fn a_facilitator_requires_its_password_and_proves_its_key() {
         let said = text(&refused.stderr);
         assert!(!refused.status.success() && said.contains(reason), "{said}");
     }
-    std::fs::remove_dir_all(&directory).expect("it is there");
+    std::fs::remove_dir_all(&directory).expect("an existing directory");
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn a_facilitator_limits_clients_per_address() {
 fn a_facilitator_ignores_addresses_that_were_not_validated() {
     let facilitator = facilitator(&[]);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    socket.connect(&facilitator.announced).expect("its address");
-    socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
+    socket.connect(&facilitator.announced).expect("the address of the facilitator");
+    socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a valid timeout");
     let magic = [0, 255, 255, 0, 254, 254, 254, 254, 253, 253, 253, 253, 18, 52, 86, 120];
     let mut request_1 = [&[5][..], &magic, &[11]].concat();
     request_1.resize(548, 0);

@@ -46,7 +46,7 @@ impl Client {
 
     async fn next_message(&self) -> FromFacilitator {
         let message = tokio::time::timeout(DEADLINE, self.facilitator.recv()).await;
-        let message = message.expect("a message in time").expect("a connection");
+        let message = message.expect("a message before the deadline").expect("a connection");
         FromFacilitator::decode(&message.bytes).expect("a message of a facilitator")
     }
 
@@ -72,7 +72,7 @@ fn any(family: SocketAddr) -> IpAddr {
 fn end(port: SocketAddr, kind: PunchKind, session: u64) -> (UdpSocket, Vec<u8>) {
     let socket = UdpSocket::bind((any(port), 0)).expect("a free port");
     socket.connect(port).expect("a route to the facilitator");
-    socket.set_read_timeout(Some(INTERVAL)).expect("a time");
+    socket.set_read_timeout(Some(INTERVAL)).expect("a valid timeout");
     let mut buffer = [0; 100];
     let mut writer = Writer::new(&mut buffer);
     let punch = Offline::OutOfBand { guid: Guid(1), data: &Punch { kind, number: session }.encode() };
@@ -113,7 +113,7 @@ async fn the_facilitator_forwards_datagrams_unchanged() {
         accepting_end.send(&to_connecting).expect("room");
         arrives(&connecting_end, &to_connecting)
     });
-    assert!(has_both, "nothing is forwarded");
+    assert!(has_both, "no datagram was forwarded in both directions");
     for length in LENGTHS {
         let datagram: Vec<u8> = (0..length).map(|at| 0x84 ^ at as u8).collect();
         for (from, to) in [(&connecting_end, &accepting_end), (&accepting_end, &connecting_end)] {

@@ -81,5 +81,5 @@ fn a_log_that_cannot_be_written_does_not_stop_the_program() {
         let (status, _, error) = rakwire(&["send", &server.announced, "hello"]);
         assert_eq!(status, Some(0), "{error}");
     }
-    assert_eq!(server.child.try_wait().expect("its state"), None);
+    assert_eq!(server.child.try_wait().expect("the state of the server"), None);
 }

@@ -82,7 +82,7 @@ pub(crate) struct Log(mpsc::Receiver<String>);
 #[cfg(unix)]
 impl Log {
     pub(crate) fn next(&self) -> String {
-        self.0.recv_timeout(DEADLINE).expect("a line in time")
+        self.0.recv_timeout(DEADLINE).expect("a line before the deadline")
     }
 }
 

@@ -107,8 +107,8 @@ fn local_addresses_are_exempt_from_the_connection_limit() {
 fn a_missing_listener_is_reported_with_advice() {
     // The remote port of an open connection is closed for others, and no other program gets it.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let reserved = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
-    let address = reserved.local_addr().expect("it is open").to_string();
+    let reserved = TcpStream::connect(listener.local_addr().expect("a bound listener")).expect("a listener");
+    let address = reserved.local_addr().expect("an open connection").to_string();
     fails(&send(&address, &["x"]), 1, "listens with --tcp");
 }
 

@@ -169,7 +169,7 @@ fn an_interrupted_pull_resumes() {
         |root: &str| Path::new(root).is_dir() && read(root).values().any(|bytes| !bytes.is_empty());
     let start = Instant::now();
     while !is_begun(&to) {
-        assert!(start.elapsed() < DEADLINE, "nothing has arrived");
+        assert!(start.elapsed() < DEADLINE, "no file has arrived before the deadline");
         std::thread::sleep(Duration::from_millis(5));
     }
     slow.kill().expect("a child");

@@ -62,7 +62,7 @@ impl BlockingServer {
                         to_drop.store(blocked, Ordering::SeqCst);
                     }
                     let client = client.lock().expect("no panic").expect("a client");
-                    front.send_to(&buffer[..length], client).expect("loopback takes it");
+                    front.send_to(&buffer[..length], client).expect("a datagram over loopback");
                 }
             });
         });

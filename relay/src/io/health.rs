@@ -468,7 +468,7 @@ mod tests {
         fn departure_and_return_of_a_server_are_logged_once() {
             let start = Instant::now();
             let mut watch = TargetWatch::new(start);
-            assert_eq!(watch.note(start, false), None, "it has had no time to answer");
+            assert_eq!(watch.note(start, false), None, "the server has had no time to answer");
             assert_eq!(watch.note(start + SECOND, true), None);
             assert_eq!(watch.note(start + 100 * SECOND, false), None);
             assert_eq!(watch.note(start + 103 * SECOND, false), Some(Change::Down));
@@ -600,7 +600,7 @@ mod tests {
             }
             assert!(
                 !judgement.is_up(start + 100 * SECOND, &observations),
-                "it has not answered for ten seconds"
+                "the server has not answered for ten seconds"
             );
         }
 

@@ -411,7 +411,7 @@ mod tests {
         assert!(matches!(socket.try_send_single(b"lost"), Poll::Ready(Sent { unreachable: None, .. })));
         socket.socket.ready(Interest::ERROR).await.unwrap();
         let batch = Batch { contents: &[7; 35], segment: 10, count: 4 };
-        let Poll::Ready(sent) = socket.try_send_batch(&batch) else { panic!("there is room") };
+        let Poll::Ready(sent) = socket.try_send_batch(&batch) else { panic!("the socket is full") };
         assert_eq!((sent.count, sent.sending), (1, Sending::Sent));
         assert_eq!(sent.unreachable, Some(Unreachable::ClosedPort));
     }

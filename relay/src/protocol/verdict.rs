@@ -367,7 +367,7 @@ mod tests {
         | Offline::Request2 { mtu, .. }
         | Offline::Reply2 { mtu, .. }) = Offline::read(&mut Reader::new(bytes)).unwrap()
         else {
-            panic!("there is no MTU in {bytes:02x?}")
+            panic!("no MTU in {bytes:02x?}")
         };
         mtu
     }

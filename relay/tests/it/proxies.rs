@@ -272,7 +272,7 @@ async fn sessions_pass_through_caddy() {
 fn seconds(text: &str, word: &str) -> Duration {
     let mut values =
         text.lines().filter_map(|line| line.trim().strip_prefix(word)?.trim().strip_suffix(['s', ';']));
-    let value = values.next().unwrap_or_else(|| panic!("there is no {word}")).trim_end_matches('s');
+    let value = values.next().unwrap_or_else(|| panic!("the example has no {word}")).trim_end_matches('s');
     Duration::from_secs(value.parse().unwrap())
 }
 

@@ -70,7 +70,7 @@ fn announced(hello: &[u8]) -> Option<u16> {
 
 async fn until_announced(hellos: &mut UnboundedReceiver<Vec<u8>>, wanted: Option<u16>) {
     let announcement = async { while announced(&hellos.recv().await.expect("a facilitator")) != wanted {} };
-    tokio::time::timeout(DEADLINE, announcement).await.expect("an announcement in time");
+    tokio::time::timeout(DEADLINE, announcement).await.expect("an announcement before the deadline");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -93,5 +93,5 @@ async fn new_port_mappings_are_announced_and_lost_ones_withdrawn() {
     until_announced(&mut hellos, None).await;
     port.store(4_323, Ordering::SeqCst);
     until_announced(&mut hellos, Some(4_323)).await;
-    tokio::time::timeout(DEADLINE, player.close()).await.expect("an end in time");
+    tokio::time::timeout(DEADLINE, player.close()).await.expect("the end before the deadline");
 }
