@@ -113,7 +113,7 @@ async fn the_facilitator_forwards_datagrams_unchanged() {
         accepting_end.send(&to_connecting).expect("room");
         arrives(&connecting_end, &to_connecting)
     });
-    assert!(has_both, "no datagram was forwarded in both directions");
+    assert!(has_both, "the facilitator forwarded no punch");
     for length in LENGTHS {
         let datagram: Vec<u8> = (0..length).map(|at| 0x84 ^ at as u8).collect();
         for (from, to) in [(&connecting_end, &accepting_end), (&accepting_end, &connecting_end)] {

@@ -95,7 +95,7 @@ struct Counts {
 }
 
 /// The share of the limits that one client or connection holds for its address and prefix, with its slot if it has one.
-/// Released on drop.
+/// Dropping the share releases it.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Share {

@@ -162,7 +162,7 @@ pub(crate) trait Permit: std::fmt::Debug {
         true
     }
 
-    /// Returns true if the flow must end. Checked whenever [`Front::handle_timeout`] runs.
+    /// Returns true if the flow must end. [`Front::handle_timeout`] checks this.
     fn is_over(&self) -> bool {
         false
     }
