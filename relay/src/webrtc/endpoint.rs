@@ -97,8 +97,7 @@ impl<S> Default for Entry<S> {
 }
 
 impl<S: Clone + PartialEq> Endpoint<S> {
-    /// Creates an endpoint. Returns `None` if the HMAC library rejects the key, which cannot happen with a key of this
-    /// length.
+    /// Creates an endpoint. Returns `None` if the HMAC library rejects the key, which this length prevents.
     pub(crate) fn new(
         fingerprint: &Fingerprint,
         key: &ChallengeKey,
