@@ -1,6 +1,6 @@
 //! Limits that prevent one client from exhausting the front:
 //!
-//! - the rate of replies to unvalidated addresses, in fixed memory, because an attacker can forge as many as it wants;
+//! - the rate of replies to unvalidated addresses, in fixed memory, because an attacker can forge many addresses;
 //! - the budget for handshakes, which a new flow does not renew;
 //! - the number of half-open flows;
 //! - the share of slots per site, because one party may own all addresses of a site.
