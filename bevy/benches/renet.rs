@@ -1,13 +1,13 @@
-//! Round trips and messages a second over loopback, compared with the renet backend of replicon.
+//! Measures round trips and messages per second over loopback, and compares them with replicon's renet backend.
 //!
 //! ```sh
 //! cargo bench              # 5 rounds of 2 seconds for each figure
 //! cargo bench -- 9 3       # 9 rounds of 3 seconds
 //! ```
 //!
-//! A server and a client run in one thread, alternately and without a pause, so a figure is the cost of the frames of both.
-//! The rounds of the backends alternate. The ratio is the median of the ratios of the rounds, because other programs on
-//! the machine affect it less than the figures.
+//! A server and a client run alternately in one thread without a pause, so each figure includes the frames of both.
+//! Rounds of rakwire and renet alternate. Each pair of rounds has a ratio, and the median of these ratios is reported:
+//! load from other programs affects it less than it affects the absolute figures.
 
 use std::error::Error;
 use std::net::UdpSocket;
@@ -24,22 +24,22 @@ use bevy_replicon_renet::{RenetChannelsExt, RenetClient, RenetServer, RepliconRe
 use rakwire_bevy::{ClientSettings, RakwireClient, RakwireRepliconPlugins, RakwireServer, ServerSettings};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a message.
+/// Payload length of each message, in bytes.
 const LENGTH: usize = 100;
-/// Messages of the server in each frame.
+/// Messages that the server sends per frame.
 const A_FRAME: usize = 200;
-/// The time to connect.
+/// Time limit for connecting.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A message of the client.
+/// A message from the client to the server.
 #[derive(Deserialize, Message, Serialize)]
 struct Ping(Vec<u8>);
 
-/// A message of the server.
+/// A message from the server to the client.
 #[derive(Deserialize, Message, Serialize)]
 struct Pong(Vec<u8>);
 
-/// The number of messages that have arrived.
+/// The number of received messages.
 #[derive(Default, Resource)]
 struct Arrived(u64);
 
@@ -142,7 +142,7 @@ impl Pair {
         self.client.world().resource::<Arrived>().0
     }
 
-    /// Returns the number of consecutive round trips in a second.
+    /// Returns the number of round trips per second, with one ping in flight at a time.
     fn round_trips(&mut self, time: Duration) -> f64 {
         let (begin, first) = (Instant::now(), self.arrived());
         let mut before = first;
@@ -158,7 +158,7 @@ impl Pair {
         (self.arrived() - first) as f64 / begin.elapsed().as_secs_f64()
     }
 
-    /// Returns the messages of a second from the server to the client.
+    /// Returns the number of messages per second from the server to the client.
     fn messages(&mut self, time: Duration) -> f64 {
         let (begin, first) = (Instant::now(), self.arrived());
         while begin.elapsed() < time {
@@ -179,7 +179,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
 }
 
 fn main() -> Result<(), Failure> {
-    // Cargo adds `--bench`.
+    // Cargo passes `--bench`.
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
     let rounds: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
     let time = Duration::from_secs(arguments.next().map_or(Ok(2), |text| text.parse())?);

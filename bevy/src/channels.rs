@@ -1,19 +1,19 @@
-//! Encodes replicon's channels in RakNet messages.
+//! Encodes the number of a replicon channel as a prefix of a RakNet message.
 
 use bevy_replicon::bytes::Bytes;
 use bevy_replicon::prelude::Channel;
 use rakwire::raknet::{self, Delivery};
 use rakwire::wire::id;
 
-/// The first byte of a message with its channel number in the next two bytes.
+/// The id of messages with a three-byte prefix: the channel number minus [`SHORT`] follows in two bytes.
 const LONG: u8 = 0xFF;
 /// The number of channels with a one-byte prefix.
 const SHORT: usize = (LONG - id::USER) as usize;
 
-/// A channel number of replicon, which is the prefix of its messages.
+/// The number of a replicon channel, encoded as a prefix of each message.
 ///
-/// A RakNet message begins with an id, and applications may use 0x86 to 0xFF. Channels 0 to 120 have the ids
-/// 0x86 to 0xFE. From channel 121 on, the id is 0xFF, followed by two bytes in big-endian order.
+/// A RakNet message begins with an id, and applications may use 0x86 to 0xFF. Channels 0 to 120 have the ids 0x86 to
+/// 0xFE. From channel 121 on the id is 0xFF, and the channel number minus 121 follows in two bytes, big-endian.
 ///
 /// ```
 /// use rakwire_bevy::ChannelId;
@@ -51,8 +51,8 @@ impl ChannelId {
         Ok(Self { number, bytes: [LONG, high, low] })
     }
 
-    /// Reads the channel of a message, and the length of its prefix: 1 or 3 bytes. Returns `None` if the
-    /// message has no channel.
+    /// Returns the channel of a message, and the length of its prefix: 1 or 3 bytes. Returns `None` if the first byte
+    /// is below 0x86 or the prefix is truncated.
     #[must_use]
     pub fn read(message: &[u8]) -> Option<(Self, usize)> {
         match *message {
@@ -73,7 +73,7 @@ impl ChannelId {
         self.number
     }
 
-    /// Returns the bytes before the payload.
+    /// Returns the prefix that goes before the payload.
     #[must_use]
     pub fn prefix(&self) -> &[u8] {
         if self.number < SHORT { &self.bytes[..1] } else { &self.bytes }
@@ -93,7 +93,7 @@ pub(crate) fn delivery_of(channel: Channel, number: usize) -> Delivery {
     }
 }
 
-/// Splits a received message into channel and payload. Returns `None` unless its channel is below `count`.
+/// Splits a received message into channel number and payload. Returns `None` unless the channel is below `count`.
 pub(crate) fn open(message: Vec<u8>, count: usize) -> Option<(usize, Bytes)> {
     let (id, payload) = ChannelId::read(&message)?;
     (id.number() < count).then(|| (id.number(), Bytes::from(message).slice(payload..)))
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// The maximum number of channels in each direction.
+    /// The number of channels that the prefix can encode.
     const MOST: usize = SHORT + 0x1_0000;
 
     #[test]
@@ -114,20 +114,20 @@ mod tests {
             let id = ChannelId::new(number).expect("a channel");
             let message = [id.prefix(), b"payload"].concat();
             assert_eq!(ChannelId::read(&message), Some((id, id.prefix().len())), "{number}");
-            assert!(message[0] >= id::USER, "RakNet owns the ids below");
+            assert!(message[0] >= id::USER, "ids below 0x86 belong to RakNet");
         }
         assert_eq!(ChannelId::new(MOST), Err(TooManyChannels(MOST)));
     }
 
     #[test]
-    fn messages_of_other_programs_have_no_channel() {
+    fn messages_without_a_complete_prefix_have_no_channel() {
         for message in [&[][..], &[0], &[0x1B, 1], &[0x85, 1], &[0xFF], &[0xFF, 0]] {
             assert_eq!(ChannelId::read(message), None, "{message:?}");
         }
     }
 
     #[test]
-    fn messages_of_unknown_channels_are_refused() {
+    fn open_returns_none_for_channels_that_are_not_registered() {
         assert_eq!(open(b"\x87two".to_vec(), 2), Some((1, Bytes::from_static(b"two"))));
         assert_eq!(open(b"\x86".to_vec(), 2), Some((0, Bytes::new())));
         assert_eq!(open(b"\x88two".to_vec(), 2), None);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_that_replicon_retransmits_are_unreliable() {
+    fn each_replicon_channel_kind_maps_to_its_reliability() {
         let reliability = |channel| delivery_of(channel, 0).reliability;
         assert_eq!(reliability(Channel::Unreliable), Reliability::Unreliable);
         assert_eq!(reliability(Channel::Unordered), Reliability::Reliable);

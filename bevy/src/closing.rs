@@ -1,4 +1,4 @@
-//! Endpoints of removed resources, which are still polled until their last messages are acknowledged.
+//! Keeps endpoints of removed resources alive until their last messages are acknowledged or time out.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -8,10 +8,9 @@ use rakwire_native::{RakNet, polled};
 
 type Endpoint = polled::Endpoint<RakNet>;
 
-/// The endpoint of a resource. When the resource is dropped, it continues until its last messages are
-/// acknowledged.
+/// The endpoint of a resource. When the resource is dropped, the endpoint moves to [`Closing`].
 pub(crate) struct Owned {
-    /// `None` only while it is dropped.
+    /// `None` only during `drop`.
     endpoint: Option<SyncCell<Endpoint>>,
     heir: Option<Sender<Endpoint>>,
 }
@@ -46,7 +45,7 @@ impl Drop for Owned {
     }
 }
 
-/// The endpoints that are being closed.
+/// Endpoints that deliver their last messages before they close.
 #[derive(Resource)]
 pub(crate) struct Closing {
     sender: Sender<Endpoint>,
@@ -61,7 +60,7 @@ impl Default for Closing {
     }
 }
 
-/// Polls the endpoints until they are closed. Both the server and the client plugin add it.
+/// Polls closing endpoints once per frame. Both the server and the client plugin add this plugin.
 pub(crate) struct ClosingPlugin;
 
 impl ClosingPlugin {

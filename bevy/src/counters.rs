@@ -7,11 +7,11 @@ use rakwire::raknet::ConnectionStats;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
-    /// Received messages without a channel, or with one that replicon did not create.
+    /// Received messages without a channel prefix, or with a channel that replicon has not registered.
     ///
-    /// Their sender is another version of the game, or another program.
+    /// The sender probably runs another version of the game, or another program.
     pub unknown_channel: u64,
-    /// Unreliable messages that were sent while the send queue of their connection was full.
+    /// Unreliable messages that did not fit into the send queue of their connection.
     ///
     /// A message longer than a datagram is also dropped while 256 KiB of such messages are in flight.
     /// Replicon resends mutations.

@@ -2,7 +2,8 @@
 //! threads; clients in browsers connect through the relay.
 //!
 //! Add [`RakwireRepliconPlugins`] to replicon's own plugins, and insert a [`RakwireServer`] or a [`RakwireClient`]
-//! as a resource. Replicon's states, messages and statistics follow it. Removing the resource ends it.
+//! as a resource. Replicon's states, messages and statistics follow this resource. Removing the resource closes its
+//! connections.
 //!
 //! ```
 //! use bevy::prelude::*;
@@ -46,16 +47,16 @@
 //! | [`Channel::Ordered`](bevy_replicon::prelude::Channel::Ordered) | reliable ordered, on the ordering channel of its number modulo 32 |
 //!
 //! [`ChannelId`] describes the first byte of each message. Messages of any length up to
-//! [`max_message_len`](RakwireClient::max_message_len) travel in parts. Replicon cuts its mutations so that each fits
-//! into a datagram of the connection; it reads the size from
-//! [`ConnectedClient`](bevy_replicon::prelude::ConnectedClient).
+//! [`max_message_len`](RakwireClient::max_message_len) are split into parts. Replicon limits its mutation messages to
+//! one datagram; it reads the maximum payload from [`ConnectedClient`](bevy_replicon::prelude::ConnectedClient).
 //!
 //! # Browsers
 //!
-//! For `wasm32-unknown-unknown` this crate has only clients, with the same plugins, channels and messages. A page has no
-//! UDP socket: `RakwireClient::connect_by_relay` takes the URL of the relay, the name of the server there, and
-//! `ClientSettings` of its own, and reaches the relay by WebTransport or, if that fails, a WebSocket. Everything else of
-//! [`RakwireClient`] is the same, and [`RakwireClient::status`] has the reasons of the relay, too.
+//! For `wasm32-unknown-unknown` this crate has only clients, with the same plugins, channels and messages. A page has
+//! no UDP socket, so it connects with `RakwireClient::connect_by_relay`. This constructor takes the URL of the relay,
+//! the name of the server in the relay's configuration, and the browser's own `ClientSettings`. It reaches the relay by
+//! WebTransport or, if that fails, by a WebSocket. The other methods of [`RakwireClient`] work as on other platforms,
+//! except those for its socket and endpoint. [`RakwireClient::status`] also returns failures that the relay reports.
 //!
 //! ```ignore
 //! let client = RakwireClient::connect_by_relay("wss://play.example.org/ws", "game", ClientSettings::new()?);
@@ -103,8 +104,7 @@ use bevy::app::{PluginGroup, PluginGroupBuilder};
 /// The plugins of this crate: `RakwireRepliconServerPlugin` (feature `server`, not in browsers) and
 /// `RakwireRepliconClientPlugin` (feature `client`).
 ///
-/// An app that can be both server and client needs both plugins, but must not have both resources at the same
-/// time.
+/// An app that can be server or client needs both plugins. It must not have both resources at the same time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RakwireRepliconPlugins;
 

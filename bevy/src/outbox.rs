@@ -1,4 +1,4 @@
-//! Outgoing messages, including those that wait for room in a connection.
+//! Outgoing messages of a connection, including those queued while its send memory is full.
 
 use bevy_replicon::prelude::Channel;
 use rakwire::endpoint::{ConnectionId, QueueError, QueueTarget, Queued, SendError, SendQueue};
@@ -7,11 +7,11 @@ use rakwire::raknet::{ConnectionStats, RakNet, Receipt, Reliability};
 use crate::channels::{ChannelId, delivery_of};
 use crate::counters::Dropped;
 
-/// Default limit of waiting reliable messages in a connection, in bytes: 16 MiB.
+/// The default limit of queued reliable messages per connection, in bytes: 16 MiB.
 pub const DEFAULT_BACKLOG: usize = 16 << 20;
 
-/// Bytes of a datagram that are not payload: the headers of IP, UDP, datagram and capsule, twice those of a secure
-/// connection, and the channel. A message that fits the rest is sent in one datagram.
+/// Bytes of a datagram that are not payload: IPv4 and UDP headers, datagram header, capsule header, overhead of a
+/// secure connection (twice), and channel prefix. A payload that fits the remaining bytes is sent unsplit.
 const HEADERS: usize = 28 + 9 + 23 + 2 * 19 + 3;
 
 /// Returns the length of the longest payload that fits one datagram.
@@ -19,13 +19,13 @@ const fn max_unsplit(mtu: u16) -> usize {
     (mtu as usize).saturating_sub(HEADERS)
 }
 
-/// Limit of the bytes of split unreliable messages in flight, if there are several.
+/// Limit for the bytes of split unreliable messages in flight per connection. One such message is always allowed.
 ///
-/// RakNet retransmits the parts of such a message, and replicon sends a mutation in each tick until it is acknowledged.
-/// Without a bound, copies of a large component would fill the connection.
+/// RakNet retransmits the parts of a split message, even if it is unreliable. Replicon sends a mutation again in each
+/// tick until it is acknowledged. Without a limit, copies of a large component would fill the send queue.
 const MOST_IN_PARTS: usize = 256 << 10;
 
-/// The treatment of a reliable message that cannot be sent.
+/// The reason why a reliable message cannot be queued. The connection is then closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Overflow {
     #[error("more reliable messages wait than the backlog may hold")]
@@ -37,9 +37,9 @@ pub(crate) enum Overflow {
 /// The outgoing messages of one connection.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// Reliable messages with their prefix.
+    /// Reliable messages with their channel prefix.
     pub(crate) queue: SendQueue<RakNet>,
-    /// Length of the longest payload in one datagram.
+    /// Length of the longest payload that fits one datagram.
     unsplit: usize,
     /// Split unreliable messages in flight, with their lengths.
     in_parts: Vec<(Receipt, usize)>,
@@ -50,19 +50,20 @@ impl Outbox {
         Self { queue: SendQueue::new(id, limit), unsplit: 0, in_parts: Vec::new() }
     }
 
-    /// Updates the sizes of the connection, once it is open and when its MTU has changed. Returns the length of the
-    /// longest payload in one datagram.
+    /// Updates the limit for unsplit messages from the MTU of the connection. Returns the length of the longest payload
+    /// that fits one datagram, or 0 without statistics.
     pub(crate) fn measure(&mut self, stats: Option<ConnectionStats>) -> usize {
         self.unsplit = stats.map_or(0, |stats| max_unsplit(stats.mtu));
         self.unsplit
     }
 
-    /// Records that a message has arrived or is lost.
+    /// Records that a message was acknowledged or declared lost.
     pub(crate) fn settle(&mut self, receipt: Receipt) {
         self.in_parts.retain(|(open, _)| *open != receipt);
     }
 
-    /// Sends a message of a channel, or queues it.
+    /// Sends a message on a channel. If the send memory is full, a reliable message is queued and an unreliable one is
+    /// dropped.
     pub(crate) fn send(
         &mut self,
         target: &mut impl QueueTarget<RakNet>,
@@ -98,7 +99,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Sends the waiting messages for which there is room now.
+    /// Sends queued messages until the send memory is full.
     pub(crate) fn retry(
         &mut self,
         target: &mut impl QueueTarget<RakNet>,
@@ -115,7 +116,7 @@ impl Outbox {
                 dropped.not_connected += discarded as u64;
                 Ok(())
             }
-            // The connection has ended with all that waited.
+            // The connection has closed, and its queued messages are lost.
             Err(SendError::NotConnected) => {
                 dropped.not_connected += waiting;
                 Ok(())
@@ -127,7 +128,7 @@ impl Outbox {
         }
     }
 
-    /// Closes the connection without the messages that wait.
+    /// Closes the connection, and discards its queued messages.
     pub(crate) fn abort(&mut self, target: &mut impl QueueTarget<RakNet>, dropped: &mut Dropped) {
         dropped.not_connected += self.queue.abort(target) as u64;
     }

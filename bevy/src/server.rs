@@ -84,10 +84,10 @@ pub enum ServerError {
     Password(#[from] SetError),
 }
 
-/// The connection of a client, on the entity that has its [`ConnectedClient`].
+/// The connection of a client: a component next to [`ConnectedClient`].
 ///
-/// Its [`NetworkId`] is the GUID that the client chose. It is unique among the connected clients, and differs
-/// for each [`RakwireClient`](crate::RakwireClient), but is not authenticated.
+/// The [`NetworkId`] of the entity is the GUID that the client chose. It is unique among the connected clients, but not
+/// authenticated. Each [`RakwireClient`](crate::RakwireClient) chooses a new one.
 #[derive(Clone, Copy, Component, Debug)]
 #[component(immutable)]
 pub struct ClientConnection {
@@ -109,33 +109,33 @@ impl ClientConnection {
     }
 }
 
-/// A client that has an entity.
+/// A connected client, which has an entity.
 #[derive(Debug)]
 struct Client {
     entity: Entity,
     outbox: Outbox,
-    /// True if one of its messages arrived in the current frame.
+    /// True if a message of this client arrived in the current frame.
     was_heard: bool,
 }
 
-/// The number of the next server of this process. Systems use it to detect that the resource was replaced.
+/// The session number of the next [`RakwireServer`]. Systems compare session numbers to detect a replaced resource.
 static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
 
-/// A server, as a resource.
+/// The server, a resource that listens on a UDP socket.
 ///
-/// Each client is an entity with a [`ConnectedClient`] and a [`ClientConnection`]. To disconnect it, write a
-/// [`DisconnectRequest`] or despawn it. Removing the resource disconnects all clients. Earlier reliable
-/// messages are delivered first while the app runs, but for at most 5 s. Those still queued when the
-/// resource is removed are discarded.
+/// Each client is an entity with a [`ConnectedClient`] and a [`ClientConnection`]. To disconnect a client, write a
+/// [`DisconnectRequest`] or despawn its entity. Removing the resource disconnects all clients. In both cases reliable
+/// messages sent before are delivered first, for at most 5 s and only while the app runs. Messages still queued in the
+/// backlog when the resource is removed are discarded.
 #[derive(Resource)]
 pub struct RakwireServer {
     endpoint: Owned,
     local: SocketAddr,
     clients: HashMap<ConnectionId, Client>,
-    /// Entities of connections that were closed in a frame with messages. They are despawned after replicon has taken
-    /// these.
+    /// Entities of connections that closed in a frame in which their messages also arrived. They are despawned after
+    /// replicon has read these messages.
     ended: Vec<Entity>,
-    /// Connections without an entity that are closed once their queued messages are sent.
+    /// Connections whose entity is gone. Each is closed once its queued messages are sent.
     leaving: Vec<Outbox>,
     backlog: usize,
     dropped: Dropped,
@@ -152,7 +152,7 @@ impl std::fmt::Debug for RakwireServer {
 }
 
 impl RakwireServer {
-    /// Binds a socket to the first usable address. Port 0 selects a free port.
+    /// Opens a UDP socket on the first usable address. Port 0 selects a free port.
     ///
     /// # Errors
     /// Returns a [`ServerError`] if no address is usable, or the password is too long.
@@ -202,7 +202,7 @@ impl RakwireServer {
         self.endpoint.get()
     }
 
-    /// Starts disconnecting all clients. Their entities are despawned when they have disconnected.
+    /// Starts disconnecting all clients. Each entity is despawned when its client has disconnected.
     pub fn disconnect_all(&mut self) {
         let endpoint = self.endpoint.get();
         for client in self.clients.values_mut() {
@@ -287,7 +287,7 @@ impl RakwireServer {
 
     /// Closes the connection of an entity that is being despawned.
     fn close(&mut self, entity: Entity, id: ConnectionId) {
-        // Another server resource may have assigned the same id to another client.
+        // After the resource was replaced, the same id may belong to a client of the new server.
         if self.clients.get(&id).is_none_or(|client| client.entity != entity) {
             return;
         }
@@ -298,10 +298,10 @@ impl RakwireServer {
     }
 }
 
-/// Closes a connection when its waiting messages have been sent.
+/// Closes a connection once its queued messages are sent.
 fn close(outbox: &mut Outbox, endpoint: &mut polled::Endpoint<RakNet>) {
     let timeout = endpoint.peer().config().close_timeout;
-    // A message that is refused aborts the connection, which is being closed anyway.
+    // If a queued message is refused, the connection is aborted, which also closes it.
     let _ = outbox.queue.close(endpoint, timeout);
 }
 
@@ -356,7 +356,7 @@ fn receive(
         return;
     };
     if server.session != *session && is_running {
-        // Replicon must first remove the clients of the previous resource.
+        // Replicon must first remove the clients of the previous server.
         next.set(ServerState::Stopped);
         return;
     }

@@ -1,4 +1,4 @@
-//! A client that plays automatically, and one that only watches.
+//! Two clients: a bot that plays, and one that only prints how players walk.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -17,7 +17,7 @@ use snowfight::world::TICKS_PER_SECOND;
 use crate::game::{self, Act, Body, Id, Welcome};
 use crate::program::end_after;
 
-/// The bot of a client.
+/// The state of the bot.
 #[derive(Default, Resource)]
 struct Bot {
     player: Option<PlayerId>,
@@ -36,7 +36,7 @@ fn client(address: SocketAddr, time: Duration, key: Option<&str>) -> Result<App,
     Ok(app)
 }
 
-/// Chooses actions by the entities that the client has, and sends changed ones.
+/// Chooses actions from the replicated entities, and sends those that have changed.
 fn play(mut bot: ResMut<Bot>, things: Query<(&Id, &Body), With<Remote>>, mut commands: Commands) {
     let seen: Vec<_> =
         things.iter().map(|(id, body)| snowfight::message::Entity { id: id.0, kind: body.0 }).collect();
@@ -63,7 +63,7 @@ fn report(client: Option<Res<RakwireClient>>, mut exit: MessageWriter<AppExit>) 
     }
 }
 
-/// Plays until the end. Returns true if the bot took part in a game.
+/// Plays for `time`. Returns true if the bot took part in a game.
 pub(crate) fn run(address: SocketAddr, time: Duration, key: Option<&str>) -> Result<bool, Box<dyn Error>> {
     let mut app = client(address, time, key)?;
     app.init_resource::<Bot>()
@@ -87,7 +87,7 @@ pub(crate) fn run(address: SocketAddr, time: Duration, key: Option<&str>) -> Res
     Ok(bot.player.is_some() && bot.most_seen > 100)
 }
 
-/// Prints the directions in which players walk, until the end.
+/// Prints the directions in which players walk, for `time`.
 pub(crate) fn watch(address: SocketAddr, time: Duration, key: Option<&str>) -> Result<(), Box<dyn Error>> {
     let mut app = client(address, time, key)?;
     app.add_systems(Update, print_walks)

@@ -1,7 +1,7 @@
 //! The entities of the game, for its server and all of its clients.
 //!
-//! Replicon compares a hash of the types that server and client register, including their paths. So this module belongs
-//! to the same crate in programs and pages.
+//! Replicon compares a hash of the types that server and client register, including their paths. For this reason,
+//! native programs and the page must take this module from the same crate.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ use snowfight::world::TICKS_PER_SECOND;
 #[derive(Clone, Component, Copy, Deserialize, Serialize)]
 pub(crate) struct Id(pub(crate) EntityId);
 
-/// A player, a tree or a mushroom. Only the server changes it.
+/// A player or an object of the game, such as a tree. Only the server changes it.
 #[derive(Clone, Component, Copy, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Body(pub(crate) EntityKind);
 
-/// An action of a player, from its client.
+/// An action of a player, sent by its client.
 #[derive(Clone, Copy, Deserialize, Event, Serialize)]
 pub(crate) struct Act(pub(crate) ActionKind);
 
-/// The player of a client, from the server.
+/// The player id that the server has assigned to a client.
 #[derive(Clone, Copy, Deserialize, Event, Serialize)]
 pub(crate) struct Welcome(pub(crate) PlayerId);
 
-/// An app with everything that server and clients have in common.
+/// Creates an app with the plugins and types that server and clients share.
 pub(crate) fn app() -> App {
     let mut app = App::new();
     let frames = Duration::from_secs(1) / TICKS_PER_SECOND;

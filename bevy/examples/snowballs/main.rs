@@ -1,16 +1,16 @@
-//! The snowball fight as Bevy entities: a headless server decides, and bots and pages play.
+//! The snowball fight as Bevy entities: a headless server runs the game, and bots and browser pages play it.
 //!
 //! ```sh
 //! cargo run --release --example snowballs                               # a server and two bots for 20 seconds
 //! cargo run --release --example snowballs -- server 0.0.0.0:19133 600   # a server for ten minutes
 //! cargo run --release --example snowballs -- client 127.0.0.1:19133 60  # a bot for a minute
-//! cargo run --release --example snowballs -- watch 127.0.0.1:19133 60   # prints which way the players walk
+//! cargo run --release --example snowballs -- watch 127.0.0.1:19133 60   # prints the directions of the players
 //! ```
 //!
-//! With a key file of `rakwire keygen` behind its seconds, the server admits only secure connections. Its clients need the
-//! public key in the same place, and the page in its address: `?key=rakwire-public-key-1:...`.
+//! For secure connections only, pass the server a key file of `rakwire keygen` as its last argument. Clients then need
+//! the public key as their last argument, and the page in its URL: `?key=rakwire-public-key-1:...`.
 //!
-//! For `wasm32-unknown-unknown` the same program builds as a page, `index.html`, by the commands of the README.
+//! The README shows how to build the same program for `wasm32-unknown-unknown`, as the page `index.html`.
 
 mod game;
 

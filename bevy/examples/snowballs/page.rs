@@ -27,7 +27,7 @@ extern "C" {
 enum Input {
     /// Walks in a direction.
     Walk(Direction),
-    /// Points at a position, in tiles from the middle.
+    /// Points at a position, in tiles from the centre of the picture.
     Point(f32, f32),
 }
 
@@ -40,19 +40,21 @@ fn push(input: Input) {
     }
 }
 
-/// Walks in a direction: the sum of 1 (north), 2 (west), 4 (south) and 8 (east).
+/// Walks in a direction: the sum of 1 (north), 2 (west), 4 (south) and 8 (east). 0 stops.
 #[wasm_bindgen]
 pub fn walk(direction: u8) {
     push(Input::Walk(Direction(direction)));
 }
 
-/// Throws at a position, in tiles from the middle, or, without an object, breaks the one nearest to it.
+/// Throws the carried object at a position, in tiles from the centre of the picture. A player that carries nothing
+/// breaks the object nearest to the position.
 #[wasm_bindgen]
 pub fn point(east: f32, north: f32) {
     push(Input::Point(east, north));
 }
 
-/// Plays on the server that is the relay's `target`. With its public key the connection is secure.
+/// Plays on the server that the relay knows as `target`. With `key`, the public key of the server, the connection is
+/// secure.
 #[wasm_bindgen]
 pub fn play(relay: String, target: String, key: Option<String>) -> Result<(), JsError> {
     let mut settings = ClientSettings::new()?;
@@ -81,7 +83,7 @@ fn find(things: &Things<'_, '_>, me: &Me) -> Option<Player> {
     })
 }
 
-/// Sends the actions of the inputs.
+/// Converts the inputs to actions, and sends them.
 fn act(things: Things<'_, '_>, me: Res<Me>, mut commands: Commands) {
     let inputs = INPUTS.lock().map(|mut inputs| std::mem::take(&mut *inputs)).unwrap_or_default();
     let Some(player) = find(&things, &me) else { return };
@@ -100,7 +102,7 @@ fn act(things: Things<'_, '_>, me: Res<Me>, mut commands: Commands) {
     }
 }
 
-/// Returns the object nearest to a position, if it can be broken.
+/// Returns the breakable object nearest to a position.
 fn nearest(things: &Things<'_, '_>, place: Point) -> Option<EntityId> {
     let whole = things.iter().filter_map(|(id, body)| match body.0 {
         EntityKind::Object(object) if object.durability.is_some() => {
@@ -111,7 +113,7 @@ fn nearest(things: &Things<'_, '_>, place: Point) -> Option<EntityId> {
     whole.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(id, _)| id)
 }
 
-/// Draws everything as discs, seen from above, with the own player in the middle and on top.
+/// Draws all entities as discs, seen from above. The player of this page is in the centre and on top.
 fn draw(things: Things<'_, '_>, me: Res<Me>) {
     let own = find(&things, &me).map(|player| player.position);
     let center = own.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The programs: a server, a bot, a watching client, and all of them at once.
+//! The commands: a server, a bot, a watching client, and a demo of a server with two bots.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ fn end_in_time(mut end: ResMut<End>, time: Res<Time>, mut exit: MessageWriter<Ap
     }
 }
 
-/// A server and two bots in one program.
+/// Runs a server and two bots in one process.
 fn demo(time: Duration) -> Result<(), Box<dyn Error>> {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let (bound, address) = std::sync::mpsc::channel();

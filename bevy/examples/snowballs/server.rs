@@ -1,4 +1,4 @@
-//! The server, which runs the rules of the game, and represents its objects and players as entities.
+//! The server: runs the rules of the game, and mirrors its objects and players as Bevy entities.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -13,19 +13,18 @@ use snowfight::world::World as Rules;
 
 use crate::game::{self, Act, Body, Id, Welcome};
 
-/// The state of the game, with the Bevy entity of each of its entities.
+/// The state of the game, and the Bevy entity for each entity of the game.
 #[derive(Resource)]
 struct Game {
     rules: Box<Rules>,
     entities: HashMap<EntityId, Entity>,
 }
 
-/// The player of a client, on its entity.
+/// The player of a client, stored on the entity of the client.
 #[derive(Clone, Component, Copy)]
 struct Seat(PlayerId);
 
-/// Starts a server at an address, and returns that address with its actual port. With a key file all connections are
-/// secure.
+/// Starts a server, and returns its address with the actual port. With a key file all connections are secure.
 pub(crate) fn app(address: SocketAddr, key_file: Option<&str>) -> Result<(App, SocketAddr), Box<dyn Error>> {
     let mut settings = ServerSettings::new(64)?;
     if let Some(file) = key_file {

@@ -1,7 +1,7 @@
-//! A connection of a page, through the relay.
+//! The driver for browsers: a connection through the relay.
 //!
-//! The browser runs `rakwire-wasm` when a datagram arrives or a timeout expires, even between frames. Each
-//! frame handles the events since the last one, so no executor task needs to be woken.
+//! The browser runs `rakwire-wasm` when a datagram arrives or a timer expires, even between frames. Each frame polls
+//! the events since the last frame, so the futures need no waker.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -28,9 +28,9 @@ use crate::outbox::DEFAULT_BACKLOG;
 
 /// The default protocol version of this crate's servers.
 const PROTOCOL_VERSION: u8 = 6;
-/// The time for which a connection that is being closed waits for room: as long as the core waits for acknowledgements.
+/// How long a closing connection tries to send its queued messages: the core's default `close_timeout`.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The connection is the only one of its target.
+/// The id of the connection. A [`web::Connection`] has only one, so any constant will do.
 const ONLY: ConnectionId = ConnectionId::without_peer(0);
 
 /// The settings of a [`RakwireClient`](crate::RakwireClient) in a browser.
@@ -110,10 +110,10 @@ thread_local! {
     static CONNECTIONS: RefCell<HashMap<u64, State>> = RefCell::default();
 }
 
-/// The number of the next connection.
+/// The key of the next connection in [`CONNECTIONS`].
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The number of a connection of this thread.
+/// A handle to a connection in [`CONNECTIONS`].
 #[derive(Debug)]
 pub(super) struct Connection {
     number: u64,
@@ -153,7 +153,7 @@ impl Connection {
         }
     }
 
-    /// Continues opening the connection. Returns `None` if it is open or closed.
+    /// Polls the attempt. Returns `None` if the connection is already open or closed.
     fn poll_open(&self) -> Option<Poll<Result<web::Connection, Failure>>> {
         CONNECTIONS.with_borrow_mut(|all| match all.get_mut(&self.number) {
             Some(State::Opening(opening)) => Some(once(opening.as_mut())),
@@ -169,7 +169,7 @@ fn once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Poll<T> {
 
 /// Removes and returns the next event of an open connection.
 fn next(connection: &web::Connection) -> Option<Happened<Failure, End>> {
-    // Messages that arrived before the close must still be read when these return `None`.
+    // `Ready(None)` means that the connection is closed. Messages received before that must still be read, so continue.
     if let Poll::Ready(Some((receipt, _))) = once(pin!(connection.recv_receipt())) {
         return Some(Happened::Settled(receipt));
     }
@@ -251,7 +251,7 @@ impl Driver for Connection {
         self.open(web::Connection::max_message_len).flatten()
     }
 
-    /// Has no effect, because the browser sends the messages of a frame together anyway.
+    /// Does nothing: the browser driver sends the messages of a frame together without a flush.
     fn flush(&mut self) {}
 }
 

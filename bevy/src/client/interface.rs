@@ -1,5 +1,4 @@
-//! The interface of the native and the browser driver: a connection that is opened, used and closed frame by
-//! frame.
+//! The interface that the native driver and the browser driver implement: a connection that is polled once per frame.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -7,7 +6,7 @@ use std::time::Duration;
 use rakwire::endpoint::{ConnectionId, QueueTarget};
 use rakwire::raknet::{ConnectionStats, RakNet, Receipt};
 
-/// A change of a connection, or a message of the server.
+/// An event of a connection.
 #[derive(Debug)]
 pub(super) enum Happened<Failure, End> {
     Connected,
@@ -19,28 +18,28 @@ pub(super) enum Happened<Failure, End> {
     Message(Vec<u8>),
 }
 
-/// A connection to a server, as implemented for this target.
+/// A connection to a server.
 pub(super) trait Driver: Debug {
-    /// The sender of messages.
+    /// The type through which [`Outbox`](crate::outbox::Outbox) sends messages.
     type Target: QueueTarget<RakNet>;
     /// The reason why a connection could not be opened.
     type Failure;
     /// The reason why a connection closed.
     type End;
 
-    /// The reason for a connection that this client has closed.
+    /// The reason that is reported after this client has closed the connection.
     const ENDED_HERE: Self::End;
 
-    /// Returns the id of the connection at its [`target`](Self::target).
+    /// Returns the id by which [`target`](Self::target) identifies the connection.
     fn id(&self) -> ConnectionId;
 
-    /// Returns the sender of messages.
+    /// Returns the object through which messages are sent.
     fn target(&mut self) -> &mut Self::Target;
 
-    /// Returns the counters and measurements, or `None` once the connection has ended.
+    /// Returns the counters and measurements, or `None` if the connection is not open.
     fn stats(&mut self) -> Option<ConnectionStats>;
 
-    /// Returns how long a connection that is being closed waits for room.
+    /// Returns how long a closing connection tries to send its queued messages.
     fn close_timeout(&mut self) -> Duration;
 
     /// Handles received datagrams and expired timers.
@@ -52,6 +51,6 @@ pub(super) trait Driver: Debug {
     /// Returns the maximum message length in bytes, or `None` if the connection is closed.
     fn max_message_len(&mut self) -> Option<usize>;
 
-    /// Sends the messages of the frame.
+    /// Sends the messages that were written in this frame.
     fn flush(&mut self);
 }

@@ -76,14 +76,14 @@ pub enum Status {
     Disconnected(DisconnectCause),
 }
 
-/// The number of the next client of this process. Systems use it to detect that the resource was replaced.
+/// The session number of the next [`RakwireClient`]. Systems compare session numbers to detect a replaced resource.
 static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
 
 /// A client with a connection to one server, as a resource.
 ///
-/// Insert it to connect, and insert another one to reconnect. Removing it disconnects: earlier reliable
-/// messages are delivered first while the app runs, except those still queued.
-/// [`disconnect`](Self::disconnect) also sends the queued ones, for at most 5 s.
+/// Insert it to connect, and insert a new one to reconnect. Removing it disconnects: reliable messages already in the
+/// connection's send window are delivered first, if the app continues to run. Messages still queued in the backlog are
+/// discarded. [`disconnect`](Self::disconnect) sends the backlog too, for at most 5 s.
 ///
 /// Programs with a UDP socket create it with `connect`, pages with `connect_by_relay`.
 #[derive(Debug, Resource)]
@@ -129,13 +129,13 @@ impl RakwireClient {
         self.driver.max_message_len().map(|length| length.saturating_sub(3))
     }
 
-    /// Starts disconnecting. Earlier reliable messages are delivered first, for at most 5 s; then they are
-    /// discarded, logged and counted in [`Dropped::not_connected`].
+    /// Starts disconnecting. Reliable messages sent before this call are delivered first, for at most 5 s. Those still
+    /// queued after that time are discarded, logged and counted in [`Dropped::not_connected`].
     pub fn disconnect(&mut self) {
         if !matches!(self.status, Status::Disconnected(_)) {
             self.status = Status::Disconnected(DisconnectCause::Ended(driver::Connection::ENDED_HERE));
             let timeout = self.driver.close_timeout();
-            // A refused message aborts the connection. Its end is already reported.
+            // If a queued message is refused, the connection is aborted. `status` already reports the disconnect.
             let _ = self.outbox.queue.close(self.driver.target(), timeout);
         }
     }
@@ -148,7 +148,7 @@ impl RakwireClient {
                 Happened::Connected if self.status == Status::Connecting => {
                     self.status = Status::Connected;
                     self.outbox.measure(self.driver.stats());
-                    // Replicon takes messages only from the next frame on, when its state has changed.
+                    // Replicon enters `Connected` in the next frame and accepts messages only from then on.
                     break;
                 }
                 Happened::Failed(failure) if self.status == Status::Connecting => {
@@ -196,8 +196,8 @@ impl RakwireClient {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl RakwireClient {
-    /// Opens a socket and starts connecting to the first usable address of `server`. The plugin continues in
-    /// each frame.
+    /// Opens a socket and starts connecting to the first usable address of `server`. The plugin
+    /// completes the attempt in later frames.
     ///
     /// Resolving a host name blocks; resolve it in a task if that takes too long.
     ///
@@ -266,7 +266,7 @@ impl Plugin for RakwireRepliconClientPlugin {
     }
 }
 
-/// Passes the endpoint of a removed client to the app, which continues with it.
+/// Registers the list of closing endpoints, which takes over the endpoint when the resource is removed.
 #[cfg(not(target_arch = "wasm32"))]
 fn leave_to_app(mut client: ResMut<RakwireClient>, closing: Res<Closing>) {
     client.driver.endpoint().leave_to(&closing);
@@ -288,7 +288,7 @@ fn receive(
     };
     let Some(mut client) = client else { return follow(ClientState::Disconnected) };
     if client.session != *session {
-        // Replicon forgets the connection of the previous resource first.
+        // Before the new connection is reported, replicon must handle the disconnect of the previous one.
         if *state.get() != ClientState::Disconnected {
             return follow(ClientState::Disconnected);
         }

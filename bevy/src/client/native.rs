@@ -1,4 +1,4 @@
-//! The connection of a program with a UDP socket.
+//! The driver for native programs: a connection over a UDP socket.
 
 use std::fmt;
 use std::io;
@@ -31,7 +31,7 @@ use crate::outbox::DEFAULT_BACKLOG;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClientSettings {
-    /// The options of the endpoint: timeouts, memory, a simulated network.
+    /// The options of the endpoint: timeouts, memory, and the network simulator.
     ///
     /// Only the options listed at [`polled::Endpoint::bind`] apply.
     pub options: Options,
@@ -44,7 +44,7 @@ pub struct ClientSettings {
     pub trust: Option<ServerTrust>,
     /// The timeout of the attempt. Default: that of [`ConnectOptions::connect_timeout`], about 6 s.
     pub connect_timeout: Option<Duration>,
-    /// The limit of waiting reliable messages in the connection, in bytes. Default: [`DEFAULT_BACKLOG`].
+    /// The maximum number of queued reliable bytes of the connection. Default: [`DEFAULT_BACKLOG`].
     ///
     /// Each message counts for 64 more. The client disconnects if the limit is exceeded.
     pub backlog: usize,
@@ -85,7 +85,7 @@ pub enum ConnectError {
     Attempt(#[from] rakwire_native::ConnectError),
 }
 
-/// The connection, with an endpoint of its own.
+/// The connection and its endpoint, which has no other connections.
 pub(super) struct Connection {
     endpoint: Owned,
     local: SocketAddr,
