@@ -1,5 +1,5 @@
-// The snowball fight with Bevy in Chromium: a server and a watching client are programs, and a page plays through the relay.
-// `cargo xtask check --only bevy` builds all of them.
+// Runs the snowball fight in Chromium: server and watching client are native programs, and a page plays through the
+// relay. `cargo xtask check --only bevy` builds the programs and the page.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -13,14 +13,14 @@ import { program, start, startRelay, until } from "./processes.mjs";
 
 const LIMIT = { timeout: 600_000 };
 const HOW_TO = "Run `cargo xtask check --only bevy`.";
-/** The seconds after which the programs end by themselves. */
+/** The time in seconds after which the native programs exit. */
 const SECONDS = "600";
 
 function run(t, pattern, ...args) {
   return start(t, "snowballs", program("SNOWBALLS_BIN", HOW_TO), args, pattern);
 }
 
-/** Creates a key in a file that is removed at the end of the test; returns its path and the public key. */
+/** Creates a private key in a file, which is removed at the end of the test; returns the path and the public key. */
 function createKey(t) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-"));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -30,8 +30,8 @@ function createKey(t) {
 }
 
 /**
- * Starts a server, a relay with the page, a client that watches, and the page in Chromium. With a `key` all connections are
- * secure, and the page trusts the public key `pinned`.
+ * Starts a server, a watching client, a relay that serves the page, and the page in Chromium. With a `key` all
+ * connections are secure, and the page trusts the public key `pinned`.
  */
 async function play(t, options = [], key = undefined, pinned = key?.key) {
   const server = await run(t, /listening on (\S+)\n/, "server", "127.0.0.1:0", SECONDS, ...(key ? [key.file] : []));
@@ -45,18 +45,18 @@ async function play(t, options = [], key = undefined, pinned = key?.key) {
   return { page, relay, watcher, errors, status: () => page.textContent("#status") };
 }
 
-/** Waits until the page plays; returns its player and its transport. */
+/** Waits until the page has joined the game; returns its player number and its transport. */
 async function joined({ page, status }) {
   const playing = /^player (\d+) by (\w+) sees (\d+) entities$/;
   await until(async () => Number(playing.exec(await status())?.[3] ?? 0) > 300, "the page sees the world");
   const [, player, transport] = playing.exec(await status());
-  // The middle of the picture is the player itself.
+  // The player of the page is drawn in the middle of the picture.
   const pixel = await page.evaluate(() => [...document.querySelector("canvas").getContext("2d").getImageData(400, 250, 1, 1).data]);
   assert.deepEqual(pixel, [0x12, 0x57, 0xc7, 0xff]);
   return { player, transport };
 }
 
-/** Walks to the east and stops, and the other client has to see both. */
+/** Walks east and stops; waits until the watching client has seen both. */
 async function walk({ page, watcher }, player) {
   for (const [key, direction] of [["down", "EAST"], ["up", "(empty)"]]) {
     await page.keyboard[key]("ArrowRight");
@@ -64,7 +64,7 @@ async function walk({ page, watcher }, player) {
   }
 }
 
-/** Stops the relay; returns the status of the page without its connection. */
+/** Stops the relay; returns the status that the page then shows. */
 async function end({ relay, status }) {
   await relay.stop("SIGTERM");
   await until(async () => (await status()).startsWith("disconnected"), "the page notices");
@@ -73,7 +73,7 @@ async function end({ relay, status }) {
 
 const ENDED = "disconnected: relay closed: relay is shutting down (code 1001)";
 
-test("a page plays by WebTransport, another client sees it, and it reports that the relay has stopped", LIMIT, async (t) => {
+test("a page plays by WebTransport, is seen by another client, and reports when the relay stops", LIMIT, async (t) => {
   const game = await play(t);
   const { player, transport } = await joined(game);
   assert.equal(transport, "WebTransport");
@@ -91,7 +91,7 @@ test("a page plays by a WebSocket when the relay has no WebTransport", LIMIT, as
   assert.deepEqual(game.errors, []);
 });
 
-test("a page reports why it cannot connect", LIMIT, async (t) => {
+test("a page reports that the relay has no such target", LIMIT, async (t) => {
   const { page, relay, status } = await play(t);
   await page.goto(`http://${relay.address}/?target=missing`);
   await until(async () => (await status()).startsWith("disconnected"), "the page reports it");
@@ -108,7 +108,7 @@ for (const [transport, options] of [["WebTransport", []], ["WebSocket", ["--webt
     assert.deepEqual(game.errors, []);
   });
 
-  test(`a page is refused by ${transport} with a reason if it pins another key, or none`, LIMIT, async (t) => {
+  test(`a page that pins a wrong key or none is refused by ${transport} with the reason`, LIMIT, async (t) => {
     const game = await play(t, options, createKey(t), createKey(t).key);
     const refused = async () => (await game.status()).startsWith("disconnected");
     await until(refused, "the page reports the wrong key");

@@ -1,4 +1,4 @@
-//! Opening and closing of connections.
+//! Tests how connections open and close.
 
 use std::time::Duration;
 
@@ -24,16 +24,17 @@ fn a_client_connects_and_disconnects() {
     let mut game = Game::new(1);
     assert_eq!(server_state(&game), ServerState::Running);
     let client = game.connected()[0];
-    let connection = game.server.world().get::<ClientConnection>(client).expect("a client has one");
+    let connection =
+        game.server.world().get::<ClientConnection>(client).expect("a client entity has a connection");
     assert!(connection.remote().ip().is_loopback());
     assert_eq!(game.server.world().resource::<NetworkIdMap>().len(), 1);
 
     game.clients[0].world_mut().resource_mut::<RakwireClient>().disconnect();
-    game.until("the client has left", |game| game.connected().is_empty());
+    game.until("the server has despawned the client", |game| game.connected().is_empty());
     assert_eq!(game.cause(0), Some(DisconnectCause::Ended(DisconnectReason::Local)));
     assert_eq!(state(&game.clients[0]), ClientState::Disconnected);
-    assert!(game.server.world().get_entity(client).is_err(), "its entity is gone");
-    game.until("nothing is left", |game| {
+    assert!(game.server.world().get_entity(client).is_err(), "the entity of the client is despawned");
+    game.until("the server has closed the connection", |game| {
         game.server.world_mut().resource_mut::<RakwireServer>().connections() == 0
     });
 }
@@ -42,7 +43,7 @@ fn a_client_connects_and_disconnects() {
 fn removing_the_client_resource_disconnects() {
     let mut game = Game::new(2);
     game.clients[0].world_mut().remove_resource::<RakwireClient>();
-    game.until("the client has left", |game| game.connected().len() == 1);
+    game.until("the server has despawned the client", |game| game.connected().len() == 1);
     assert_eq!(state(&game.clients[0]), ClientState::Disconnected);
     assert_eq!(state(&game.clients[1]), ClientState::Connected);
 }
@@ -55,7 +56,9 @@ fn messages_sent_before_a_disconnect_request_arrive() {
     let client = game.connected()[0];
     game.server.world_mut().write_message(DisconnectRequest { client });
     game.until("the client is disconnected", |game| game.cause(0).is_some());
-    game.until("replicon has noticed", |game| state(&game.clients[0]) == ClientState::Disconnected);
+    game.until("replicon reports the disconnect", |game| {
+        state(&game.clients[0]) == ClientState::Disconnected
+    });
     assert_eq!(game.cause(0), Some(DisconnectCause::Ended(DisconnectReason::Remote)));
     assert_eq!(game.notes(0), [7]);
     assert_eq!(game.seen(0), [[1]]);
@@ -68,7 +71,7 @@ fn messages_sent_before_a_client_disconnects_arrive() {
     game.clients[0].world_mut().write_message(Input(9));
     game.clients[0].update();
     game.clients[0].world_mut().resource_mut::<RakwireClient>().disconnect();
-    game.until("the client has left", |game| game.connected().is_empty());
+    game.until("the server has despawned the client", |game| game.connected().is_empty());
     assert_eq!(game.inputs(), [9]);
 }
 
@@ -77,7 +80,7 @@ fn despawning_a_client_disconnects_it() {
     let mut game = Game::new(2);
     let client = game.connected()[0];
     game.server.world_mut().despawn(client);
-    game.until("one is disconnected", |game| (0..2).any(|client| game.cause(client).is_some()));
+    game.until("one client is disconnected", |game| (0..2).any(|client| game.cause(client).is_some()));
     assert_eq!(game.connected().len(), 1);
 }
 
@@ -102,10 +105,10 @@ fn disconnect_all_keeps_the_server_running() {
     game.tell_all(3);
     game.server.update();
     game.server.world_mut().resource_mut::<RakwireServer>().disconnect_all();
-    game.until("all have left", |game| {
+    game.until("the server has closed all connections", |game| {
         game.server.world_mut().resource_mut::<RakwireServer>().connections() == 0
     });
-    game.until("the clients have noticed", |game| game.cause(0).is_some() && game.cause(1).is_some());
+    game.until("both clients are disconnected", |game| game.cause(0).is_some() && game.cause(1).is_some());
     assert_eq!((game.notes(0), game.notes(1)), (&[3][..], &[3][..]));
     assert_eq!(server_state(&game), ServerState::Running);
     assert!(game.connected().is_empty());
@@ -115,25 +118,25 @@ fn disconnect_all_keeps_the_server_running() {
 fn inserting_another_client_resource_reconnects() {
     let mut game = Game::new(1);
     game.server.world_mut().spawn((Replicated, Data(vec![5])));
-    game.until("it is replicated", |game| game.seen(0) == [[5]]);
+    game.until("the component is replicated", |game| game.seen(0) == [[5]]);
     game.clients[0].world_mut().resource_mut::<RakwireClient>().disconnect();
-    game.until("the client has left", |game| game.connected().is_empty());
+    game.until("the server has despawned the client", |game| game.connected().is_empty());
     let again = game.connect(ClientSettings::new().expect("entropy"));
     game.clients[0].insert_resource(again);
-    game.until("the client is back", Game::all_connected);
+    game.until("the client is connected again", Game::all_connected);
     game.tell_all(1);
-    game.until("a message arrives", |game| game.notes(0) == [1]);
+    game.until("the client receives a note", |game| game.notes(0) == [1]);
 }
 
 #[test]
-fn replacing_the_client_resource_is_a_disconnect_for_replicon() {
+fn replicon_sees_a_disconnect_when_the_client_resource_is_replaced() {
     let mut game = Game::new(1);
     let before = game.connected();
     let again = game.connect(ClientSettings::new().expect("entropy"));
     game.clients[0].insert_resource(again);
     game.clients[0].update();
     assert_eq!(state(&game.clients[0]), ClientState::Disconnected);
-    game.until("the client is back", |game| game.all_connected() && game.connected() != before);
+    game.until("the client is connected again", |game| game.all_connected() && game.connected() != before);
 }
 
 #[test]
@@ -147,16 +150,16 @@ fn a_replaced_server_starts_without_clients() {
     game.until("the server runs", |game| server_state(game) == ServerState::Running);
     let again = game.connect(ClientSettings::new().expect("entropy"));
     game.clients[0].insert_resource(again);
-    game.until("the client is back", Game::all_connected);
+    game.until("the client is connected again", Game::all_connected);
 }
 
 #[test]
 fn a_client_refused_by_a_full_server_gets_the_reason() {
     let mut game = Game::with(ServerSettings::new(1).expect("entropy"));
     game.join(ClientSettings::new().expect("entropy"));
-    game.until("the first is connected", Game::all_connected);
+    game.until("the first client is connected", Game::all_connected);
     game.join(ClientSettings::new().expect("entropy"));
-    game.until("the second is refused", |game| game.cause(1).is_some());
+    game.until("the second client is refused", |game| game.cause(1).is_some());
     let full = ConnectFailure::Refused(Refusal::NoFreeIncomingConnections);
     assert_eq!(game.cause(1), Some(DisconnectCause::Failed(full)));
     assert_eq!(game.cause(1).map(|cause| cause.to_string()).as_deref(), Some("the server is full"));
@@ -164,7 +167,7 @@ fn a_client_refused_by_a_full_server_gets_the_reason() {
 }
 
 #[test]
-fn only_the_right_password_is_accepted() {
+fn a_client_with_a_wrong_password_is_refused_and_one_with_the_right_password_connects() {
     let mut settings = ServerSettings::new(8).expect("entropy");
     settings.password = b"snow".to_vec();
     let mut game = Game::with(settings);
@@ -173,13 +176,15 @@ fn only_the_right_password_is_accepted() {
         settings.password = password.to_vec();
         game.join(settings);
     }
-    game.until("the wrong one is refused", |game| game.cause(0).is_some());
+    game.until("the client with the wrong password is refused", |game| game.cause(0).is_some());
     assert_eq!(game.cause(0), Some(DisconnectCause::Failed(ConnectFailure::InvalidPassword)));
-    game.until("the right one is connected", |game| state(&game.clients[1]) == ClientState::Connected);
+    game.until("the client with the right password is connected", |game| {
+        state(&game.clients[1]) == ClientState::Connected
+    });
 }
 
 #[test]
-fn secure_connections_need_the_key_of_the_server() {
+fn a_secure_server_accepts_only_clients_that_trust_its_key() {
     let key = StaticKey::from_bytes([7; 32]);
     let public = key.public();
     let mut settings = ServerSettings::new(8).expect("entropy");
@@ -191,16 +196,18 @@ fn secure_connections_need_the_key_of_the_server() {
         settings.trust = trust;
         game.join(settings);
     }
-    game.until("two are refused", |game| game.cause(0).is_some() && game.cause(1).is_some());
+    game.until("the first two clients are refused", |game| {
+        game.cause(0).is_some() && game.cause(1).is_some()
+    });
     assert_eq!(game.cause(0), Some(DisconnectCause::Failed(ConnectFailure::SecurityRequired)));
     assert_eq!(game.cause(1), Some(DisconnectCause::Failed(ConnectFailure::PublicKeyMismatch)));
-    game.until("the third is connected", |game| state(&game.clients[2]) == ClientState::Connected);
+    game.until("the third client is connected", |game| state(&game.clients[2]) == ClientState::Connected);
     game.tell_all(4);
-    game.until("a message arrives", |game| game.notes(2) == [4]);
+    game.until("the client receives a note", |game| game.notes(2) == [4]);
 }
 
 #[test]
-fn the_timeout_of_an_unresponsive_server_is_reported() {
+fn connecting_to_an_unresponsive_server_fails_with_no_answer() {
     let silent = std::net::UdpSocket::bind(LOCAL).expect("a free port");
     let mut settings = ClientSettings::new().expect("entropy");
     settings.connect_timeout = Some(Duration::from_secs(3));
@@ -209,14 +216,16 @@ fn the_timeout_of_an_unresponsive_server_is_reported() {
     let to = silent.local_addr().expect("a bound socket");
     client.insert_resource(RakwireClient::connect(to, settings).expect("an address"));
     game.clients.push(client);
-    game.until("it tries", |game| state(&game.clients[0]) == ClientState::Connecting);
+    game.until("the client is connecting", |game| state(&game.clients[0]) == ClientState::Connecting);
     game.until("the attempt fails", |game| game.cause(0).is_some());
     assert_eq!(game.cause(0), Some(DisconnectCause::Failed(ConnectFailure::NoAnswer)));
-    game.until("replicon has noticed", |game| state(&game.clients[0]) == ClientState::Disconnected);
+    game.until("replicon reports the disconnect", |game| {
+        state(&game.clients[0]) == ClientState::Disconnected
+    });
 }
 
 #[test]
-fn invalid_client_settings_are_errors() {
+fn invalid_addresses_and_passwords_are_errors() {
     let new = || ClientSettings::new().expect("entropy");
     assert!(matches!(RakwireClient::connect("no port", new()), Err(ConnectError::Resolve(Some(_)))));
     assert!(matches!(RakwireClient::connect(&[][..], new()), Err(ConnectError::Resolve(None))));

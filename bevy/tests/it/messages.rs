@@ -1,4 +1,4 @@
-//! Traffic of connections: replication, messages, events, and invalid messages.
+//! Tests replication, messages, events, and invalid messages over a connection.
 
 use std::time::{Duration, Instant};
 
@@ -19,13 +19,13 @@ fn entities_are_replicated_changed_and_despawned() {
     let mut game = Game::new(2);
     let world = game.server.world_mut();
     let [first, second] = [1, 2].map(|number| world.spawn((Replicated, Data(vec![number]))).id());
-    game.until("both see them", |game| (0..2).all(|client| game.seen(client) == [[1], [2]]));
-    game.server.world_mut().get_mut::<Data>(first).expect("it is there").0 = vec![3];
-    game.until("both see the change", |game| (0..2).all(|client| game.seen(client) == [[2], [3]]));
+    game.until("both clients see both entities", |game| (0..2).all(|client| game.seen(client) == [[1], [2]]));
+    game.server.world_mut().get_mut::<Data>(first).expect("it exists").0 = vec![3];
+    game.until("both clients see the change", |game| (0..2).all(|client| game.seen(client) == [[2], [3]]));
     game.server.world_mut().despawn(second);
-    game.until("both see the end", |game| (0..2).all(|client| game.seen(client) == [[3]]));
+    game.until("both clients see the despawn", |game| (0..2).all(|client| game.seen(client) == [[3]]));
     game.join(ClientSettings::new().expect("entropy"));
-    game.until("a late one sees the rest", |game| game.seen(2) == [[3]]);
+    game.until("a client that joins later sees the remaining entity", |game| game.seen(2) == [[3]]);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn messages_and_events_arrive_in_both_directions() {
         .commands()
         .server_trigger(ToClients { targets: SendTargets::CLIENTS_ONLY, message: Bell(2) });
     let heard = |app: &App| app.world().resource::<Heard>().0.clone();
-    game.until("the clients have them", |game| {
+    game.until("both clients have received the note and the event", |game| {
         (0..2).all(|client| game.notes(client) == [1] && heard(&game.clients[client]) == [2])
     });
     for (number, client) in game.clients.iter_mut().enumerate() {
@@ -48,35 +48,39 @@ fn messages_and_events_arrive_in_both_directions() {
         numbers.sort_unstable();
         numbers
     };
-    game.until("the server has them", |game| {
+    game.until("the server has received both inputs and both events", |game| {
         sorted(game.inputs().to_vec()) == [10, 11] && sorted(heard(&game.server)) == [20, 21]
     });
 }
 
 #[test]
-fn a_message_reaches_only_one_client() {
+fn a_message_to_one_client_reaches_only_that_client() {
     let mut game = Game::new(2);
     let client = game.connected()[0];
     let targets = SendTargets::Single(ClientId::Client(client));
     game.server.world_mut().write_message(ToClients { targets, message: crate::support::Note(6) });
-    game.until("one has it", |game| (0..2).any(|client| game.notes(client) == [6]));
+    game.until("one client has received the note", |game| (0..2).any(|client| game.notes(client) == [6]));
     game.run_for(Duration::from_millis(50));
     let count: usize = (0..2).map(|client| game.notes(client).len()).sum();
     assert_eq!(count, 1);
 }
 
 #[test]
-fn a_large_component_is_sent_in_parts() {
+fn a_large_component_is_replicated_without_flooding_the_connection() {
     let mut game = Game::new(2);
     let large: Vec<u8> = (0..200_000_u32).map(|number| (number % 251) as u8).collect();
     game.server.world_mut().spawn((Replicated, Data(large.clone())));
-    game.until("both see it", |game| (0..2).all(|client| game.seen(client) == [&large[..]]));
+    game.until("both clients see the component", |game| {
+        (0..2).all(|client| game.seen(client) == [&large[..]])
+    });
     let world = game.server.world_mut();
     let mut all = world.query::<&mut Data>();
     all.single_mut(world).expect("there is one").0[100_000] = 255;
     let mut changed = large;
     changed[100_000] = 255;
-    game.until("both see the change", |game| (0..2).all(|client| game.seen(client) == [&changed[..]]));
+    game.until("both clients see the change", |game| {
+        (0..2).all(|client| game.seen(client) == [&changed[..]])
+    });
     // Replicon sends the change in each frame until it is acknowledged, and a second copy may be needed.
     let mut server = game.server.world_mut().resource_mut::<RakwireServer>();
     let peer = server.endpoint_mut().peer();
@@ -95,30 +99,29 @@ fn ordered_messages_arrive_in_order_over_a_lossy_network() {
     let mut game = Game::with(settings);
     game.join(ClientSettings::new().expect("entropy"));
     game.join(ClientSettings::new().expect("entropy"));
-    game.until("both are connected", Game::all_connected);
+    game.until("both clients are connected", Game::all_connected);
     let entity = game.server.world_mut().spawn((Replicated, Data(vec![0]))).id();
     for number in 0..COUNT {
         game.tell_all(number);
         game.clients[0].world_mut().write_message(Input(number));
-        game.server.world_mut().get_mut::<Data>(entity).expect("it is there").0 =
-            number.to_be_bytes().to_vec();
+        game.server.world_mut().get_mut::<Data>(entity).expect("it exists").0 = number.to_be_bytes().to_vec();
         game.run_for(Duration::from_millis(2));
     }
     let all: Vec<u32> = (0..COUNT).collect();
     let last = (COUNT - 1).to_be_bytes();
-    game.until("all has arrived", |game| {
+    game.until("all inputs, notes and mutations have arrived", |game| {
         game.inputs().len() == all.len()
             && (0..2).all(|client| game.notes(client).len() == all.len() && game.seen(client) == [last])
     });
     assert_eq!((game.inputs(), game.notes(0), game.notes(1)), (&all[..], &all[..], &all[..]));
     let world = game.server.world_mut();
     let lost: u64 = {
-        let mut server = world.remove_resource::<RakwireServer>().expect("it is there");
+        let mut server = world.remove_resource::<RakwireServer>().expect("it exists");
         let endpoint = server.endpoint_mut().peer();
         let stats = endpoint.connections().filter_map(|id| endpoint.connection_stats(id));
         stats.map(|stats| stats.datagrams_lost).sum()
     };
-    assert!(lost > 0, "the network loses datagrams");
+    assert!(lost > 0, "the simulated network must lose datagrams");
 }
 
 #[test]
@@ -129,7 +132,7 @@ fn statistics_are_reported_to_replicon() {
     game.join(ClientSettings::new().expect("entropy"));
     game.until("the client is connected", Game::all_connected);
     let begin = Instant::now();
-    game.until("both ends have measured", |game| {
+    game.until("client and server have measured the connection", |game| {
         assert!(begin.elapsed() < Duration::from_secs(20));
         game.tell_all(1);
         let here = *game.clients[0].world().resource::<ClientStats>();
@@ -143,7 +146,7 @@ fn statistics_are_reported_to_replicon() {
     assert!(here.rtt < 10.0 && (0.0..=100.0).contains(&here.packet_loss), "{here:?}");
 }
 
-/// A client without replicon, connected to the server of a game.
+/// Connects a client without replicon to the server of a game.
 fn raw_client(game: &mut Game) -> (polled::Endpoint<RakNet>, ConnectionId) {
     let to = game.server.world().resource::<RakwireServer>().local_addr();
     let mut raw =
@@ -164,7 +167,7 @@ fn raw_client(game: &mut Game) -> (polled::Endpoint<RakNet>, ConnectionId) {
 }
 
 #[test]
-fn messages_of_other_programs_are_counted_and_ignored() {
+fn messages_with_unknown_channels_are_counted_and_dropped() {
     let mut game = Game::new(1);
     let (mut raw, id) = raw_client(&mut game);
     let unknown = [&[0x1C][..], &[0x85, 1, 2], &[0xFE, 1], &[0xFF], &[0xFF, 0], &[0xFF, 0xFF, 0xFF, 1]];
@@ -177,12 +180,12 @@ fn messages_of_other_programs_are_counted_and_ignored() {
             raw.send(id, &message, Delivery::RELIABLE_ORDERED).expect("an open connection");
         }
     }
-    game.until("they have arrived", |game| {
+    game.until("the server has dropped the unknown messages", |game| {
         raw.update();
         game.server.world().resource::<RakwireServer>().dropped().unknown_channel >= unknown.len() as u64
     });
     game.tell_all(5);
-    game.until("the others play on", |game| {
+    game.until("the other client still receives notes", |game| {
         raw.update();
         game.notes(0) == [5]
     });
@@ -190,7 +193,7 @@ fn messages_of_other_programs_are_counted_and_ignored() {
 }
 
 #[test]
-fn a_mutation_of_the_largest_size_is_sent_once() {
+fn a_mutation_of_max_size_is_sent_unsplit() {
     let mut game = Game::with(ServerSettings::new(8).expect("entropy"));
     let (mut raw, _) = raw_client(&mut game);
     let world = game.server.world_mut();
@@ -202,7 +205,7 @@ fn a_mutation_of_the_largest_size_is_sent_once() {
     for size in [max_size, max_size + 200] {
         let mut messages = game.server.world_mut().resource_mut::<ServerMessages>();
         messages.send(client, ServerChannel::Mutations, vec![7; size]);
-        game.until("it has arrived", |_| {
+        game.until("the message has arrived", |_| {
             raw.update();
             let count = received.len();
             while let Some(event) = raw.poll_event() {
@@ -219,7 +222,7 @@ fn a_mutation_of_the_largest_size_is_sent_once() {
     assert_eq!(received, [Reliability::Unreliable, Reliability::Reliable]);
 }
 
-/// Settings of a server with little memory.
+/// Creates settings for one connection with little send memory.
 fn narrow(backlog: usize) -> ServerSettings {
     let mut settings = ServerSettings::new(1).expect("entropy");
     settings.options.capacity.connections = 1;
@@ -235,7 +238,7 @@ fn reliable_messages_are_queued_while_the_send_memory_is_full() {
     game.join(ClientSettings::new().expect("entropy"));
     game.until("the client is connected", Game::all_connected);
     (0..COUNT).for_each(|number| game.tell_all(number));
-    game.until("all have arrived", |game| game.notes(0).len() == COUNT as usize);
+    game.until("all notes have arrived", |game| game.notes(0).len() == COUNT as usize);
     assert!(game.notes(0).is_sorted());
 }
 
@@ -255,13 +258,13 @@ fn queued_messages_arrive_before_the_disconnect() {
 }
 
 #[test]
-fn a_client_that_falls_behind_is_disconnected() {
+fn a_client_whose_backlog_overflows_is_disconnected() {
     let mut game = Game::with(narrow(64));
     game.join(ClientSettings::new().expect("entropy"));
     game.until("the client is connected", Game::all_connected);
     (0..5_000).for_each(|number| game.tell_all(number));
-    game.until("the client has left", |game| game.connected().is_empty());
-    game.until("it has noticed", |game| game.cause(0).is_some());
+    game.until("the server has despawned the client", |game| game.connected().is_empty());
+    game.until("the client is disconnected", |game| game.cause(0).is_some());
 }
 
 #[test]
@@ -276,5 +279,5 @@ fn a_reliable_message_above_the_maximum_length_closes_the_connection() {
     assert_eq!(game.cause(0), Some(DisconnectCause::TooLarge));
     let client = game.clients[0].world().resource::<RakwireClient>();
     assert_eq!(client.dropped().too_large, 1);
-    game.until("the server has noticed", |game| game.connected().is_empty());
+    game.until("the server has despawned the client", |game| game.connected().is_empty());
 }

@@ -1,4 +1,4 @@
-//! A server and clients as apps without windows, over loopback.
+//! Runs a server and clients as headless apps over loopback.
 
 use std::time::{Duration, Instant};
 
@@ -13,18 +13,18 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) const LOCAL: &str = "127.0.0.1:0";
 
-/// The time limit of a test.
+/// The time limit of each wait in a test.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A component that is replicated.
 #[derive(Clone, Component, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Data(pub(crate) Vec<u8>);
 
-/// A message of the server.
+/// A message from the server to its clients.
 #[derive(Clone, Debug, Deserialize, Message, Serialize)]
 pub(crate) struct Note(pub(crate) u32);
 
-/// A message of a client.
+/// A message from a client to the server.
 #[derive(Clone, Debug, Deserialize, Message, Serialize)]
 pub(crate) struct Input(pub(crate) u32);
 
@@ -40,7 +40,7 @@ pub(crate) struct Heard(pub(crate) Vec<u32>);
 #[derive(Debug, Default, Resource)]
 pub(crate) struct Notes(pub(crate) Vec<u32>);
 
-/// The inputs that arrived.
+/// The inputs that the server received.
 #[derive(Debug, Default, Resource)]
 pub(crate) struct Inputs(pub(crate) Vec<u32>);
 
@@ -96,35 +96,35 @@ impl Game {
         for _ in 0..clients {
             game.join(ClientSettings::new().expect("entropy"));
         }
-        game.until("all are connected", |game| game.all_connected());
+        game.until("all clients are connected", |game| game.all_connected());
         game
     }
 
-    /// Creates a client that starts to connect.
+    /// Adds a client that starts connecting.
     pub(crate) fn join(&mut self, settings: ClientSettings) {
         let mut client = app();
         client.insert_resource(self.connect(settings));
         self.clients.push(client);
     }
 
-    /// Starts to connect to the server.
+    /// Returns a client resource that starts connecting to the server.
     pub(crate) fn connect(&self, settings: ClientSettings) -> RakwireClient {
         let to = self.server.world().resource::<RakwireServer>().local_addr();
         RakwireClient::connect(to, settings).expect("an address")
     }
 
-    /// Runs frames of all until `condition` holds.
+    /// Runs frames of all apps until `condition` holds. Panics after [`DEADLINE`].
     pub(crate) fn until(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
         let begin = Instant::now();
         while !condition(self) {
-            assert!(begin.elapsed() < DEADLINE, "it never happened that {what}");
+            assert!(begin.elapsed() < DEADLINE, "timed out before {what}");
             self.server.update();
             self.clients.iter_mut().for_each(App::update);
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Runs frames of all for a while.
+    /// Runs frames of all apps for `time`.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let begin = Instant::now();
         self.until("time passes", |_| begin.elapsed() >= time);
@@ -137,14 +137,14 @@ impl Game {
             && self.connected().len() == count
     }
 
-    /// The entities of the clients that may take part.
+    /// Returns the entities of the clients that are connected and authorized.
     pub(crate) fn connected(&mut self) -> Vec<Entity> {
         let world = self.server.world_mut();
         let mut clients = world.query_filtered::<Entity, (With<ConnectedClient>, With<AuthorizedClient>)>();
         clients.iter(world).collect()
     }
 
-    /// Returns the data that a client sees, in order.
+    /// Returns the replicated data of a client, sorted.
     pub(crate) fn seen(&mut self, client: usize) -> Vec<Vec<u8>> {
         let world = self.clients[client].world_mut();
         let mut data = world.query_filtered::<&Data, With<Remote>>();
@@ -159,7 +159,7 @@ impl Game {
         self.server.world_mut().write_message(message);
     }
 
-    /// The reason why a client is not connected, if it is not.
+    /// Returns the reason why a client is disconnected, or `None` if it is connecting or connected.
     pub(crate) fn cause(&self, client: usize) -> Option<DisconnectCause> {
         match self.clients[client].world().resource::<RakwireClient>().status() {
             Status::Disconnected(cause) => Some(cause),
@@ -167,12 +167,12 @@ impl Game {
         }
     }
 
-    /// The inputs that arrived at the server.
+    /// Returns the inputs that the server received.
     pub(crate) fn inputs(&self) -> &[u32] {
         &self.server.world().resource::<Inputs>().0
     }
 
-    /// The notes that arrived at a client.
+    /// Returns the notes that a client received.
     pub(crate) fn notes(&self, client: usize) -> &[u32] {
         &self.clients[client].world().resource::<Notes>().0
     }
