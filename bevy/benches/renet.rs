@@ -125,7 +125,7 @@ impl Pair {
         let mut clients = self.server.world_mut().query_filtered::<(), With<AuthorizedClient>>();
         while clients.iter(self.server.world()).count() == 0 {
             if begin.elapsed() > DEADLINE {
-                return Err("the client does not connect".into());
+                return Err("the client did not connect within 10 s".into());
             }
             self.frame();
             std::thread::sleep(Duration::from_millis(1));
@@ -196,7 +196,7 @@ fn main() -> Result<(), Failure> {
                 measure(&mut Pair::renet()?.connected()?, time),
             );
             if our == 0.0 || their == 0.0 {
-                return Err("nothing has arrived".into());
+                return Err("no message arrived in a round".into());
             }
             ours.push(our);
             theirs.push(their);

@@ -21,7 +21,7 @@ impl Owned {
     }
 
     pub(crate) fn get(&mut self) -> &mut Endpoint {
-        self.endpoint.as_mut().expect("it is taken when it is dropped").get()
+        self.endpoint.as_mut().expect("the endpoint is taken only by `drop`").get()
     }
 
     /// Sets the list that receives the endpoint when the resource is dropped.

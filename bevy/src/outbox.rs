@@ -28,9 +28,9 @@ const MOST_IN_PARTS: usize = 256 << 10;
 /// The reason why a reliable message cannot be queued. The connection is then closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Overflow {
-    #[error("more reliable messages wait than the backlog may hold")]
+    #[error("more reliable bytes are queued than `backlog` allows; send less, or raise `backlog`")]
     Backlog,
-    #[error("a reliable message is larger than the connection may hold")]
+    #[error("a reliable message is longer than the connection allows; split it")]
     TooLarge,
 }
 
@@ -110,7 +110,7 @@ impl Outbox {
             Ok(discarded) => {
                 if discarded > 0 {
                     log::warn!(
-                        "{discarded} reliable messages were discarded: the connection closed before there was room"
+                        "{discarded} queued reliable messages were discarded: the connection closed before they could be sent"
                     );
                 }
                 dropped.not_connected += discarded as u64;

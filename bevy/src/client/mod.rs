@@ -48,11 +48,11 @@ pub enum DisconnectCause {
     /// relay.
     #[error("{0}")]
     Ended(driver::End),
-    /// More reliable messages were queued than [`ClientSettings::backlog`] allows.
-    #[error("more reliable messages wait than the backlog may hold")]
+    /// More reliable bytes were queued than [`ClientSettings::backlog`] allows.
+    #[error("more reliable bytes are queued than `backlog` allows; send less, or raise `backlog`")]
     Backlog,
     /// A reliable message exceeded [`RakwireClient::max_message_len`].
-    #[error("a reliable message is larger than the connection may hold")]
+    #[error("a reliable message is longer than `max_message_len` allows; split it")]
     TooLarge,
 }
 
