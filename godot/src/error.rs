@@ -6,7 +6,7 @@ use rakwire_native::raknet::SetError;
 use rakwire_native::rakwire::endpoint::SendError;
 use rakwire_native::{BindError, ConnectError, KeyFileError};
 
-/// The error of a call. Its text describes the necessary change.
+/// The error of a [`Session`](crate::Session) call. Its text says what to change.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -70,7 +70,7 @@ pub enum Error {
     /// The session is not a server.
     #[error("only a server can do that; call create_server() first")]
     NotServer,
-    /// There is no connection to the peer.
+    /// There is no connection to a peer with this id.
     #[error("there is no connection to the peer {0}")]
     NoPeer(i32),
     /// The transfer channel is outside 0 to 15.
@@ -101,10 +101,10 @@ pub enum Error {
         /// The reason.
         source: SendError,
     },
-    /// The connection refused the message.
+    /// The connection refused the packet.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// The duration of a ban is negative or not a number.
+    /// The duration of a ban is negative, infinite or not a number.
     #[error("a ban lasts 0 or more seconds, not {0}; 0 is for ever")]
     BanTime(f64),
     /// There are already 64 bans.

@@ -1,4 +1,4 @@
-//! Refuses new clients while the gate is closed.
+//! An admission gate: refuses new clients while it is closed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ struct Inner {
     admission: Mutex<Admission>,
 }
 
-/// A gate for new clients, shared by the session and the protocol.
+/// A gate for new clients, shared by the session and its endpoint.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gate(Arc<Inner>);
 

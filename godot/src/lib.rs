@@ -1,12 +1,11 @@
-//! RakNet over UDP as a `MultiplayerPeer` of Godot 4.
+//! A `MultiplayerPeer` for Godot 4 that uses RakNet over UDP.
 //!
-//! The engine sees only the class [`RakwirePeer`]. It is a thin layer over [`Session`], which does not depend
-//! on the engine: a server or client with peer ids, transfer modes and a packet queue, on an endpoint that is
-//! polled once per frame.
+//! The engine sees only the class [`RakwirePeer`], a thin layer over [`Session`]. A session is a server or client with
+//! peer ids, transfer modes and a packet queue. It polls its endpoint once per frame and does not depend on the engine.
 //!
-//! Both ends must be `RakwirePeer`s. In the first message of a connection, the server assigns a random id to
-//! the client. A packet is one RakNet message: the first byte is the transfer channel, and the reliability is
-//! the transfer mode.
+//! Server and clients must all be `RakwirePeer`s. In the first message of a connection, the server assigns a random id
+//! to the client. Each packet is one RakNet message. Its first byte is 0x86 plus the transfer channel; its reliability
+//! encodes the transfer mode.
 
 mod entry;
 mod error;

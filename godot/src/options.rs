@@ -1,4 +1,4 @@
-//! The options of servers and clients, set by the names and values that scripts pass.
+//! The options of servers and clients, which scripts pass as a dictionary of names and values.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::error::Error;
 
 /// The default limit of queued reliable packets per connection, in bytes: 16 MiB.
 pub const DEFAULT_BACKLOG: usize = 16 << 20;
-/// The default time for which closing a session waits for acknowledgements of its peers.
+/// The default time limit for closing a session: how long it waits for acknowledgements of its last packets.
 pub const DEFAULT_CLOSE_WAIT: Duration = Duration::from_millis(100);
 
 /// The value of an option.
@@ -76,8 +76,7 @@ impl Value {
         }
     }
 
-    /// Returns the value as a timeout, which must not be 0 because that would close every connection
-    /// immediately.
+    /// Returns the value as a timeout in seconds. 0 is an error, because it would close every connection immediately.
     fn timeout(&self, name: &str) -> Result<Duration, Error> {
         match self.seconds(name)? {
             Duration::ZERO => Err(Error::option(name, "it must be more than 0")),
@@ -90,7 +89,7 @@ impl Value {
         Ok(value)
     }
 
-    /// Returns the bytes of the value. A text is converted to UTF-8.
+    /// Returns the bytes of the value. A `String` becomes UTF-8.
     fn bytes(&self, name: &str) -> Result<&[u8], Error> {
         match self {
             Self::Text(value) => Ok(value.as_bytes()),
@@ -158,7 +157,7 @@ impl Common {
         Ok(true)
     }
 
-    /// Refuses a password together with connect tokens, because the password would not be checked.
+    /// Returns an error if a password is combined with connect tokens: a server with a token key checks no password.
     fn check_token(&self, has_token: bool) -> Result<(), Error> {
         if has_token && !self.password.is_empty() {
             return Err(Error::option(
@@ -341,7 +340,8 @@ impl ClientSettings {
         Ok(options)
     }
 
-    /// Calls `connect` with the options of an attempt at `host`, a host name with a port.
+    /// Calls `connect` with the options of an attempt to `host`, a host name with a port. A connect token may list
+    /// several servers; the one named `host` is used, or else the first.
     pub(crate) fn attempt<T>(
         &self,
         host: &str,

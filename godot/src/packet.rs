@@ -3,17 +3,17 @@
 use rakwire_native::polled::SendQueue;
 use rakwire_native::{Channel, Delivery, RakNet, Reliability, id};
 
-/// The number of transfer channels. Reliable packets use RakNet's ordering channels 0 to 15 and ordered
-/// unreliable packets 16 to 31, so that neither delays the other.
+/// The number of transfer channels. Reliable packets use RakNet's ordering channels 0 to 15, and ordered unreliable
+/// packets 16 to 31. Packets of different modes therefore never delay each other.
 pub const CHANNELS: i32 = 16;
 
-/// The first byte of the message with the id of a client. It follows the first bytes of all transfer
+/// The first byte of the welcome message, which assigns an id to a client: 0x96, the byte after those of the transfer
 /// channels.
 const WELCOME: u8 = id::USER + CHANNELS as u8;
 /// The version of the message format.
 const VERSION: u8 = 1;
 
-/// Godot's transfer modes.
+/// A transfer mode of Godot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Packets may be lost or reordered.
@@ -27,7 +27,7 @@ pub enum Mode {
 
 /// A transfer mode and a transfer channel.
 ///
-/// In a message, the first byte is the channel, and RakNet's reliability is the mode.
+/// The first byte of a message encodes the channel, and its RakNet reliability encodes the mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfer {
     mode: Mode,
@@ -35,7 +35,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Creates a transfer. Returns `None` if the channel is outside 0 to 15.
+    /// Combines a mode and a channel. Returns `None` if the channel is outside 0 to 15.
     #[must_use]
     pub fn new(mode: Mode, channel: i32) -> Option<Self> {
         let channel = (0..CHANNELS).contains(&channel).then_some(channel as u8)?;
@@ -54,7 +54,7 @@ impl Transfer {
         self.channel as i32
     }
 
-    /// Returns the RakNet delivery of messages with this transfer.
+    /// Returns the RakNet reliability and ordering channel for this transfer.
     pub(crate) fn delivery(self) -> Delivery {
         let on = |delivery: Delivery, channel| delivery.on(Channel::new(channel).unwrap_or_default());
         match self.mode {
@@ -67,7 +67,7 @@ impl Transfer {
         }
     }
 
-    /// Builds the message of a payload.
+    /// Builds the message that carries a payload.
     pub(crate) fn message(self, payload: &[u8]) -> Vec<u8> {
         let mut message = Vec::with_capacity(1 + payload.len());
         message.push(id::USER + self.channel);
@@ -75,7 +75,7 @@ impl Transfer {
         message
     }
 
-    /// Reads the transfer of a received message. Returns `None` if its first byte is not a channel, or it has
+    /// Reads the transfer of a received message. Returns `None` if the first byte is not a channel, or the message has
     /// no payload.
     fn read(message: &[u8], delivery: Delivery) -> Option<Self> {
         let [first, _, ..] = *message else { return None };
@@ -98,7 +98,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Converts a message of a peer to a packet. Returns `None` if it is not one.
+    /// Converts a message from a peer to a packet. Returns `None` if the message is not in the packet format.
     pub(crate) fn open(from: i32, message: Vec<u8>, delivery: Delivery) -> Option<Self> {
         let transfer = Transfer::read(&message, delivery)?;
         Some(Self { from, transfer, message })
@@ -116,25 +116,25 @@ impl Packet {
         self.transfer
     }
 
-    /// Returns the number of bytes that the packet counts for in a queue.
+    /// Returns the number of bytes that the packet adds to the size of a queue: its message and a fixed overhead.
     pub(crate) fn cost(&self) -> usize {
         self.message.len().saturating_add(SendQueue::<RakNet>::OVERHEAD)
     }
 
-    /// Returns the bytes that the sender put.
+    /// Returns the payload, as passed to [`put`](crate::Session::put) by the sender.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.message.get(1..).unwrap_or_default()
     }
 }
 
-/// Builds the message in which a server assigns an id to a client.
+/// Builds the welcome message, in which a server assigns an id to a client.
 pub(crate) fn welcome(id: i32) -> [u8; 6] {
     let [a, b, c, d] = id.to_be_bytes();
     [WELCOME, VERSION, a, b, c, d]
 }
 
-/// The content of a server's first message.
+/// The content of a welcome message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Welcome {
     /// The id assigned to this client.
@@ -143,7 +143,7 @@ pub(crate) enum Welcome {
     OtherVersion(u8),
 }
 
-/// Reads the message in which a server assigns an id. Returns `None` for any other message.
+/// Reads a welcome message. Returns `None` for any other message, and if the assigned id is below 2.
 pub(crate) fn read_welcome(message: &[u8]) -> Option<Welcome> {
     match *message {
         [WELCOME, VERSION, a, b, c, d] => {

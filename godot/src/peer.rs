@@ -17,9 +17,9 @@ use crate::values::{
     checked, connection_status, dictionary, each_option, identity, mode_of, push, shown, text, transfer_mode,
 };
 
-/// A peer of Godot's high-level multiplayer over RakNet. Both ends must be a `RakwirePeer`.
+/// A peer for Godot's high-level multiplayer over RakNet. Server and clients must all use `RakwirePeer`.
 ///
-/// Errors are pushed to the debugger with their reason, and returned as one of Godot's codes.
+/// Each error is shown in the debugger with its reason, and returned as one of Godot's error codes.
 #[derive(Debug, GodotClass)]
 #[class(tool, base = MultiplayerPeerExtension, init)]
 pub struct RakwirePeer {
@@ -29,7 +29,7 @@ pub struct RakwirePeer {
     channel: i32,
     mode: Mode,
     is_refusing: bool,
-    /// The number of sessions opened and closed so far. It identifies notices of an earlier session.
+    /// Incremented whenever a session opens or closes, to detect notices of an earlier session.
     sessions: u64,
     /// True if the engine should flush at the end of the frame.
     is_flush_due: bool,
@@ -43,7 +43,7 @@ impl RakwirePeer {
         if self.status() != Status::Disconnected {
             return Err(Error::AlreadyActive);
         }
-        // Replaces a socket for pings or a closed session.
+        // Drop a closed session, or a socket that was opened for pings.
         self.session = None;
         self.sessions += 1;
         let session = open().inspect_err(|error| self.end = text(error))?;
@@ -88,7 +88,7 @@ impl RakwirePeer {
         self.session.as_ref()?.front()
     }
 
-    /// Emits the signal of a notice. Its handlers may call this peer.
+    /// Emits the signal for a notice. Signal handlers may call methods of this peer.
     fn notify(&mut self, notice: &Notice) {
         match notice {
             Notice::PeerConnected(id) => {
@@ -122,7 +122,7 @@ impl RakwirePeer {
         self.create_server_with(port, max_clients, VarDictionary::new())
     }
 
-    /// Opens a server with options.
+    /// Opens a server with options, which the README lists.
     #[func]
     fn create_server_with(&mut self, port: i64, max_clients: i64, options: VarDictionary) -> global::Error {
         checked(self.begin(|| {
@@ -138,7 +138,7 @@ impl RakwirePeer {
         self.create_client_with(host, port, VarDictionary::new())
     }
 
-    /// Starts connecting to a server with options.
+    /// Starts connecting to a server with options, which the README lists.
     #[func]
     fn create_client_with(&mut self, host: GString, port: i64, options: VarDictionary) -> global::Error {
         checked(self.begin(|| {
@@ -148,8 +148,8 @@ impl RakwirePeer {
         }))
     }
 
-    /// Sends the packets that were put since the last poll. The engine calls it at the end of frames in which
-    /// packets were put.
+    /// Sends the packets that were put since the last poll. At the end of a frame with packets the engine calls this
+    /// method itself.
     #[func]
     fn flush(&mut self) {
         self.is_flush_due = false;
@@ -158,8 +158,8 @@ impl RakwirePeer {
         }
     }
 
-    /// Bans an address, a wildcard such as `192.0.2.*`, or a prefix such as `2001:db8::/32`. 0 seconds:
-    /// permanently.
+    /// Bans an address, a wildcard such as `192.0.2.*`, or a prefix such as `2001:db8::/32`. With 0 seconds the ban is
+    /// permanent.
     #[func]
     fn ban(&mut self, addresses: GString, #[opt(default = 0.0)] seconds: f64) -> global::Error {
         checked(self.session_mut().and_then(|session| session.ban(&addresses.to_string(), seconds)))
@@ -177,32 +177,33 @@ impl RakwirePeer {
         shown(self.session_mut().and_then(|session| session.is_banned(&address.to_string())))
     }
 
-    /// Pings a server without a connection. `pong_received` is emitted if it answers; poll until then.
+    /// Pings a server without a connection. Call `poll()` until `pong_received` is emitted. Resolving a host name
+    /// blocks.
     #[func]
     fn ping(&mut self, host: GString, port: i64) -> global::Error {
         checked(self.pinger().and_then(|session| session.ping(&host.to_string(), port)))
     }
 
-    /// Pings all servers of the local network at a port. `pong_received` is emitted for each pong.
+    /// Pings all servers of the local network on a port. `pong_received` is emitted for each pong.
     #[func]
     fn discover(&mut self, port: i64) -> global::Error {
         checked(self.pinger().and_then(|session| session.discover(port)))
     }
 
-    /// Sets the data in pongs of the server, at most 399 bytes.
+    /// Sets the data that this server sends in its pongs, at most 399 bytes.
     #[func]
     fn set_advertisement(&mut self, data: PackedByteArray) -> global::Error {
         checked(self.session_mut().and_then(|session| session.set_advertisement(data.as_slice())))
     }
 
-    /// Returns the statistics of the connection to a peer, or for peer 0 those of the socket.
+    /// Returns the statistics of the connection to a peer, or with peer 0 the statistics of the socket.
     #[func]
     fn get_statistics(&self, #[opt(default = 0)] peer: i32) -> VarDictionary {
         dictionary(shown(self.session().and_then(|session| session.figures(peer))))
     }
 
-    /// Returns a dictionary with `secure` and, for a secure connection, the authenticated `key`, `user_id`
-    /// and `user_data`.
+    /// Returns a dictionary with `secure`. If the peer has authenticated itself, it also contains the public key `key`,
+    /// and with a connect token `user_id` and `user_data`.
     #[func]
     fn get_peer_identity(&self, peer: i32) -> VarDictionary {
         identity(shown(self.session().and_then(|session| session.identity(peer))))
@@ -257,7 +258,8 @@ impl RakwirePeer {
 
 #[godot_api]
 impl IMultiplayerPeerExtension for RakwirePeer {
-    // The variants with pointers would avoid a copy of each packet, but need unsafe code.
+    // The methods `get_packet` and `put_packet` take pointers. They would avoid one copy per packet, but need unsafe
+    // code.
     fn get_packet_script(&mut self) -> PackedByteArray {
         let packet = self.session.as_mut().and_then(Session::take);
         packet.map(|packet| PackedByteArray::from(packet.payload())).unwrap_or_default()
@@ -322,8 +324,7 @@ impl IMultiplayerPeerExtension for RakwirePeer {
         let sessions = self.sessions;
         for notice in &notices {
             self.notify(notice);
-            // The handler has closed the session or opened another one, so the remaining notices are
-            // obsolete.
+            // If a handler has closed or replaced the session, the remaining notices are obsolete.
             if self.sessions != sessions {
                 break;
             }

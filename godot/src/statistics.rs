@@ -8,11 +8,11 @@ use rakwire_native::{ConnectionStats, RakNet, polled};
 pub struct Dropped {
     /// Received messages that are not in the format of a `RakwirePeer`.
     pub unknown: u64,
-    /// Unreliable packets that were put while the send queue of their connection was full.
+    /// Unreliable packets dropped because the send queue of their connection was full.
     pub unreliable: u64,
     /// Packets put for a peer while its connection was closing.
     pub not_connected: u64,
-    /// Packets received from a peer that was being disconnected by this side.
+    /// Packets received from a peer that this side was disconnecting.
     pub leaving: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Conversions between engine values and session values.
+//! Converts between values of the engine and values of a session.
 
 use std::fmt::Display;
 
@@ -47,7 +47,7 @@ pub(crate) fn push(error: &dyn Display) {
     global::push_error(&[format!("RakwirePeer: {error}").to_variant()]);
 }
 
-/// Returns the engine's code for a result, after showing its error in the debugger.
+/// Returns the engine's code for a result. An error is also shown in the debugger.
 pub(crate) fn checked(result: Result<(), Error>) -> global::Error {
     match result {
         Ok(()) => global::Error::OK,
@@ -58,7 +58,7 @@ pub(crate) fn checked(result: Result<(), Error>) -> global::Error {
     }
 }
 
-/// Returns the value of a result, or the default value after showing its error in the debugger.
+/// Returns the value of a result. An error is shown in the debugger, and the default value is returned.
 pub(crate) fn shown<T: Default>(result: Result<T, Error>) -> T {
     result.unwrap_or_else(|error| {
         push(&error);
@@ -66,7 +66,7 @@ pub(crate) fn shown<T: Default>(result: Result<T, Error>) -> T {
     })
 }
 
-/// Converts a value of a dictionary. If `is_path`, `res://` and `user://` are resolved.
+/// Converts a value of a dictionary. If `is_path`, the prefixes `res://` and `user://` are resolved.
 fn value(variant: &Variant, is_path: bool) -> Value {
     match variant.get_type() {
         VariantType::BOOL => Value::Flag(variant.to()),
@@ -114,7 +114,7 @@ pub(crate) fn identity(identity: Option<Identity>) -> VarDictionary {
         all.set("key", &PackedByteArray::from(&key[..]));
     }
     if let Some(user_id) = user_id {
-        // A user id has 64 bits, which scripts read as a signed integer.
+        // Scripts have only signed integers, so a user id of 64 bits is reinterpreted.
         all.set("user_id", user_id.cast_signed());
         all.set("user_data", &PackedByteArray::from(&user_data[..]));
     }

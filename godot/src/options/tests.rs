@@ -1,4 +1,4 @@
-//! Tests of options, and of combinations of options.
+//! Tests single options and combinations of options.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The session methods that a game calls between polls.
+//! Session methods that a game calls between polls: sending, disconnecting, bans, pings and statistics.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,14 +14,14 @@ use crate::error::Error;
 use crate::packet::Transfer;
 use crate::statistics::{self, Figures};
 
-/// The authenticated identity of the remote of a secure connection.
+/// The authenticated identity of a peer with a secure connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The public key.
+    /// The public key of the peer. `None` for a client that has not authenticated itself.
     pub key: Option<[u8; 32]>,
-    /// The user of its connect token.
+    /// The user id in the connect token of the peer, if it has one.
     pub user_id: Option<u64>,
-    /// The user data in its connect token.
+    /// The user data in the connect token of the peer. Empty without a token.
     pub user_data: Vec<u8>,
 }
 
@@ -69,7 +69,7 @@ impl Session {
                 Ok(())
             }
             Err(QueueError::Refused(error)) if error != SendError::NotConnected => Err(error.into()),
-            // The connection has ended, but the event has not been handled yet.
+            // The connection has closed, but its event has not been handled yet.
             Err(QueueError::Refused(_)) => {
                 self.dropped.not_connected += 1;
                 Ok(())
@@ -97,9 +97,9 @@ impl Session {
         if target > 0 { Ok(self.link(target)?.max_len.saturating_sub(1)) } else { Ok(self.max_packet_size()) }
     }
 
-    /// Disconnects a peer after earlier reliable packets are delivered. Packets that it sends meanwhile are
-    /// dropped. With `force`, it is removed immediately: queued packets in both directions are dropped, and
-    /// no notice follows.
+    /// Disconnects a peer after reliable packets put before are delivered. Packets received from the peer in the
+    /// meantime are dropped. With `force` the peer is removed immediately: queued packets in both directions are
+    /// dropped, and no notice follows.
     ///
     /// # Errors
     /// Returns an error if there is no such peer.
@@ -138,12 +138,12 @@ impl Session {
         self.gate.set_closed(refuses);
     }
 
-    /// Bans an address, a wildcard such as `192.0.2.*`, or a prefix such as `2001:db8::/32`, for some seconds
-    /// or, if 0, permanently. Existing connections stay open.
+    /// Bans an address, a wildcard such as `192.0.2.*`, or a prefix such as `2001:db8::/32`. With 0 seconds the ban is
+    /// permanent. Existing connections stay open.
     ///
     /// # Errors
-    /// Returns an error if the session is not a server, the pattern is invalid, the time is negative or not a
-    /// number, or there are already 64 bans.
+    /// Returns an error if the session is not a server, the pattern or the duration is invalid, or there are already 64
+    /// bans.
     pub fn ban(&mut self, addresses: &str, seconds: f64) -> Result<(), Error> {
         let pattern = self.pattern(addresses)?;
         let time = Duration::try_from_secs_f64(seconds).map_err(|_| Error::BanTime(seconds))?;
@@ -181,7 +181,7 @@ impl Session {
         addresses.parse().map_err(|_| Error::Addresses(addresses.to_owned()))
     }
 
-    /// Pings a server without a connection. A lost ping is not repeated.
+    /// Pings a server without a connection. The pong becomes a notice. A lost ping is not sent again.
     ///
     /// # Errors
     /// Returns an error if the port is invalid, the host name has no address, or eight pings are waiting for
@@ -197,7 +197,7 @@ impl Session {
         Ok(())
     }
 
-    /// Pings all servers of the local network at a port. Each pong within five seconds becomes a notice.
+    /// Pings all servers of the local network on a port. Each pong received within five seconds becomes a notice.
     ///
     /// # Errors
     /// Returns an error if the port is invalid, or eight pings are waiting for pongs.
@@ -206,7 +206,7 @@ impl Session {
         self.discover_at((Ipv4Addr::BROADCAST, port).into())
     }
 
-    /// Pings like [`discover`](Self::discover), but at another broadcast or multicast address.
+    /// Like [`discover`](Self::discover), with a broadcast or multicast address instead of 255.255.255.255.
     ///
     /// # Errors
     /// Returns an error if eight pings are waiting for pongs.
@@ -217,7 +217,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sets the data in pongs of a server.
+    /// Sets the data that this server sends in its pongs.
     ///
     /// # Errors
     /// Returns an error if the session is not a server, or there are more than 399 bytes.
@@ -246,7 +246,7 @@ impl Session {
         self.endpoint.local_addr()
     }
 
-    /// Returns the statistics of the connection to a peer, or for peer 0 those of the socket.
+    /// Returns the statistics of the connection to a peer, or with id 0 the statistics of the socket.
     ///
     /// # Errors
     /// Returns an error if there is no such peer.

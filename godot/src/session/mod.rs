@@ -25,10 +25,11 @@ pub use self::calls::Identity;
 
 /// The unique id of a server.
 pub(crate) const SERVER: i32 = 1;
-/// The number of bytes of received packets, by [`cost`](Packet::cost), at which further ones stay in the
-/// endpoint. Flow control then slows their senders down.
+/// The limit of queued received packets in bytes, counted by [`cost`](Packet::cost). Above it, packets stay in the
+/// endpoint, and RakNet's flow control slows the senders down.
 const MOST_QUEUED: usize = 8 << 20;
-/// The time within which a server must assign an id. A server that does not is not a `RakwirePeer`.
+/// The time in which a server must assign an id to a client. After it, the client assumes that the server is not a
+/// `RakwirePeer` and disconnects.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The status of a session, in Godot's terms.
@@ -42,12 +43,12 @@ pub enum Status {
     Connected,
 }
 
-/// A change for the game to be notified of.
+/// An event for the game, returned by [`Session::poll`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// A peer connected. At a client this is always the server.
+    /// A peer connected. For a client the peer is always the server.
     PeerConnected(i32),
-    /// A peer disconnected, and all its packets were read.
+    /// A peer disconnected, and all of its packets have been read.
     PeerDisconnected(i32),
     /// A queued packet was refused by the connection, and the peer is being disconnected.
     SendFailed {
@@ -70,7 +71,7 @@ pub enum Notice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinkState {
     Open,
-    /// This side is disconnecting it.
+    /// This side is disconnecting the peer.
     Leaving,
     /// The connection has closed, but some of its packets were not read yet.
     Ended,
@@ -85,16 +86,16 @@ struct Link {
     state: LinkState,
     /// The maximum message length in bytes.
     max_len: usize,
-    /// The number of its packets in the queue.
+    /// The number of unread packets of this peer in the queue.
     queued: usize,
-    /// The reason why this side disconnects, if the connection failed.
+    /// The error for which this side disconnects the peer, if any.
     fault: Option<String>,
 }
 
 impl Link {
-    /// Starts disconnecting after a refused packet has aborted the queue.
+    /// Marks the peer as leaving after the connection has refused a queued packet.
     fn refuse(&mut self, peer: i32, error: SendError, notices: &mut Vec<Notice>) {
-        // An event reports the end of a connection that is not open any more.
+        // For a closed connection the disconnect event follows.
         if error == SendError::NotConnected {
             return;
         }
@@ -106,13 +107,13 @@ impl Link {
     }
 }
 
-/// The addresses that a client has not tried yet, and its connect options.
+/// The connection attempt of a client: its options, and the addresses not tried yet.
 #[derive(Debug)]
 struct Attempt {
     settings: ClientSettings,
     host: String,
     remaining: IntoIter<SocketAddr>,
-    /// The time at which the connection is closed if no id was assigned.
+    /// The deadline for the server to assign an id. `None` until the connection is open.
     welcome_until: Option<Instant>,
 }
 
@@ -126,8 +127,8 @@ enum Role {
 
 /// A server, a client, or a socket for pings.
 ///
-/// Dropping it disconnects its peers, and waits for their acknowledgements for at most the option
-/// `close_wait`.
+/// Dropping a session disconnects its peers. It blocks until they have acknowledged the disconnect, for at most the
+/// time of the option `close_wait`.
 #[derive(Debug)]
 pub struct Session {
     endpoint: polled::Endpoint<RakNet>,
@@ -147,9 +148,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// Handles received datagrams, sends pending ones, and returns the changes.
+    /// Handles received datagrams, sends pending ones, and returns the notices since the last poll.
     ///
-    /// A peer with packets in the queue counts as connected until they are read.
+    /// A peer counts as connected until all of its queued packets are read.
     pub fn poll(&mut self) -> Vec<Notice> {
         self.endpoint.update();
         while self.queued_bytes < MOST_QUEUED && self.next_event() {}
@@ -165,7 +166,7 @@ impl Session {
         self.endpoint.flush();
     }
 
-    /// Handles one event. Returns false if there is none.
+    /// Handles one event. Returns false if there was none.
     fn next_event(&mut self) -> bool {
         let Some(event) = self.endpoint.poll_event() else { return false };
         match event {
@@ -201,8 +202,8 @@ impl Session {
         }
     }
 
-    /// Records the reason of a disconnect. A client keeps the first reason, because later ones are
-    /// consequences.
+    /// Records the reason for a disconnect. A client keeps the first reason, because later reasons are consequences of
+    /// it.
     fn note_end(&mut self, reason: String) {
         if self.is_server() {
             self.end = Some(reason);
@@ -247,7 +248,7 @@ impl Session {
         }
     }
 
-    /// Connects to the next address of the server after one that did not answer.
+    /// Connects to the next address of the server, if the last one did not answer. Otherwise the attempt fails.
     fn try_next(&mut self, reason: ConnectFailure) {
         let Role::Client(attempt) = &mut self.role else { return };
         while let Some(address) = attempt.remaining.next().filter(|_| RakNet::was_unanswered(&reason)) {
@@ -261,7 +262,7 @@ impl Session {
         self.fail(reason.to_string());
     }
 
-    /// Fails the connection attempt.
+    /// Ends the connection attempt with a reason.
     fn fail(&mut self, reason: String) {
         self.status = Status::Disconnected;
         self.forget_attempt();
@@ -272,7 +273,7 @@ impl Session {
         self.note_end(reason);
     }
 
-    /// Stops waiting for an id, and drops the packets received before it.
+    /// Stops waiting for an id, and drops the packets received before an id was assigned.
     fn forget_attempt(&mut self) {
         if let Role::Client(attempt) = &mut self.role {
             attempt.welcome_until = None;
@@ -330,7 +331,7 @@ impl Session {
         }
     }
 
-    /// Removes the links that are closed and have no unread packets.
+    /// Removes closed links without unread packets, and reports them as disconnected.
     fn release_ended(&mut self) {
         let is_client = matches!(self.role, Role::Client(_));
         if is_client && self.status != Status::Connected {
@@ -396,7 +397,7 @@ impl Session {
         matches!(self.role, Role::Server)
     }
 
-    /// Returns the unique id: 1 for a server, 0 for a client that has none yet.
+    /// Returns the unique id: 1 for a server, 0 for a client without an assigned id.
     #[must_use]
     pub const fn unique_id(&self) -> i32 {
         self.unique_id
@@ -420,7 +421,8 @@ impl Session {
         let until = Instant::now() + self.close_wait;
         let Self { links, endpoint, .. } = self;
         let timeout = endpoint.peer().config().close_timeout;
-        // A refused packet aborts its connection; no later poll could return the notice.
+        // If a queued packet is refused, its connection is aborted. No later poll could return a notice, so the error
+        // is ignored.
         for link in links.values_mut() {
             let _ = link.outgoing.close(endpoint, timeout);
         }

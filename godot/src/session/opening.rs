@@ -16,7 +16,7 @@ fn port_of(port: i64) -> Result<u16, Error> {
     u16::try_from(port).map_err(|_| Error::Port(port))
 }
 
-/// Joins a host name or address and a port; an IPv6 address gets brackets.
+/// Joins a host name or address with a port. An IPv6 address gets brackets.
 fn with_port(host: &str, port: u16) -> String {
     if host.contains(':') && !host.starts_with('[') {
         format!("[{host}]:{port}")
@@ -33,15 +33,14 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Returns a host with its port, and its addresses. Resolving a host name blocks.
+/// Returns the host with its port, and the addresses of the host. Resolving a host name blocks.
 pub(super) fn resolve(host: &str, port: i64) -> Result<(String, Vec<SocketAddr>), Error> {
     let host = with_port(host.trim(), port_of(port)?);
     let found = lookup_blocking(&host).map_err(|source| Error::Resolve { host: host.clone(), source })?;
     Ok((host, found.into_iter().map(canonical).collect()))
 }
 
-/// Binds a socket for IPv6 and IPv4, or only IPv4 if the system has no IPv6, unless the options contain an
-/// address.
+/// Binds a socket to `bind_address`. By default it receives IPv6 and IPv4, or only IPv4 if the system has no IPv6.
 fn bind(common: &Common, port: u16, options: Options) -> Result<polled::Endpoint<RakNet>, Error> {
     let addresses = match &common.bind_address {
         Some(address) => resolve(address, port.into())?.1,
@@ -92,8 +91,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Starts connecting to a server. Resolving a host name blocks. Its addresses are tried until one
-    /// answers.
+    /// Starts connecting to a server. Resolving a host name blocks. If the name has several addresses, they are tried
+    /// one after another until one answers.
     ///
     /// # Errors
     /// Returns an error if the port or an option is invalid, the host name has no address, or no socket

@@ -1,4 +1,4 @@
-//! Tests of sessions that inspect their queues and links.
+//! Tests that inspect the queues and links of sessions.
 
 use rakwire_native::Options;
 use rakwire_native::polled::Queued;
@@ -15,20 +15,20 @@ fn until(what: &str, mut step: impl FnMut() -> bool) {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    panic!("it never happened that {what}");
+    panic!("timed out before {what}");
 }
 
 fn client_at(server: SocketAddr) -> Session {
     Session::client("127.0.0.1", server.port().into(), ClientSettings::default()).expect("an attempt")
 }
 
-/// A server and two connected clients.
+/// Returns a server and two connected clients.
 fn game() -> (Session, [Session; 2]) {
     let mut settings = ServerSettings::default();
     settings.set("bind_address", &Value::Text("127.0.0.1".to_owned())).expect("an address");
     let mut server = Session::server(0, 2, settings).expect("a server");
     let mut clients = [(); 2].map(|()| client_at(server.local_addr()));
-    until("both are connected", || {
+    until("both clients are connected", || {
         server.poll();
         clients.iter_mut().for_each(|client| drop(client.poll()));
         clients.iter().all(|client| client.status() == Status::Connected)
@@ -36,7 +36,7 @@ fn game() -> (Session, [Session; 2]) {
     (server, clients)
 }
 
-/// A server that is not a `RakwirePeer` and assigns no id.
+/// A plain RakNet server, which assigns no id.
 struct Other {
     endpoint: polled::Endpoint<RakNet>,
     connection: Option<ConnectionId>,
@@ -103,7 +103,7 @@ fn a_client_without_an_id_queues_a_limited_number_of_packets() {
         client.status() == Status::Disconnected
     });
     assert_eq!((client.queue.len(), client.queued_bytes), (0, 0));
-    until("the connection has ended", || {
+    until("the connection is closed", || {
         other.poll();
         client.poll();
         client.links.is_empty()
@@ -117,7 +117,7 @@ fn queued_packets_count_for_more_than_their_length() {
     for _ in 0..10 {
         client.put(1, Transfer::default(), b"x").expect("sent");
     }
-    until("they arrive", || {
+    until("the server has received the packets", || {
         client.poll();
         server.poll();
         server.available() == 10
@@ -136,12 +136,12 @@ fn a_client_that_disconnects_before_its_id_was_assigned_gets_none() {
         client.poll();
         !client.links.is_empty() && other.connection.is_some()
     });
-    // While a packet is queued, the connection stays open.
+    // The client is still closing the connection when the welcome message arrives.
     client.disconnect(SERVER, false).expect("the server");
     client.receive(client.links[&SERVER].connection, Delivery::RELIABLE_ORDERED, welcome(9).to_vec());
     assert_eq!((client.status(), client.unique_id(), client.dropped().leaving), (Status::Connecting, 0, 1));
     let mut notices = Vec::new();
-    until("the client ends", || {
+    until("the client is disconnected", || {
         other.poll();
         notices.extend(client.poll());
         client.status() == Status::Disconnected
@@ -156,7 +156,8 @@ fn a_refused_packet_closes_the_connection_with_a_notice_and_a_reason() {
     let (mut server, [mut client, mut second]) = game();
     let id = client.unique_id();
     let link = server.links.get_mut(&id).expect("a link");
-    // The connection has no room, so a packet that it refuses waits, too.
+    // While the send memory is full, packets are queued without a check. The next packet has an invalid id and is
+    // refused later.
     let large = vec![0x86; 100_000];
     while link.outgoing.is_empty() {
         let sent = link.outgoing.send(&mut server.endpoint, &large, Delivery::RELIABLE_ORDERED);
@@ -165,7 +166,7 @@ fn a_refused_packet_closes_the_connection_with_a_notice_and_a_reason() {
     let sent = link.outgoing.send(&mut server.endpoint, &[0][..], Delivery::RELIABLE_ORDERED);
     assert_eq!(sent, Ok(Queued::Waiting));
     let mut notices = Vec::new();
-    until("the peer leaves", || {
+    until("the peer is disconnected", || {
         client.poll();
         second.poll();
         notices.extend(server.poll());
