@@ -213,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn other_messages_are_not_packets() {
+    fn messages_without_a_channel_or_payload_are_not_packets() {
         for message in [&[][..], &[0x86], &[0x1B, 1], &[0x85, 1], &[0x96, 1, 0], &[0xFF, 1]] {
             assert_eq!(Packet::open(1, message.to_vec(), Delivery::RELIABLE), None, "{message:?}");
         }
     }
 
     #[test]
-    fn a_welcome_with_an_invalid_id_is_refused() {
+    fn only_a_welcome_with_a_valid_id_assigns_an_id() {
         assert_eq!(read_welcome(&welcome(2)), Some(Welcome::Id(2)));
         assert_eq!(read_welcome(&welcome(i32::MAX)), Some(Welcome::Id(i32::MAX)));
         for id in [1, 0, -1, i32::MIN] {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn random_ids_are_not_in_use() {
+    fn random_ids_skip_ids_in_use() {
         let (seen, refusals) = (Cell::new(0), Cell::new(0));
         let id = random_id(|id| {
             assert!(id > 1);

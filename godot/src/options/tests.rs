@@ -73,7 +73,7 @@ fn key() -> Value {
 }
 
 #[test]
-fn options_without_the_options_that_they_require_are_refused() {
+fn options_with_missing_dependencies_are_refused() {
     assert!(reason(server(&[("token_key", key())])).contains("\"key_file\""));
     let required = reason(server(&[("require_security", Value::Flag(true))]));
     assert!(required.starts_with("the option \"require_security\"") && required.contains("\"key_file\""));

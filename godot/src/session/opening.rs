@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_both_families_get_a_port() {
+    fn ipv4_and_ipv6_addresses_are_resolved_with_the_port() {
         assert_eq!(
             resolve("127.0.0.1", 9).expect("an address").1,
             ["127.0.0.1:9".parse().expect("an address")]

@@ -112,7 +112,7 @@ fn a_client_without_an_id_queues_a_limited_number_of_packets() {
 }
 
 #[test]
-fn queued_packets_count_for_more_than_their_length() {
+fn each_queued_packet_counts_64_bytes_of_overhead() {
     let (mut server, [mut client, _]) = game();
     for _ in 0..10 {
         client.put(1, Transfer::default(), b"x").expect("sent");
@@ -128,7 +128,7 @@ fn queued_packets_count_for_more_than_their_length() {
 }
 
 #[test]
-fn a_client_that_disconnects_before_its_id_was_assigned_gets_none() {
+fn a_client_that_disconnects_before_its_id_is_assigned_never_gets_one() {
     let mut other = Other::new();
     let mut client = client_at(other.endpoint.local_addr());
     until("the connection is open", || {

@@ -1,4 +1,4 @@
-//! Ids, refusals, closing, bans, pings and secure connections.
+//! Tests of ids, refusals, closing, bans, pings and secure connections.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -51,7 +51,7 @@ fn refusing_new_clients_keeps_existing_ones_connected() {
 fn a_full_server_refuses_a_further_client() {
     let mut game = Game::with(1, &[]);
     game.join(&[]);
-    game.until("the first is connected", |game| game.clients[0].session.status() == Status::Connected);
+    game.until("the first client is connected", |game| game.clients[0].session.status() == Status::Connected);
     game.join(&[]);
     game.end_of(1);
     assert_eq!(game.server.joined(), [game.clients[0].id()]);
@@ -63,7 +63,9 @@ fn a_wrong_password_is_refused() {
     game.join(&[("password", text("rain"))]);
     assert!(game.end_of(0).contains("password"));
     game.join(&[("password", text("snow"))]);
-    game.until("the second is connected", |game| game.clients[1].session.status() == Status::Connected);
+    game.until("the second client is connected", |game| {
+        game.clients[1].session.status() == Status::Connected
+    });
 }
 
 #[test]
@@ -71,7 +73,7 @@ fn the_server_is_notified_when_a_client_leaves() {
     let mut game = Game::new(2);
     let id = game.clients[0].id();
     drop(game.clients.remove(0));
-    game.until("the server notices it", |game| !game.server.left().is_empty());
+    game.until("the server reports the disconnect", |game| !game.server.left().is_empty());
     assert_eq!(game.server.left(), [id]);
     assert!(
         matches!(game.server.session.put(id, Transfer::default(), b"late"), Err(Error::NoPeer(gone)) if gone == id)
@@ -96,13 +98,13 @@ fn a_disconnect_is_reported_after_all_packets_of_the_peer_were_read() {
     game.clients[0].session.put(1, Transfer::default(), b"goodbye").expect("sent");
     game.clients[0].session.disconnect(1, false).expect("the server");
     let begin = Instant::now();
-    game.until("time passes", |game| {
+    game.until("the client is disconnected and 300 ms have passed", |game| {
         game.clients[0].session.status() == Status::Disconnected
             && begin.elapsed() > Duration::from_millis(300)
     });
     assert!(game.server.left().is_empty());
     assert_eq!(game.server.take_all(), [(id, b"goodbye".to_vec())]);
-    game.until("the server notices it", |game| !game.server.left().is_empty());
+    game.until("the server reports the disconnect", |game| !game.server.left().is_empty());
     assert_eq!((game.server.left(), game.clients[0].left()), (vec![id], vec![1]));
 }
 
@@ -110,15 +112,15 @@ fn a_disconnect_is_reported_after_all_packets_of_the_peer_were_read() {
 fn packets_of_a_peer_that_is_being_disconnected_are_dropped_and_counted() {
     let mut game = Game::new(1);
     let id = game.clients[0].id();
-    // They wait for send memory, so that the connection stays open.
+    // These packets exceed the send memory. While they are queued, the connection stays open.
     for _ in 0..40 {
         game.server.session.put(id, Transfer::default(), &[5; 300_000]).expect("sent, or waiting");
     }
     game.clients[0].session.put(1, Transfer::default(), b"before").expect("sent");
-    game.until("it arrives", |game| game.server.session.available() == 1);
+    game.until("the server has received the packet", |game| game.server.session.available() == 1);
     game.server.session.disconnect(id, false).expect("a peer");
     game.clients[0].session.put(1, Transfer::default(), b"after").expect("sent");
-    game.until("it is dropped", |game| {
+    game.until("the server has dropped the second packet", |game| {
         game.clients[0].take_all();
         game.server.session.dropped().leaving == 1
     });
@@ -136,14 +138,16 @@ fn a_peer_disconnected_with_force_is_removed_without_a_notice() {
     let mut game = Game::new(2);
     let (first, second) = (game.clients[0].id(), game.clients[1].id());
     game.clients[0].session.put(1, Transfer::default(), b"unread").expect("sent");
-    game.until("it arrives", |game| game.server.session.available() == 1);
+    game.until("the server has received the packet", |game| game.server.session.available() == 1);
     game.server.session.disconnect(first, true).expect("a peer");
     assert_eq!(game.server.session.available(), 0);
     assert!(matches!(game.server.session.disconnect(first, true), Err(Error::NoPeer(_))));
     game.end_of(0);
     game.server.session.disconnect(second, false).expect("a peer");
     game.end_of(1);
-    game.until("the server notices the second", |game| !game.server.left().is_empty());
+    game.until("the server reports the disconnect of the second client", |game| {
+        !game.server.left().is_empty()
+    });
     assert_eq!(game.server.left(), [second]);
 }
 
@@ -152,7 +156,7 @@ fn a_client_that_disconnects_with_force_is_closed_immediately() {
     let mut game = Game::new(1);
     game.clients[0].session.disconnect(1, true).expect("the server");
     assert_eq!(game.clients[0].session.status(), Status::Disconnected);
-    game.until("the server notices it", |game| !game.server.left().is_empty());
+    game.until("the server reports the disconnect", |game| !game.server.left().is_empty());
     assert!(game.clients[0].left().is_empty());
 }
 
@@ -163,15 +167,15 @@ fn a_client_disconnects_from_a_server_that_is_not_a_rakwire_peer() {
     let mut game = Game::with(1, &[]);
     let session = Session::client("127.0.0.1", other.local_addr().port().into(), client_settings(&[]));
     let mut session = session.expect("an attempt");
-    game.until("the client gives up", |_| {
+    game.until("the client disconnects", |_| {
         other.update();
         while other.poll_event().is_some() {}
         assert!(session.poll().is_empty());
         session.status() == Status::Disconnected
     });
-    // The closing of the connection, which follows, has another reason.
+    // The connection then closes with another reason, which must not replace the first.
     let mut polls = 0;
-    game.until("the connection has ended", |_| {
+    game.until("the connection is closed", |_| {
         other.update();
         while other.poll_event().is_some() {}
         assert!(session.poll().is_empty());
@@ -188,7 +192,7 @@ fn connecting_to_a_closed_port_fails() {
     let port = free.local_addr().expect("an address").port();
     drop(free);
     let mut session = Session::client("127.0.0.1", port.into(), client_settings(&[])).expect("an attempt");
-    game.until("the attempt ends", |_| {
+    game.until("the attempt fails", |_| {
         session.poll();
         session.status() == Status::Disconnected
     });
@@ -198,7 +202,7 @@ fn connecting_to_a_closed_port_fails() {
 #[test]
 fn the_addresses_of_a_name_are_tried_until_one_answers() {
     let mut game = Game::with(1, &[]);
-    // With IPv6 the name has one more address, without a server.
+    // With IPv6 the name also has the address ::1, on which no server listens.
     let session = Session::client("localhost", game.port(), client_settings(&[])).expect("an attempt");
     let mut session = session;
     game.until("the client is connected", |_| {
@@ -223,7 +227,7 @@ fn banned_addresses_are_refused_until_the_ban_is_removed() {
 }
 
 #[test]
-fn negative_ban_durations_are_refused() {
+fn invalid_ban_durations_are_refused_and_bans_expire() {
     let mut game = Game::with(1, &[]);
     let server = &mut game.server.session;
     for seconds in [-1.0, -0.001, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
@@ -231,9 +235,9 @@ fn negative_ban_durations_are_refused() {
         assert!(matches!(ban, Err(Error::BanTime(_))), "{seconds}: {ban:?}");
     }
     assert!(!server.is_banned("192.0.2.7").expect("an address"));
-    server.ban("192.0.2.7", 0.000_001).expect("a ban that is over soon");
+    server.ban("192.0.2.7", 0.000_001).expect("a ban that expires immediately");
     server.ban("192.0.2.8", 3_600.0).expect("a ban");
-    game.until("the first ban is over", |game| {
+    game.until("the first ban has expired", |game| {
         !game.server.session.is_banned("192.0.2.7").expect("an address")
     });
     assert!(game.server.session.is_banned("192.0.2.8").expect("an address"));
@@ -270,7 +274,7 @@ fn servers_of_the_local_network_are_discovered() {
     let to = SocketAddr::from((Ipv4Addr::new(127, 255, 255, 255), server.local_addr().port()));
     pinger.discover_at(to).expect("a ping");
     let mut found = Vec::new();
-    game.until("it is found", |_| {
+    game.until("the server is discovered", |_| {
         server.poll();
         found.extend(pinger.poll());
         !found.is_empty()
@@ -280,13 +284,13 @@ fn servers_of_the_local_network_are_discovered() {
 }
 
 #[test]
-fn a_secure_connection_needs_the_key_of_the_server() {
+fn a_secure_server_accepts_only_clients_that_have_its_key() {
     let key = [7; 32];
     let public = StaticKey::from_bytes(key).public().0.to_vec();
     let mut game = Game::with(3, &[("key", Value::Bytes(key.to_vec()))]);
     let identity = StaticKey::from_bytes([9; 32]);
     game.join(&[("server_key", Value::Bytes(public.clone())), ("identity_key", Value::Bytes(vec![9; 32]))]);
-    game.until("the first is connected", |game| {
+    game.until("the first client is connected", |game| {
         game.clients[0].session.status() == Status::Connected && !game.server.joined().is_empty()
     });
     let seen =
@@ -302,7 +306,7 @@ fn a_secure_connection_needs_the_key_of_the_server() {
 }
 
 #[test]
-fn a_session_with_options_that_weaken_security_is_not_opened() {
+fn options_that_weaken_security_prevent_opening_a_session() {
     let key = || Value::Bytes(vec![1; 32]);
     let trusts = client_settings(&[("server_key", key()), ("trust_any_key", Value::Flag(true))]);
     assert!(matches!(Session::client("127.0.0.1", 1, trusts), Err(Error::Option { .. })));

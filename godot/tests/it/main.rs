@@ -1,4 +1,4 @@
-//! Servers and clients without the engine, over loopback.
+//! Tests of servers and clients over loopback, without the engine.
 
 mod connections;
 mod packets;

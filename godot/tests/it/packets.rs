@@ -1,4 +1,4 @@
-//! Packets: targets, modes, channels, order, sizes, and messages that are not packets.
+//! Tests of packets: targets, modes, channels, order, sizes, and messages that are not packets.
 
 use rakwire_godot::{Error, Figure, Mode, Status, Transfer, Value};
 use rakwire_native::rakwire::endpoint::Event;
@@ -58,7 +58,7 @@ fn packets_for_unknown_peers_are_refused() {
         let sent = game.server.session.put(target, reliable(0), b"x");
         assert!(matches!(sent, Err(Error::NoPeer(id)) if id == target), "{target}: {sent:?}");
     }
-    // An exclusion of a peer that does not exist is a broadcast.
+    // The negative id of a peer that does not exist excludes no peer.
     game.server.session.put(i32::MIN, reliable(0), b"x").expect("sent");
     assert_eq!(game.packets_of(0, 1), [(1, b"x".to_vec())]);
 }
@@ -70,7 +70,7 @@ fn packets_arrive_with_their_mode_and_channel() {
         for channel in [0, 3, 15] {
             let transfer = Transfer::new(mode, channel).expect("a channel");
             game.clients[0].session.put(1, transfer, b"x").expect("sent");
-            game.until("it arrives", |game| game.server.session.available() == 1);
+            game.until("the packet arrives", |game| game.server.session.available() == 1);
             assert_eq!(game.server.session.front().expect("a packet").transfer(), transfer);
             assert_eq!(game.server.session.take().expect("a packet").transfer(), transfer);
         }
@@ -104,14 +104,14 @@ fn ordered_unreliable_packets_never_arrive_out_of_order() {
     for number in 0..300_u32 {
         game.clients[0].session.put(1, ordered, &number.to_be_bytes()).expect("sent");
         let mut polls = 0;
-        game.until("a poll is over", |_| {
+        game.until("all sessions are polled", |_| {
             polls += 1;
             polls > 1
         });
         seen.extend(game.server.take_all().into_iter().map(|(_, payload)| payload));
     }
     game.clients[0].session.put(1, reliable(1), b"last").expect("sent");
-    game.until("the last one arrives", |game| {
+    game.until("the last packet arrives", |game| {
         seen.extend(game.server.take_all().into_iter().map(|(_, payload)| payload));
         seen.contains(&b"last".to_vec())
     });
@@ -125,7 +125,7 @@ fn large_packets_arrive_whole() {
     let mut game = Game::new(1);
     let payload: Vec<u8> = (0..1_000_000_u32).map(|n| n as u8).collect();
     game.server.session.put(0, reliable(0), &payload).expect("sent");
-    assert!(game.packets_of(0, 1) == [(1, payload)], "the payload has changed");
+    assert!(game.packets_of(0, 1) == [(1, payload)], "the payload arrived changed");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn packets_are_queued_while_the_send_memory_is_full() {
         game.server.session.put(0, reliable(0), &payload).expect("sent, or waiting");
     }
     let mut arrived = 0;
-    game.until("all arrive", |game| {
+    game.until("all packets arrive", |game| {
         let packets = game.clients[0].take_all();
         assert!(packets.iter().all(|(_, received)| *received == payload));
         arrived += packets.len();
@@ -171,9 +171,9 @@ fn a_peer_that_exceeds_the_backlog_is_disconnected() {
         sent = sent.and_then(|()| game.server.session.put(id, reliable(0), &payload));
     }
     assert!(matches!(sent, Err(Error::Backlog(slow)) if slow == id), "{sent:?}");
-    // A packet for a peer that is leaving is not an error, because its notice has not been returned yet.
+    // A packet for a peer that is being disconnected is not an error: the game has not received the notice yet.
     game.server.session.put(0, reliable(0), b"x").expect("nothing to do");
-    game.until("the server notices the end", |game| {
+    game.until("the server reports the disconnect", |game| {
         game.clients[0].take_all();
         game.server.left() == [id]
     });
@@ -182,7 +182,7 @@ fn a_peer_that_exceeds_the_backlog_is_disconnected() {
 }
 
 #[test]
-fn a_client_keeps_the_reason_of_its_disconnect() {
+fn a_client_keeps_the_first_reason_for_its_disconnect() {
     let mut game = Game::with(1, &[]);
     game.join(&[("backlog", Value::Whole(1_000))]);
     game.until("the client is connected", |game| game.clients[0].session.status() == Status::Connected);
@@ -193,7 +193,7 @@ fn a_client_keeps_the_reason_of_its_disconnect() {
     }
     assert!(matches!(sent, Err(Error::Backlog(1))), "{sent:?}");
     let mut polls = 0;
-    game.until("the client has ended", |game| {
+    game.until("the client has been disconnected for 10 polls", |game| {
         game.server.take_all();
         polls += usize::from(game.clients[0].session.status() == Status::Disconnected);
         polls > 10
@@ -215,13 +215,13 @@ fn unreliable_packets_dropped_at_a_full_queue_are_counted() {
 }
 
 #[test]
-fn messages_of_other_programs_are_counted_and_dropped() {
+fn messages_in_another_format_are_counted_and_dropped() {
     let mut game = Game::with(1, &[]);
     let mut other =
         polled::Endpoint::<RakNet>::bind("127.0.0.1:0", Options::client().expect("entropy")).expect("a port");
     let connection = other.connect(game.server.session.local_addr()).expect("an attempt");
     let mut is_open = false;
-    game.until("it is connected", |game| {
+    game.until("the plain client is connected", |game| {
         other.update();
         while let Some(event) = other.poll_event() {
             is_open |= matches!(event, Event::Connected { .. });

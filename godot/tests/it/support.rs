@@ -1,13 +1,13 @@
-//! A server and its clients, polled in turn.
+//! A server and its clients, polled one after another.
 
 use std::time::{Duration, Instant};
 
 use rakwire_godot::{ClientSettings, Notice, Packet, ServerSettings, Session, Status, Value};
 
-/// The time limit of a test.
+/// The time limit of each wait in a test.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// One session, with the notices that it has returned.
+/// A session, and the notices that it has returned so far.
 pub(crate) struct Side {
     pub(crate) session: Session,
     pub(crate) notices: Vec<Notice>,
@@ -27,7 +27,7 @@ impl Side {
         self.session.unique_id()
     }
 
-    /// The peers that have joined, in order.
+    /// Returns the peers that have connected, in order.
     pub(crate) fn joined(&self) -> Vec<i32> {
         self.notices
             .iter()
@@ -35,7 +35,7 @@ impl Side {
             .collect()
     }
 
-    /// The peers that have left, in order.
+    /// Returns the peers that have disconnected, in order.
     pub(crate) fn left(&self) -> Vec<i32> {
         self.notices
             .iter()
@@ -57,7 +57,7 @@ pub(crate) struct Game {
     pub(crate) clients: Vec<Side>,
 }
 
-/// Returns settings with these options and those of all tests.
+/// Returns settings with these options, for a server bound to loopback.
 pub(crate) fn server_settings(options: &[(&str, Value)]) -> ServerSettings {
     let mut settings = ServerSettings::default();
     settings.set("bind_address", &text("127.0.0.1")).expect("an address");
@@ -76,13 +76,13 @@ pub(crate) fn text(value: &str) -> Value {
 }
 
 impl Game {
-    /// Creates a server for this many clients, without any client.
+    /// Creates a server for up to `max_clients` clients, without clients.
     pub(crate) fn with(max_clients: i64, options: &[(&str, Value)]) -> Self {
         let server = Session::server(0, max_clients, server_settings(options)).expect("a server");
         Self { server: Side::new(server), clients: Vec::new() }
     }
 
-    /// Creates a server and this many connected clients.
+    /// Creates a server with `clients` connected clients.
     pub(crate) fn new(clients: usize) -> Self {
         let mut game = Self::with(8, &[]);
         for _ in 0..clients {
@@ -99,31 +99,33 @@ impl Game {
         self.server.session.local_addr().port().into()
     }
 
-    /// Starts to connect a further client.
+    /// Adds a client that starts connecting.
     pub(crate) fn join(&mut self, options: &[(&str, Value)]) {
         let session =
             Session::client("127.0.0.1", self.port(), client_settings(options)).expect("an attempt");
         self.clients.push(Side::new(session));
     }
 
-    /// Polls all until `condition` holds.
+    /// Polls all sessions until `condition` holds. Panics after [`DEADLINE`].
     pub(crate) fn until(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
         let begin = Instant::now();
         while !condition(self) {
-            assert!(begin.elapsed() < DEADLINE, "it never happened that {what}");
+            assert!(begin.elapsed() < DEADLINE, "timed out before {what}");
             self.server.poll();
             self.clients.iter_mut().for_each(Side::poll);
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Polls all until this client is disconnected, and returns the reason.
+    /// Polls all sessions until a client is disconnected, and returns the reason.
     pub(crate) fn end_of(&mut self, client: usize) -> String {
-        self.until("the client ends", |game| game.clients[client].session.status() == Status::Disconnected);
+        self.until("the client is disconnected", |game| {
+            game.clients[client].session.status() == Status::Disconnected
+        });
         self.clients[client].session.end_reason().expect("a reason").to_owned()
     }
 
-    /// Polls all until a client has this many packets, and reads them.
+    /// Polls all sessions until a client has `count` packets, and reads them.
     pub(crate) fn packets_of(&mut self, client: usize, count: usize) -> Vec<(i32, Vec<u8>)> {
         self.until("the packets arrive at the client", |game| {
             game.clients[client].session.available() >= count
@@ -131,7 +133,7 @@ impl Game {
         self.clients[client].take_all()
     }
 
-    /// Polls all until the server has this many packets, and reads them.
+    /// Polls all sessions until the server has `count` packets, and reads them.
     pub(crate) fn packets_of_server(&mut self, count: usize) -> Vec<Packet> {
         self.until("the packets arrive at the server", |game| game.server.session.available() >= count);
         std::iter::from_fn(|| self.server.session.take()).collect()
