@@ -22,7 +22,7 @@ pub enum Error {
     #[error("{0} is not a port; ports are 0 to 65535")]
     Port(i64),
     /// A number of clients is outside 1 to 65,534.
-    #[error("a server has 1 to 65534 clients, not {0}")]
+    #[error("max_clients must be 1 to 65534, not {0}")]
     MaxClients(i64),
     /// A host name or address could not be resolved.
     #[error("{host} could not be resolved: {source}")]
@@ -36,7 +36,9 @@ pub enum Error {
     #[error("{0} has no address that the socket can reach")]
     NoAddress(String),
     /// A pattern of addresses is invalid.
-    #[error("{0} is not an address, a wildcard such as 192.0.2.* or a prefix such as 2001:db8::/32")]
+    #[error(
+        "{0} is invalid; use an address, a wildcard such as 192.0.2.*, or a prefix such as 2001:db8::/32"
+    )]
     Addresses(String),
     /// The socket could not be opened.
     #[error(transparent)]
@@ -71,16 +73,16 @@ pub enum Error {
     #[error("only a server can do that; call create_server() first")]
     NotServer,
     /// There is no connection to a peer with this id.
-    #[error("there is no connection to the peer {0}")]
+    #[error("there is no connection to peer {0}")]
     NoPeer(i32),
     /// The transfer channel is outside 0 to 15.
     #[error("{0} is not a transfer channel; channels are 0 to 15")]
     Channel(i32),
     /// The packet is empty.
-    #[error("a packet needs at least one byte")]
+    #[error("a packet is empty; it must have at least one byte")]
     Empty,
     /// The packet exceeds the maximum length.
-    #[error("a packet of {length} bytes exceeds the maximum of {most}; send it in several")]
+    #[error("a packet of {length} bytes exceeds the maximum of {most}; split it")]
     TooLong {
         /// The length of the packet in bytes.
         length: usize,
@@ -90,11 +92,11 @@ pub enum Error {
     /// More reliable packets are queued for a peer than the option `backlog` allows. The peer is being
     /// disconnected.
     #[error(
-        "the peer {0} does not keep up: more reliable packets wait for it than \"backlog\" allows, and it is disconnected"
+        "peer {0} does not keep up and is disconnected: its queued reliable packets exceed the option \"backlog\""
     )]
     Backlog(i32),
     /// A queued packet was refused by the connection. The peer is being disconnected.
-    #[error("a packet for the peer {peer} could not be sent, and it is disconnected: {source}")]
+    #[error("peer {peer} is disconnected, because a queued packet could not be sent: {source}")]
     Broken {
         /// The peer.
         peer: i32,
@@ -105,13 +107,13 @@ pub enum Error {
     #[error(transparent)]
     Send(#[from] SendError),
     /// The duration of a ban is negative, infinite or not a number.
-    #[error("a ban lasts 0 or more seconds, not {0}; 0 is for ever")]
+    #[error("the duration of a ban must be 0 or more seconds, not {0}; 0 means permanent")]
     BanTime(f64),
     /// There are already 64 bans.
-    #[error("there are 64 bans, the maximum; end one by unban()")]
+    #[error("there are already 64 bans, the maximum; remove one with unban()")]
     BansFull,
     /// Eight pings are already waiting for their pongs.
-    #[error("too many pings wait for their answers; try again later")]
+    #[error("eight pings, the maximum, are waiting for pongs; try again later")]
     PingsFull,
     /// The key does not have 32 bytes.
     #[error("a key has 32 bytes, not {0}")]

@@ -162,7 +162,7 @@ impl Common {
         if has_token && !self.password.is_empty() {
             return Err(Error::option(
                 "password",
-                "a token takes the place of the password; leave \"password\" out",
+                "a connect token replaces the password; leave \"password\" out",
             ));
         }
         Ok(())
@@ -187,7 +187,7 @@ fn unknown(name: &str, known: &str) -> Error {
     Error::option(
         name,
         format!(
-            "there is no such option; there are bind_address, password, timeout, backlog, close_wait, simulate, {known}"
+            "no such option; the options are bind_address, password, timeout, backlog, close_wait, simulate, {known}"
         ),
     )
 }
@@ -244,7 +244,7 @@ impl ServerSettings {
                 return Err(Error::option("token_key", text));
             } else if self.requires_security == Some(false) {
                 let text =
-                    "plain clients have no token, which \"token_key\" requires; leave one of the two out";
+                    "\"token_key\" refuses plain clients, which have no token; leave one of the two out";
                 return Err(Error::option("require_security", text));
             }
         } else if self.requires_security == Some(true) && !has_key {
@@ -314,10 +314,10 @@ impl ClientSettings {
     fn check(&self) -> Result<(), Error> {
         let trust_name = if self.server_key.is_some() { "server_key" } else { "trust_any_key" };
         if self.server_key.is_some() && self.trusts_any {
-            let text = "it is not checked with \"trust_any_key\"; leave one of the two out";
+            let text = "\"trust_any_key\" would accept any other key; leave one of the two out";
             return Err(Error::option("server_key", text));
         } else if self.token.is_some() && self.trust().is_some() {
-            let text = format!("the token has the key of the server; leave \"{trust_name}\" out");
+            let text = format!("the token contains the server's key; leave \"{trust_name}\" out");
             return Err(Error::option(trust_name, text));
         } else if self.token.is_some() && self.identity.is_none() {
             let text = "it needs the key of the player in \"identity_key\" or \"identity_file\"";

@@ -42,7 +42,7 @@ fn errors_of_invalid_options_state_the_expected_values() {
     assert!(refusal(server.set("key_file", &text("/nowhere"))).contains("/nowhere"));
     assert!(
         refusal(server.set("server_key", &Value::Bytes(vec![1; 32])))
-            .contains("no such option; there are bind_address")
+            .contains("no such option; the options are bind_address")
     );
     let mut client = ClientSettings::default();
     assert!(refusal(client.set("trust_any_key", &Value::Whole(1))).contains("a bool, not an int"));
@@ -93,7 +93,7 @@ fn options_that_weaken_security_are_refused() {
     let with = |name, value| client(&[token().as_slice(), &[(name, value)]].concat());
     assert!(reason(with("server_key", key())).contains("leave \"server_key\" out"));
     assert!(reason(with("trust_any_key", Value::Flag(true))).contains("leave \"trust_any_key\" out"));
-    let password = "the option \"password\": a token takes the place of the password; leave \"password\" out";
+    let password = "the option \"password\": a connect token replaces the password; leave \"password\" out";
     assert_eq!(reason(with("password", text("snow"))), password);
 
     let tokens = || [("key", key()), ("token_key", key())];

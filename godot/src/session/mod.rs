@@ -307,7 +307,7 @@ impl Session {
                 }
                 Welcome::OtherVersion(version) => {
                     self.fail(format!(
-                        "the server has version {version} of RakwirePeer's messages; use the same build"
+                        "the server uses version {version} of RakwirePeer's messages; use the same build on both sides"
                     ));
                 }
             }
@@ -327,7 +327,7 @@ impl Session {
     fn check_welcome(&mut self) {
         let Role::Client(attempt) = &self.role else { return };
         if attempt.welcome_until.is_some_and(|until| Instant::now() >= until) {
-            self.fail("the server is no RakwirePeer: it has assigned no id".to_owned());
+            self.fail("the server is not a RakwirePeer: it assigned no id within 5 seconds".to_owned());
         }
     }
 

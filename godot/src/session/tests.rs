@@ -108,7 +108,7 @@ fn a_client_without_an_id_queues_a_limited_number_of_packets() {
         client.poll();
         client.links.is_empty()
     });
-    assert!(client.end_reason().expect("a reason").contains("no RakwirePeer"));
+    assert!(client.end_reason().expect("a reason").contains("not a RakwirePeer"));
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn a_client_disconnects_from_a_server_that_is_not_a_rakwire_peer() {
         polls += 1;
         polls >= 10 && other.connections() == 0
     });
-    assert!(session.end_reason().expect("a reason").contains("no RakwirePeer"));
+    assert!(session.end_reason().expect("a reason").contains("not a RakwirePeer"));
 }
 
 #[test]
