@@ -1,7 +1,7 @@
 """Simulates many clients: python load.py HOST:PORT [--clients 100] [--rate 20] [--size 32] [--seconds 10].
 
-Each client sends messages at a steady rate, expects that the server sends them back, and measures the time until they
-arrive. The last line has the sum.
+Each client sends messages at a steady rate, and measures the time until the server's echoes arrive. The last line has
+the round-trip times of all clients.
 """
 
 import argparse
@@ -45,7 +45,7 @@ async def receive(connection: rakwire.Connection, report: Report) -> None:
 
 async def play(number: int, arguments: argparse.Namespace, report: Report) -> None:
     """Run one client with its own socket."""
-    await asyncio.sleep(number / 200)  # Servers limit how many may arrive at once.
+    await asyncio.sleep(number / 200)  # Servers limit the rate of new connections.
     async with await rakwire.Endpoint.bind(arguments.bind) as endpoint:
         try:
             connection = await endpoint.connect(arguments.server)
@@ -57,7 +57,7 @@ async def play(number: int, arguments: argparse.Namespace, report: Report) -> No
         receiver = asyncio.create_task(receive(connection, report))
         try:
             await send(connection, arguments, report)
-            await asyncio.sleep(0.2)  # The last messages are on their way.
+            await asyncio.sleep(0.2)  # Wait for the last echoes.
         except rakwire.ConnectionClosed as error:
             print(f"client {number}: {error}")
             report.lost += 1
@@ -66,12 +66,12 @@ async def play(number: int, arguments: argparse.Namespace, report: Report) -> No
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description="Plays many clients of an echo server.")
+    parser = argparse.ArgumentParser(description="Simulates many clients of an echo server.")
     parser.add_argument("server", metavar="HOST:PORT")
     parser.add_argument("--bind", default="0.0.0.0:0", help="address of the clients; [::]:0 for IPv6")
     parser.add_argument("--clients", type=int, default=100)
-    parser.add_argument("--rate", type=float, default=20.0, help="messages a second of each client")
-    parser.add_argument("--size", type=int, default=32, help="bytes of a message, at least 9")
+    parser.add_argument("--rate", type=float, default=20.0, help="messages per second and client")
+    parser.add_argument("--size", type=int, default=32, help="length of each message in bytes, at least 9")
     parser.add_argument("--seconds", type=float, default=10.0)
     arguments = parser.parse_args()
     report = Report()

@@ -1,7 +1,8 @@
 """Measures round trips and messages per second over loopback: python speed.py [--native PROGRAM].
 
-A server and a client run in a process each. With ``--native``, a program built from the folder ``speed``, the same is
-measured in Rust and between both, alternately, and the last column compares with Rust alone.
+Server and client run in separate processes. With ``--native``, a program built from the folder ``speed``, the benchmark
+also runs in Rust, and between Python and Rust in both directions. The runs alternate, and the last column is the rate
+relative to Rust.
 """
 
 import argparse
@@ -87,7 +88,7 @@ def main() -> None:
     elif sys.argv[1:2] == ["client"]:
         asyncio.run(play(sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
     else:
-        parser = argparse.ArgumentParser(description="Measures round trips and messages a second over loopback.")
+        parser = argparse.ArgumentParser(description="Measures round trips and messages per second over loopback.")
         parser.add_argument("--native", default="", metavar="PROGRAM")
         parser.add_argument("--runs", type=int, default=3)
         parser.add_argument("--round-trips", type=int, default=5_000)

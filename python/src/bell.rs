@@ -1,8 +1,8 @@
-//! Wakes an event loop from the threads of the driver: a list of operations that are ready, and a socket that
-//! the loop watches.
+//! Wakes an event loop from the driver's threads. A bell is a list of ready operations, and a socket that the loop
+//! watches.
 //!
-//! A thread of the driver never waits for the interpreter. It appends the number of the operation and sends
-//! one byte.
+//! The driver's threads never wait for the interpreter. To wake a task, a thread appends the number of the operation to
+//! the list, and sends one byte over the socket.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,12 +28,12 @@ fn pair() -> io::Result<(Socket, Socket)> {
     Ok((one, other))
 }
 
-/// The byte that wakes the loop.
+/// The byte that wakes the event loop.
 const RING: u8 = 1;
-/// The byte that ends the listening thread.
+/// The byte that stops the listening thread.
 const END: u8 = 0;
 
-/// The driver's side.
+/// The driver's side of a bell.
 #[derive(Debug)]
 pub(crate) struct Bell {
     ready: Mutex<Vec<u64>>,
@@ -41,7 +41,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Creates a bell, and the loop's side of it.
+    /// Creates a bell. Returns the driver's side and the loop's side.
     pub(crate) fn new() -> io::Result<(Arc<Self>, Listener)> {
         let (socket, listening) = pair()?;
         socket.set_nonblocking(true)?;
@@ -70,14 +70,14 @@ impl Bell {
         self.send(END);
     }
 
-    /// Sends a byte. Errors are ignored: a full socket already wakes the loop, and a closed loop need not be
-    /// woken.
+    /// Sends a byte. Errors are ignored: if the socket is full, an earlier byte wakes the loop, and a closed loop need
+    /// not be woken.
     fn send(&self, byte: u8) {
         let _ = self.socket.send(&[byte]);
     }
 }
 
-/// The loop's side.
+/// The event loop's side of a bell.
 #[derive(Debug)]
 pub(crate) struct Listener(Socket);
 
@@ -101,7 +101,7 @@ impl Listener {
         let _ = self.0.recv(&mut [0]);
     }
 
-    /// Waits at most `time` for a byte. Returns false if the bell has ended.
+    /// Waits at most `time` for a byte. Returns false once [`Bell::end`] was called.
     pub(crate) fn wait(&self, time: Duration) -> io::Result<bool> {
         self.0.set_nonblocking(false)?;
         self.0.set_read_timeout(Some(time))?;
@@ -117,7 +117,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// The waker of one operation. It rings at most once.
+/// The waker of one operation. It rings the bell at most once.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     pub(crate) bell: Arc<Bell>,

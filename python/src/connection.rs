@@ -1,4 +1,4 @@
-//! Connections.
+//! The native class behind `rakwire.Connection`.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::operation::Operation;
 use crate::runtime::Owned;
 use crate::{security, statistics};
 
-/// The length in bytes above which a message is moved to the driver instead of being copied again.
+/// The length in bytes from which a message is moved to the driver instead of being copied once more.
 const LARGE: usize = 64 << 10;
 
 /// A connection. Dropping the last reference closes it.
@@ -40,7 +40,7 @@ fn sent(py: Python<'_>, receipt: Option<Receipt>) -> PyResult<Py<PyAny>> {
     convert::object(py, receipt.map(|receipt| receipt.0))
 }
 
-/// Sends without waiting. Returns the bytes if the send memory is full.
+/// Sends without waiting. Also returns the bytes, so that the caller can retry if the send memory is full.
 fn send_now<'py>(
     py: Python<'py>,
     connection: &Driver,
@@ -59,8 +59,8 @@ fn send_now<'py>(
 
 #[pymethods]
 impl Connection {
-    /// Sends a message. Returns its receipt number or None, or an operation that waits while the send memory
-    /// is full.
+    /// Sends a message. Returns the receipt number or None. If the send memory is full, returns an operation that waits
+    /// for space.
     fn send(
         &self,
         py: Python<'_>,
@@ -89,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// Sends a message if the connection accepts it now. Returns its receipt number or None.
+    /// Sends a message without waiting. Returns the receipt number or None. Raises NoRoom if the send memory is full.
     fn try_send(
         &self,
         py: Python<'_>,
@@ -139,8 +139,8 @@ impl Connection {
         }))
     }
 
-    /// Waits for the progress of a split message. Returns true if it is outgoing, its number, the finished
-    /// parts, and all parts.
+    /// Waits for the progress of a split message. Returns true if the message is outgoing, its number, the number of
+    /// finished parts, and the number of all parts.
     fn recv_progress(&self, py: Python<'_>) -> PyResult<Operation> {
         let connection = self.driver(py)?.clone();
         let work = async move {
@@ -246,7 +246,7 @@ impl Connection {
         Ok(self.driver(py)?.rtt().map(|time| time.as_secs_f64()))
     }
 
-    /// Sets the timeout: the time without an acknowledgement after which the peer counts as lost.
+    /// Sets the timeout in seconds: the time without an acknowledgement after which the peer counts as lost.
     fn set_timeout(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let time = Duration::try_from_secs_f64(seconds).map_err(errors::value)?;
         self.driver(py)?.set_timeout(time).map_err(|error| errors::set(py, error))

@@ -1,11 +1,11 @@
-//! Conversions to Python objects.
+//! Converts values to Python objects.
 
 use std::net::SocketAddr;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
-/// Returns host and port, in the form that Python's sockets use.
+/// Returns host and port in the format of Python's `socket` module.
 pub(crate) fn address(address: SocketAddr) -> (String, u16) {
     let host = match address {
         SocketAddr::V6(v6) if v6.scope_id() != 0 => format!("{}%{}", v6.ip(), v6.scope_id()),

@@ -1,4 +1,4 @@
-//! Endpoints.
+//! The native classes behind `rakwire.Endpoint` and `rakwire.Incoming`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,18 +19,18 @@ use crate::options::{BindOptions, ConnectArguments, Failure, seconds};
 use crate::runtime::{self, Owned};
 use crate::statistics;
 
-/// A socket with its connections.
+/// A UDP socket and its connections.
 #[pyclass(frozen, module = "rakwire._native")]
 #[derive(Debug)]
 pub(crate) struct Endpoint(Owned<Driver>);
 
-/// Resolves a host and port to the first address.
+/// Resolves `host:port`, and returns the first address.
 async fn first_address(target: &str) -> io::Result<SocketAddr> {
     let missing = || io::Error::other("the host name has no address");
     lookup(target).await?.first().copied().ok_or_else(missing)
 }
 
-/// Returns the arguments of Pong: host, port, GUID, latency in seconds, advertisement.
+/// Returns the fields of a pong: host, port, GUID, latency in seconds, advertisement.
 fn pong<'py>(py: Python<'py>, pong: &Pong) -> PyResult<Bound<'py, PyTuple>> {
     let (host, port) = address(pong.from);
     let data = PyBytes::new(py, &pong.data);
@@ -73,7 +73,7 @@ impl Endpoint {
         Ok(self.0.get(py)?.guid().0)
     }
 
-    /// Opens a connection.
+    /// Opens a connection. Without a target, connects to the servers in the connect token.
     fn connect(
         &self,
         py: Python<'_>,
@@ -99,7 +99,7 @@ impl Endpoint {
         }))
     }
 
-    /// Waits for the next client that requests a connection.
+    /// Waits for the next client that requests a connection, if new clients are deferred.
     fn incoming(&self, py: Python<'_>) -> PyResult<Operation> {
         let endpoint = self.0.get(py)?.clone();
         let work = async move { endpoint.incoming().await };
@@ -139,7 +139,7 @@ impl Endpoint {
         }))
     }
 
-    /// Finds servers by a broadcast ping, and collects their pongs for some time.
+    /// Broadcasts a ping, and collects the pongs of servers for `duration` seconds.
     fn discover(
         &self,
         py: Python<'_>,
@@ -166,7 +166,7 @@ impl Endpoint {
         }))
     }
 
-    /// Sets the data in pongs of this endpoint.
+    /// Sets the data that this endpoint sends in its pongs.
     fn set_advertisement(&self, py: Python<'_>, data: Bytes<'_>) -> PyResult<()> {
         self.0.get(py)?.set_advertisement(data.as_slice()).map_err(|error| errors::set(py, error))
     }
@@ -176,18 +176,18 @@ impl Endpoint {
         self.0.get(py)?.set_password(password.as_slice()).map_err(|error| errors::set(py, error))
     }
 
-    /// Bans addresses, for some seconds or permanently.
+    /// Bans addresses for `time` seconds, or permanently if it is None.
     fn ban(&self, py: Python<'_>, pattern: &str, time: Option<f64>) -> PyResult<()> {
         let time = time.map(seconds).transpose()?;
         self.0.get(py)?.ban(self::pattern(pattern)?, time).map_err(|error| errors::ban(py, error))
     }
 
-    /// Removes a ban. Returns false if there is none of this pattern.
+    /// Removes the ban of exactly this pattern. Returns false if there is none.
     fn unban(&self, py: Python<'_>, pattern: &str) -> PyResult<bool> {
         Ok(self.0.get(py)?.unban(self::pattern(pattern)?))
     }
 
-    /// Returns the bans, each with the remaining seconds.
+    /// Returns the bans, each with its pattern and remaining seconds, or None if permanent.
     fn bans(&self, py: Python<'_>) -> PyResult<Vec<(String, Option<f64>)>> {
         let bans = self.0.get(py)?.bans();
         let left = |(pattern, left): (AddressPattern, Option<Duration>)| {
@@ -234,7 +234,8 @@ impl Endpoint {
         }))
     }
 
-    /// Queues a message for all connections except one. Returns how many accepted it, and how many could not.
+    /// Queues a message for all connections except `but`. Returns the number of connections that accepted the message,
+    /// and of those that refused it.
     fn broadcast(
         &self,
         py: Python<'_>,
@@ -257,7 +258,7 @@ impl Endpoint {
         statistics::of_endpoint(py, &self.0.get(py)?.stats())
     }
 
-    /// Waits until all datagrams that may be sent now were passed to the socket.
+    /// Waits until the socket has taken all datagrams that congestion control allows now.
     fn flush(&self, py: Python<'_>) -> PyResult<Operation> {
         let endpoint = self.0.get(py)?.clone();
         Ok(Operation::new(async move { endpoint.flush().await }, |py, ()| Ok(py.None())))
@@ -280,7 +281,7 @@ fn pattern(text: &str) -> PyResult<AddressPattern> {
     text.parse().map_err(|error| errors::value(format!("{text:?}: {error}")))
 }
 
-/// A client that waits for a decision. If the object is dropped without one, the client is refused.
+/// A client that waits for a decision. If the object is dropped before a decision, the client is refused.
 #[pyclass(frozen, module = "rakwire._native")]
 #[derive(Debug)]
 pub(crate) struct Incoming {

@@ -1,6 +1,7 @@
 //! The extension module `rakwire._native`, on which the Python package `rakwire` is built.
 //!
-//! Its classes are thin: names, defaults and types are those of the package. See `README.md` for the interface.
+//! These classes are thin. The package in `src-python` defines public names, defaults and types; `README.md` describes
+//! it.
 
 mod bell;
 mod connection;
@@ -16,7 +17,7 @@ mod statistics;
 
 use pyo3::prelude::*;
 
-/// The driver behind the package.
+/// The native part of the package.
 #[pymodule]
 mod _native {
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! Received messages, and the conversion of bytes and deliveries from Python.
+//! Received messages, and conversions of bytes and delivery arguments from Python.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -11,7 +11,7 @@ use rakwire_native::{Channel, Delivery, Message as Received, Priority, Reliabili
 #[pyclass(frozen, module = "rakwire", name = "Message")]
 #[derive(Debug)]
 pub(crate) struct Message {
-    /// The bytes. The first one is the message id.
+    /// The bytes of the message. The first byte is the message id.
     #[pyo3(get)]
     data: Py<PyBytes>,
     delivery: Delivery,
@@ -24,7 +24,7 @@ impl Message {
     }
 }
 
-/// Returns a member of an enum in `rakwire._types` by its value.
+/// Returns the member of `rakwire.Reliability` with this value.
 fn member<'py>(py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
     static MEMBERS: PyOnceLock<Py<PyList>> = PyOnceLock::new();
     let members = MEMBERS.get_or_try_init(py, || {
@@ -56,7 +56,7 @@ impl Message {
     }
 }
 
-/// The bytes of a Python argument.
+/// The bytes in a Python argument.
 #[derive(Debug)]
 pub(crate) enum Bytes<'py> {
     /// Borrowed from an immutable object.
@@ -80,8 +80,8 @@ impl Bytes<'_> {
     }
 }
 
-/// Reads bytes, a bytearray, or another object with a buffer. Buffers are copied through a memoryview,
-/// because Python before 3.11 has no stable API for them.
+/// Accepts bytes, a bytearray, or another object with a buffer. Other buffers are copied through a memoryview, because
+/// the stable API of Python has no buffers before 3.11.
 impl<'a, 'py> FromPyObject<'a, 'py> for Bytes<'py> {
     type Error = PyErr;
 
@@ -108,7 +108,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Bytes<'py> {
     }
 }
 
-/// Converts the delivery arguments of a send function.
+/// Converts the delivery arguments of a send function, and checks their ranges.
 pub(crate) fn delivery(reliability: u8, channel: u8, priority: u8) -> PyResult<Delivery> {
     let reliability = Reliability::from_number(reliability)
         .ok_or_else(|| PyValueError::new_err("a reliability is a member of rakwire.Reliability, 0 to 7"))?;

@@ -1,7 +1,7 @@
-//! Futures of the driver as Python awaitables.
+//! Wraps futures of the driver as Python awaitables.
 //!
-//! The thread of the event loop polls the futures. A cancelled task drops its future, which loses no message:
-//! either the future has returned the message to the task, or the message is still queued.
+//! The event loop's thread polls the futures. When a task is cancelled, its future is dropped. No message is lost:
+//! either the future has already returned it to the task, or it is still queued.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use crate::bell::{Alarm, Bell, Listener};
 use crate::errors;
 use crate::runtime::{self, Owned};
 
-/// Converts the result of a future to a Python object, on the thread of the loop.
+/// Converts the result of a future to a Python object, on the event loop's thread.
 pub(crate) type Finish = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send>;
 type Work = Pin<Box<dyn Future<Output = Finish> + Send>>;
 
@@ -28,7 +28,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The bridge of one event loop. Wakes its tasks when their operations are ready.
+/// Connects one event loop to the driver: wakes tasks of the loop when their operations are ready.
 #[pyclass(frozen, weakref, module = "rakwire._native")]
 #[derive(Debug)]
 pub(crate) struct Bridge {
@@ -57,7 +57,8 @@ impl Bridge {
         self.wake_waiting(py)
     }
 
-    /// Wakes the tasks of operations that are ready, after a listening thread has received the byte.
+    /// Wakes the tasks of operations that are ready. Unlike `wake`, it does not read the byte from the socket, because
+    /// the listening thread has read it.
     fn wake_waiting(&self, py: Python<'_>) -> PyResult<()> {
         let ready = self.bell.take();
         let woken: Vec<_> = {
@@ -73,7 +74,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Returns an object with which a thread can wait, for loops that cannot watch sockets.
+    /// Returns an object on which a thread can wait, for event loops that cannot watch sockets.
     fn watch(&self) -> Watch {
         Watch(Arc::clone(&self.listener))
     }
@@ -103,14 +104,14 @@ impl Drop for Bridge {
     }
 }
 
-/// Waits for a bridge in a thread of its own.
+/// Lets a separate thread wait for the bell of a bridge.
 #[pyclass(frozen, module = "rakwire._native")]
 #[derive(Debug)]
 pub(crate) struct Watch(Arc<Listener>);
 
 #[pymethods]
 impl Watch {
-    /// Waits at most `seconds`. Returns false once the bridge is gone.
+    /// Waits at most `seconds`. Returns false once the bridge was dropped.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         let time = Duration::try_from_secs_f64(seconds).map_err(errors::value)?;
         py.detach(|| self.0.wait(time)).map_err(|error| errors::system(&error))
@@ -121,7 +122,7 @@ impl Watch {
 #[pyclass(frozen, module = "rakwire._native")]
 pub(crate) struct Operation {
     work: Mutex<Option<Owned<Work>>>,
-    /// The bridge in which the operation is pending, and its number there.
+    /// The bridge in which the operation is pending, and the number of the operation in it.
     place: Mutex<Option<(Py<Bridge>, u64)>>,
 }
 

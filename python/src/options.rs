@@ -110,7 +110,7 @@ pub(crate) struct ConnectArguments<'py> {
     credentials: Credentials<'py>,
 }
 
-/// A connection attempt, without Python objects.
+/// The options of a connection attempt, without Python objects.
 pub(crate) struct Attempt {
     password: Vec<u8>,
     timeout: Option<Duration>,
@@ -136,7 +136,7 @@ impl ConnectArguments<'_> {
 }
 
 impl Attempt {
-    /// Connects to the address, or to the servers in the connect token in their order.
+    /// Connects to `target`. Without a target, tries the servers in the connect token in order until one accepts.
     pub(crate) async fn run(
         &self,
         endpoint: &Endpoint,

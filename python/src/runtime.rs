@@ -1,4 +1,4 @@
-//! The native threads behind all endpoints of a process, and the detection of forked processes.
+//! The native threads that run all endpoints of a process, and the detection of forked processes.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,9 +9,9 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::errors;
 
-/// The runtime. Its threads never call Python, and are not joined when the process exits.
+/// The tokio runtime. Its threads never call Python, and are not joined when the process exits.
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-/// Prevents two Python threads from starting a runtime each.
+/// Prevents two Python threads from starting two runtimes.
 static STARTING: Mutex<()> = Mutex::new(());
 /// True in a child that was forked after the threads had started, and therefore lacks them.
 static IS_ORPHANED: AtomicBool = AtomicBool::new(false);
@@ -65,8 +65,8 @@ pub(crate) fn after_fork_in_child() {
     }
 }
 
-/// A value of the driver. In a forked child it is leaked, because dropping it could wait for a lock held by a
-/// lost thread.
+/// A value that belongs to the driver. A forked child leaks the value, because dropping it could wait for a lock held
+/// by a thread that the child lacks.
 #[derive(Debug)]
 pub(crate) struct Owned<T>(Option<T>);
 
@@ -81,7 +81,7 @@ impl<T> Owned<T> {
         self.0.as_ref().ok_or_else(|| errors::new(py, "RakwireError", ("the value was dropped",)))
     }
 
-    /// Returns the value mutably, unless it was taken.
+    /// Returns the value mutably, or None if it was taken.
     pub(crate) const fn get_mut(&mut self) -> Option<&mut T> {
         self.0.as_mut()
     }

@@ -64,7 +64,7 @@ impl SecretKey {
         read_key_file(path).map(Self).map_err(key_file)
     }
 
-    /// The public key, 32 bytes, which identifies the owner to others.
+    /// The public key, 32 bytes, which others use to verify this key.
     #[getter]
     fn public_key<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.0.public().0)
@@ -79,7 +79,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The key with which a backend seals connect tokens, and its servers open them.
+/// The key with which a backend seals connect tokens, and game servers open them.
 #[pyclass(frozen, module = "rakwire", name = "TokenKey")]
 pub(crate) struct TokenKey(DriverTokenKey);
 
@@ -117,7 +117,7 @@ impl TokenKey {
 }
 
 impl TokenKey {
-    /// Returns a copy of the key for a server.
+    /// Returns a copy of the key.
     fn copy(&self) -> PyResult<DriverTokenKey> {
         let text = Zeroizing::new(self.0.private_text().to_string());
         DriverTokenKey::from_key_file(&text).map_err(errors::value)

@@ -1,4 +1,4 @@
-//! Counters, as keyword arguments of the Python dataclasses.
+//! Converts counters to keyword arguments of the Python dataclasses.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

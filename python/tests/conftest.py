@@ -1,4 +1,4 @@
-"""Fixtures: an event loop for each test, without a pytest plugin."""
+"""Runs coroutine tests in an event loop, without a pytest plugin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Callable, Coroutine
 
 import pytest
 
-# The timeout of a test in seconds. Only a hanging operation takes this long.
+# The timeout of each test in seconds.
 LIMIT = 60.0
 
 

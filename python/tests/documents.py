@@ -1,4 +1,4 @@
-"""Runs the programs in documents unchanged: python documents.py FILE..."""
+"""Runs the Python programs in Markdown files: python documents.py FILE..."""
 
 import pathlib
 import re

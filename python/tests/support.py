@@ -1,4 +1,4 @@
-"""Pairs of endpoints over loopback."""
+"""Helpers: pairs of endpoints over loopback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOPBACK = ("127.0.0.1", 0)
 async def endpoints(
     server: Optional[rakwire.Options] = None, client: Optional[rakwire.Options] = None
 ) -> AsyncIterator[Tuple[rakwire.Endpoint, rakwire.Endpoint]]:
-    """A server for 64 clients, and a client."""
+    """Yield a server and a client. By default the server accepts 64 clients."""
     options = server or rakwire.Options(max_incoming=64)
     async with await rakwire.Endpoint.bind(LOOPBACK, options) as first:
         async with await rakwire.Endpoint.bind(LOOPBACK, client) as second:
@@ -26,7 +26,7 @@ async def endpoints(
 async def connected(
     server: Optional[rakwire.Options] = None, client: Optional[rakwire.Options] = None
 ) -> AsyncIterator[Tuple[rakwire.Connection, rakwire.Connection]]:
-    """The client's and the server's end of a connection."""
+    """Connect a client to a server, and yield the connection of each side, the client's first."""
     async with endpoints(server, client) as (first, second):
         here = await second.connect(first.local_address)
         there = await first.accept()

@@ -1,4 +1,4 @@
-"""Arguments of wrong types and values: each raises an exception and has no effect."""
+"""Tests that arguments of wrong types and values raise exceptions and have no other effect."""
 
 from __future__ import annotations
 

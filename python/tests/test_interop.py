@@ -1,4 +1,4 @@
-"""Both roles against the original C++ library, which `interop/setup.sh cpp` builds."""
+"""Tests server and client against the original C++ library, which `interop/setup.sh cpp` builds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PEER = pathlib.Path(os.environ.get("INTEROP_BIN_DIR", _BUILT)) / "cpp-peer"
 
 @contextlib.asynccontextmanager
 async def original(*arguments: str) -> AsyncIterator[Tuple[asyncio.subprocess.Process, asyncio.StreamReader]]:
-    """A program with the original library, which exits when its standard input is closed."""
+    """Run a program with the original library, which exits when its standard input is closed."""
     assert PEER.exists(), f"{PEER} is missing: run interop/setup.sh cpp, or set INTEROP_BIN_DIR to its folder"
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(str(PEER), *arguments, stdin=pipe, stdout=pipe)

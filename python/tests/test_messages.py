@@ -1,4 +1,4 @@
-"""Messages: reliabilities, sizes, kinds of bytes, receipts and progress."""
+"""Tests of messages: reliabilities, sizes, buffer types, receipts and progress."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_messages_of_any_size_arrive_unchanged(size: int) -> None:
 
 
 async def test_send_waits_while_the_send_memory_is_full() -> None:
-    # The messages that are still queued at the end are not received.
+    # Some messages are never received, so closing must not wait the default 5 s for their acknowledgement.
     server, client = rakwire.Options(max_incoming=1, close_timeout=0.1), rakwire.Options(close_timeout=0.1)
     async with connected(server, client) as (here, there):
         data = b"\x86" * 500_000

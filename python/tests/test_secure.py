@@ -1,4 +1,4 @@
-"""Secure connections, keys and connect tokens."""
+"""Tests of secure connections, keys and connect tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers: admission, passwords, bans, pings, and peers without a connection."""
+"""Tests of servers: admission, passwords, bans, pings, and messages without a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks: cancelling, closing and dropping objects with pending calls."""
+"""Tests that cancel tasks, and that close or drop objects with pending calls."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_a_message_for_a_cancelled_receiver_wakes_the_other_one(cancelled:
         receivers = [asyncio.create_task(there.recv()) for _ in range(2)]
         await asyncio.sleep(0.01)
         here.try_send(b"\x86hello")
-        # Blocks the loop, so that the message has arrived before the task is cancelled.
+        # Block the loop until the message has arrived, so that it is assigned before the task is cancelled.
         time.sleep(0.1)
         receivers[cancelled].cancel()
         assert (await asyncio.wait_for(receivers[1 - cancelled], 10)).data == b"\x86hello"
@@ -182,7 +182,7 @@ async def test_an_unreferenced_endpoint_keeps_its_connections() -> None:
 
 
 def test_two_loops_share_a_connection() -> None:
-    """One loop echoes in its own thread. The connection accepted there is used in both loops."""
+    """A loop in another thread accepts a connection and echoes; the main loop uses that connection, too."""
     accepted: List[rakwire.Connection] = []
     addresses: List[rakwire.Address] = []
     bound = threading.Event()
@@ -214,7 +214,7 @@ def test_two_loops_share_a_connection() -> None:
 
 
 class _LoopWithoutReaders(asyncio.SelectorEventLoop):
-    """A loop that cannot watch sockets, like that of Windows."""
+    """A loop that cannot watch sockets, like the default loop of Windows."""
 
     def add_reader(self, *_: object) -> None:
         raise NotImplementedError
@@ -270,7 +270,7 @@ def test_a_loop_that_cannot_watch_sockets_is_woken_by_a_thread() -> None:
 
 
 def test_waiting_releases_the_gil() -> None:
-    """Another thread runs while tasks wait."""
+    """Another thread makes progress while a task waits."""
     steps = 0
     is_over = threading.Event()
 
@@ -303,7 +303,7 @@ async def test_an_operation_can_be_awaited_only_once() -> None:
 
 
 def _run(program: str, *, interrupt: bool = False) -> "subprocess.CompletedProcess[str]":
-    """Run a program. If it is to be interrupted, it prints one line before it waits."""
+    """Run a program. With ``interrupt``, send SIGINT after its first line of output."""
     command = [sys.executable, "-c", textwrap.dedent(program)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -1,5 +1,4 @@
-//! The Rust counterpart of `examples/speed.py`: `speed server`, or `speed client ADDRESS ROUND_TRIPS
-//! MESSAGES`.
+//! The Rust counterpart of `examples/speed.py`. Usage: `speed server`, or `speed client ADDRESS ROUND_TRIPS MESSAGES`.
 
 use std::error::Error;
 use std::time::Instant;

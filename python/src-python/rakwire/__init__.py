@@ -8,7 +8,7 @@ An :class:`Endpoint` is a socket that opens and accepts connections. A :class:`C
     print((await connection.recv()).data)
 
 Objects may be used from any thread and any event loop. A process forked after the first endpoint was bound cannot use
-the package, so start processes with the multiprocessing method "spawn".
+the package; start processes with the multiprocessing method "spawn" instead.
 """
 
 from rakwire._connection import Connection

@@ -1,4 +1,4 @@
-"""Connections."""
+"""The class Connection."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Connection:
     """An open connection to a peer.
 
     ``Endpoint.connect`` and ``Endpoint.accept`` return connections. ``async for`` receives messages until the
-    connection closes. ``async with`` disconnects at its end and waits. Dropping the last reference disconnects too,
-    without waiting.
+    connection closes. ``async with`` disconnects at the end of its block, and waits until the connection is closed.
+    When the last reference is dropped, the connection disconnects in the background.
     """
 
     __slots__ = ("__weakref__", "_native")
@@ -70,9 +70,9 @@ class Connection:
         channel: int = 0,
         priority: Priority = Priority.MEDIUM,
     ) -> Optional[int]:
-        """Send a message like ``send``, without waiting.
+        """Send a message without waiting. The parameters and other exceptions are those of ``send``.
 
-        :raises NoRoom: if the send memory is full until earlier messages are acknowledged.
+        :raises NoRoom: if the send memory is full. Try again after the peer has acknowledged earlier messages.
         """
         return self._native.try_send(data, reliability, channel, priority)
 
@@ -99,7 +99,7 @@ class Connection:
             raise StopAsyncIteration from None
 
     async def recv_receipt(self) -> Outcome:
-        """Wait for the next outcome of a message sent with a receipt.
+        """Wait until the next message with a receipt is acknowledged or lost, and return the outcome.
 
         :raises ConnectionClosed: once the connection is closed and all outcomes were received.
         """
@@ -128,7 +128,7 @@ class Connection:
     ) -> None:
         """Close the connection, and wait until it is closed.
 
-        Earlier reliable messages are delivered first, within ``Options.close_timeout``.
+        Reliable messages sent before are delivered first, for at most ``Options.close_timeout``.
 
         :param message: a last message, such as the reason for disconnecting.
         :raises ConnectionClosed: if the connection is already closed and there is a ``message``.
@@ -141,7 +141,7 @@ class Connection:
 
     @property
     def is_closed(self) -> bool:
-        """True once the connection is closed. Messages that arrived earlier can still be received."""
+        """True once the connection is closed. Messages received before that can still be read with ``recv``."""
         return self._native.closed_reason is not None
 
     @property

@@ -68,7 +68,8 @@ class Endpoint:
     """A UDP socket that opens and accepts connections, and pings servers.
 
     ``Endpoint.bind`` creates endpoints. ``async for`` accepts connections, and ``async with`` closes the endpoint at
-    its end. After the last reference is dropped, the connections stay open, but no new ones are accepted.
+    the end of its block. When the last reference is dropped, the endpoint accepts no new connections, but existing ones
+    stay open.
     """
 
     __slots__ = ("__weakref__", "_native")
@@ -108,7 +109,7 @@ class Endpoint:
         identity_data: _Bytes = b"",
         token: Optional[str] = None,
     ) -> Connection:
-        """Open a connection, and wait until it is open. If the task is cancelled, so is the attempt.
+        """Open a connection, and wait until it is open. Cancelling the task cancels the attempt.
 
         :param address: the address of the server. All addresses of a host name are tried in order. Optional with a
             token, which lists the servers.
@@ -180,16 +181,16 @@ class Endpoint:
     async def discover(
         self, address: AddressLike = "255.255.255.255:19132", *, only_open: bool = False, duration: float = 1.0
     ) -> List[Pong]:
-        """Find the servers of the local network by a broadcast ping, and collect their pongs for ``duration`` seconds.
+        """Ping all servers of the local network by broadcast, and collect their pongs for ``duration`` seconds.
 
         :param address: the broadcast address, with the port of the servers.
-        :param only_open: whether to find only servers that accept new clients.
+        :param only_open: True to find only servers that have capacity for another client.
         """
         seconds("duration", duration)
         return [_pong(found) for found in await self._native.discover(target(address), only_open, duration)]
 
     def set_advertisement(self, data: _Bytes) -> None:
-        """Set the data in pongs of this endpoint, at most 399 bytes."""
+        """Set the data that this endpoint sends in its pongs, at most 399 bytes."""
         self._native.set_advertisement(data)
 
     def set_password(self, password: _Bytes) -> None:
@@ -208,7 +209,7 @@ class Endpoint:
         self._native.ban(pattern, duration)
 
     def unban(self, pattern: str) -> bool:
-        """Remove the ban of exactly this pattern. Return False if there is none."""
+        """Remove the ban of exactly this pattern. Return False if there is no such ban."""
         return self._native.unban(pattern)
 
     def bans(self) -> List[Ban]:
@@ -240,7 +241,7 @@ class Endpoint:
         priority: Priority = Priority.MEDIUM,
         but: Optional[Connection] = None,
     ) -> int:
-        """Queue a message for all connections except ``but``, and return how many accepted it.
+        """Queue a message for all connections except ``but``. Return the number of connections that accepted it.
 
         Connections whose send memory is full are skipped.
         """
@@ -253,7 +254,7 @@ class Endpoint:
         return EndpointStats(**self._native.stats())
 
     async def flush(self) -> None:
-        """Wait until all datagrams that may be sent now were passed to the socket."""
+        """Wait until the socket has taken all datagrams that congestion control allows now."""
         await self._native.flush()
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The exceptions of the package. Their messages describe the problem and a remedy."""
+"""The exceptions of the package. Each message describes the problem and a remedy."""
 
 from __future__ import annotations
 

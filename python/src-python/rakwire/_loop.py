@@ -10,11 +10,12 @@ from typing import Any, Tuple
 
 from rakwire import _native
 
-# Only the loop references its bridge strongly. The bridge references futures of waiting tasks, and they the loop.
+# The bridge of each loop. The references are weak, because a bridge references futures of waiting tasks, and these
+# futures reference the loop. Only the loop holds a strong reference to its bridge.
 _bridges: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_native.Bridge]]"
 _bridges = weakref.WeakKeyDictionary()
 
-# The maximum time in seconds for which the thread of a loop outlives it if the loop was never closed.
+# The interval in seconds at which a listening thread checks whether its loop still exists.
 _LONGEST_WAIT = 5.0
 
 if hasattr(os, "register_at_fork"):
@@ -37,7 +38,8 @@ def _open(loop: asyncio.AbstractEventLoop) -> _native.Bridge:
     try:
         loop.add_reader(bridge.fileno(), bridge.wake)
     except NotImplementedError:
-        # The loop of Windows cannot watch sockets, and so holds no callback that references the bridge.
+        # The default loop of Windows cannot watch sockets. Without a reader callback, the loop needs another strong
+        # reference to the bridge.
         vars(loop)["_rakwire_bridge"] = bridge
         arguments = (bridge.watch(), weakref.ref(bridge), weakref.ref(loop))
         threading.Thread(target=_watch, args=arguments, name="rakwire-loop", daemon=True).start()

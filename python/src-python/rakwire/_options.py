@@ -31,7 +31,7 @@ def target(address: object) -> str:
 
 
 def whole(name: str, value: object, low: int, high: int) -> None:
-    """Check that a value is a whole number within bounds."""
+    """Raise an exception unless a value is a whole number from ``low`` to ``high``."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} is a whole number, not {value!r}")
     if not low <= value <= high:
@@ -39,7 +39,7 @@ def whole(name: str, value: object, low: int, high: int) -> None:
 
 
 def octets(name: str, value: object) -> None:
-    """Check that a value is bytes. The error does not contain the value, which may be secret."""
+    """Raise an exception unless a value is bytes. The message omits the value, which may be secret."""
     if isinstance(value, str):
         raise TypeError(f'{name} is bytes, not a str: write b"...", or use its encode()')
     if not isinstance(value, (bytes, bytearray, memoryview)):
@@ -47,7 +47,7 @@ def octets(name: str, value: object) -> None:
 
 
 def seconds(name: str, value: object) -> None:
-    """Check that a value is a time in seconds."""
+    """Raise an exception unless a value is a time in seconds, 0 to 1,000,000,000."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name} is a number of seconds, not {value!r}")
     if not (math.isfinite(value) and 0 <= value <= 1e9):
@@ -120,9 +120,9 @@ class Options:
     password: _Bytes = b""
     """The password that clients must send, at most 255 bytes. Clients send it unencrypted."""
     advertisement: _Bytes = b""
-    """The data in pongs of this endpoint, at most 399 bytes."""
+    """The data that this endpoint sends in its pongs, at most 399 bytes."""
     out_of_band: bool = False
-    """Whether to receive messages from peers without a connection. Their sender can be forged."""
+    """Whether to receive messages from peers without a connection. The sender address can be forged."""
     defer_incoming: bool = False
     """Whether each new client waits for a decision through ``incoming``."""
     timeout: Optional[float] = None
@@ -130,7 +130,7 @@ class Options:
     close_timeout: Optional[float] = None
     """The maximum time for which ``disconnect`` waits for acknowledgements, in seconds. Default: 5."""
     handshake_timeout: Optional[float] = None
-    """The maximum duration of the handshake after the first reply, in seconds. Default: 10."""
+    """The maximum duration of the handshake after the server's first reply, in seconds. Default: 10."""
     mtu: Optional[int] = None
     """The maximum MTU in bytes including IP and UDP headers, 576 to 1492. Default: 1492."""
     max_message_length: Optional[int] = None
@@ -144,7 +144,7 @@ class Options:
     outgoing_limit: Optional[int] = None
     """The maximum sending rate per connection in bits per second. Default: unlimited."""
     cookies: Literal["automatic", "required", "off"] = "automatic"
-    """When clients must return a cookie to prove their address: under load, always, or never."""
+    """When clients must return a cookie to validate their address: "automatic" means only under load."""
     max_per_address: Optional[int] = None
     """The maximum number of incoming connections per address. Default: 3/4 of max_incoming; no limit below 16."""
     max_per_network: Optional[int] = None

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Reliability(enum.IntEnum):
-    """The delivery guarantee of a message. The values are those of RakNet."""
+    """The delivery guarantee of a message. The values are RakNet's."""
 
     UNRELIABLE = 0
     """Sent once: may be lost or reordered, but never delivered twice."""
@@ -48,7 +48,7 @@ class Reliability(enum.IntEnum):
 
 
 class Priority(enum.IntEnum):
-    """The order in which queued messages are sent while the path or the peer limits sending."""
+    """The priority of a queued message while congestion control or flow control limits sending."""
 
     IMMEDIATE = 0
     HIGH = 1
@@ -92,13 +92,13 @@ class DisconnectReason(enum.Enum):
     LOST = "lost"
     """The peer stopped acknowledging."""
     MESSAGE_TOO_LARGE = "message-too-large"
-    """The peer sent a message larger than a connection may hold."""
+    """The peer sent a message that exceeds the memory of a connection."""
     SENT_TOO_LARGE = "sent-too-large"
-    """This side sent a message larger than the peer can hold."""
+    """This side sent a message that exceeds the memory of the peer."""
     PATH_TOO_NARROW = "path-too-narrow"
     """The path MTU fell below the part size of a split message."""
     RECEIVE_MEMORY = "receive-memory"
-    """The peer left too many gaps, and the messages behind them exceed the receive memory."""
+    """Out-of-order messages from the peer exceed the memory of a connection."""
     OTHER = "other"
 
 
@@ -128,7 +128,7 @@ class PingFailure(enum.Enum):
 
 
 class Address(NamedTuple):
-    """Host and port, in the form that Python's sockets use. ``str`` joins them."""
+    """Host and port in the format of Python's ``socket`` module. ``str`` joins them with a colon."""
 
     host: str
     port: int
@@ -167,7 +167,7 @@ class RefusedClient:
     guid: int
     reason: RefuseReason
     is_validated: bool
-    """True if the client has proved that it receives datagrams at its address. Otherwise it may be forged."""
+    """True if the client has proved that it receives datagrams at ``address``. Otherwise the address may be forged."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Progress:
 
     is_outgoing: bool
     message: int
-    """The number of the message among those in progress in the same direction."""
+    """An id of the message, unique among the unfinished split messages of its direction."""
     done: int
     """The number of parts that were received (incoming) or acknowledged (outgoing)."""
     parts: int
@@ -231,16 +231,23 @@ class EndpointStats:
     drops: Dict[str, int]
     """The number of dropped datagrams and messages by reason."""
     too_long: int
+    """Datagrams dropped because they exceed 2,048 bytes."""
     arrival_queue_full: int
+    """Datagrams dropped because the queue for received datagrams was full."""
     receive_queue_full: int
-    """Data datagrams that were dropped because the application does not receive its messages fast enough."""
+    """Datagrams with messages that were dropped because the receive queue of their connection was full."""
     backlog_full: int
-    """Connections that were closed because the application did not accept them fast enough."""
+    """Connections or requests that were dropped because the application did not accept them fast enough."""
     unconnected_queue_full: int
+    """Messages without a connection that were dropped because 256 of them were unread."""
     refused_clients: int
+    """Clients refused because of their password, identity or connect token."""
     send_failures: int
+    """Datagrams that the operating system could not send."""
     receive_failures: int
+    """Receive calls that failed."""
     proxy_headers_refused: int
+    """Datagrams from trusted proxies that were dropped because of their PROXY header."""
 
 
 @dataclass(frozen=True)
@@ -260,6 +267,7 @@ class ConnectionStats:
     bytes_sent: int
     """Message bytes that were sent for the first time."""
     bytes_resent: int
+    """Message bytes that were retransmitted."""
     bytes_processed: int
     """Message bytes that were delivered."""
     bytes_ignored: int
@@ -268,17 +276,28 @@ class ConnectionStats:
     """Bytes of datagrams, without IP and UDP headers."""
     actual_bytes_received: int
     waiting_messages: int
+    """Messages in the send queue that were never sent."""
     waiting_bytes: int
+    """The bytes of the messages counted by ``waiting_messages``."""
     waiting_resends: int
+    """Lost messages that await retransmission."""
     round_trip: float
+    """The smoothed round-trip time."""
     last_ping: float
+    """The round-trip time of the last connected ping."""
     average_ping: float
+    """The mean round-trip time of the last five connected pings."""
     lowest_ping: float
+    """The lowest round-trip time of a connected ping."""
     clock_difference: Optional[int]
     """The clock of the peer minus the local clock in milliseconds."""
     congestion_window: int
+    """The congestion window in bytes."""
     in_flight: int
+    """Bytes that were sent, and neither acknowledged nor declared lost."""
     mtu: int
+    """The MTU in bytes, including 28 bytes of IP and UDP headers."""
     loss: float
-    """The fraction of message bytes that were retransmitted, 0 to 1."""
+    """The fraction of sent message bytes that were retransmissions, 0 to 1."""
     loss_last_second: float
+    """The fraction of retransmissions in the last full second, 0 to 1."""
