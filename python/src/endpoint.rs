@@ -298,7 +298,11 @@ impl Incoming {
     fn take(&self, py: Python<'_>) -> PyResult<rakwire_native::Incoming> {
         runtime::check_fork(py)?;
         let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).take();
-        client.ok_or_else(|| PyRuntimeError::new_err("this client was decided about before"))
+        client.ok_or_else(|| {
+            PyRuntimeError::new_err(
+                "this client was already accepted, refused or ignored; call incoming() for the next one",
+            )
+        })
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn endpoint_closed(py: Python<'_>) -> PyErr {
 }
 
 pub(crate) fn connection_closed(py: Python<'_>, reason: Option<DisconnectReason>) -> PyErr {
-    let text = reason.map_or_else(|| "the connection is ending".to_owned(), |reason| reason.to_string());
+    let text = reason.map_or_else(|| "the connection is closing".to_owned(), |reason| reason.to_string());
     new(py, "ConnectionClosed", (text, reason.map(disconnect_reason)))
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn send(py: Python<'_>, error: SendError, reason: Option<DisconnectRe
         SendError::NotConnected => connection_closed(py, reason),
         SendError::QuotaExceeded | SendError::PoolExhausted => new(py, "NoRoom", (error.to_string(),)),
         SendError::ReservedId => {
-            new(py, "MessageError", (format!("{error}; let messages begin with a byte from 0x86 on"),))
+            new(py, "MessageError", (format!("{error}; use 0x86 to 0xFF as the first byte"),))
         }
         SendError::Empty
         | SendError::TooLong

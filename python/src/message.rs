@@ -94,13 +94,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Bytes<'py> {
         }
         if object.is_instance_of::<PyString>() {
             return Err(PyTypeError::new_err(
-                "bytes are needed, not a str: write b\"...\", or use its encode()",
+                "data must be bytes, not a str: write b\"...\", or call encode()",
             ));
         }
         let Ok(view) = PyMemoryView::from(&object) else {
             let class = object.get_type().name()?;
             return Err(PyTypeError::new_err(format!(
-                "bytes, a bytearray or a memoryview is needed, not {class}"
+                "data must be bytes, a bytearray or a memoryview, not {class}"
             )));
         };
         let bytes = view.call_method0(intern!(object.py(), "tobytes"))?;
@@ -110,10 +110,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Bytes<'py> {
 
 /// Converts the delivery arguments of a send function, and checks their ranges.
 pub(crate) fn delivery(reliability: u8, channel: u8, priority: u8) -> PyResult<Delivery> {
-    let reliability = Reliability::from_number(reliability)
-        .ok_or_else(|| PyValueError::new_err("a reliability is a member of rakwire.Reliability, 0 to 7"))?;
+    let reliability = Reliability::from_number(reliability).ok_or_else(|| {
+        PyValueError::new_err("reliability must be a member of rakwire.Reliability, 0 to 7")
+    })?;
     let priority = Priority::from_number(priority)
-        .ok_or_else(|| PyValueError::new_err("a priority is a member of rakwire.Priority, 0 to 3"))?;
-    let channel = Channel::new(channel).ok_or_else(|| PyValueError::new_err("a channel is 0 to 31"))?;
+        .ok_or_else(|| PyValueError::new_err("priority must be a member of rakwire.Priority, 0 to 3"))?;
+    let channel = Channel::new(channel).ok_or_else(|| PyValueError::new_err("channel must be 0 to 31"))?;
     Ok(Delivery::new(reliability).on(channel).with_priority(priority))
 }

@@ -172,7 +172,7 @@ impl Operation {
 }
 
 fn awaited_twice() -> PyErr {
-    PyRuntimeError::new_err("this operation was awaited before; call the method again")
+    PyRuntimeError::new_err("this operation was already awaited; call the method again")
 }
 
 /// Returns the bridge of the running loop, and a new future of the loop.

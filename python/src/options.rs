@@ -13,7 +13,7 @@ use crate::security::{Credentials, Known, Security};
 
 pub(crate) fn seconds(time: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(time)
-        .map_err(|_| errors::value(format!("a time is 0 or more seconds, not {time}")))
+        .map_err(|_| errors::value(format!("a time must be 0 or more seconds, not {time}")))
 }
 
 /// The options of an endpoint, read from rakwire.Options.
@@ -68,15 +68,17 @@ impl BindOptions<'_> {
         config.cookies = cookies(&self.cookies)?;
         if let Some(versions) = &self.accepted_versions {
             if versions.len() > 8 {
-                return Err(errors::value("accepted_versions has at most 8 versions"));
+                return Err(errors::value("accepted_versions must have at most 8 versions"));
             }
             config.accepted_versions = versions.iter().copied().collect();
         }
         options.defer_incoming = self.defer_incoming;
         for proxy in &self.trusted_proxies {
-            let network = proxy
-                .parse()
-                .map_err(|_| errors::value(format!("{proxy:?} is no network, such as 10.0.0.0/8")))?;
+            let network = proxy.parse().map_err(|_| {
+                errors::value(format!(
+                    "trusted_proxies: {proxy:?} is invalid; use a network such as 10.0.0.0/8"
+                ))
+            })?;
             options.trusted_proxies.push(network);
         }
         options.simulate = self.simulate.as_deref().map(simulation).transpose()?;
@@ -96,7 +98,7 @@ fn cookies(policy: &str) -> PyResult<CookiePolicy> {
         "automatic" => Ok(CookiePolicy::Automatic),
         "required" => Ok(CookiePolicy::Required),
         "off" => Ok(CookiePolicy::Off),
-        _ => Err(errors::value("cookies is \"automatic\", \"required\" or \"off\"")),
+        _ => Err(errors::value("cookies must be \"automatic\", \"required\" or \"off\"")),
     }
 }
 

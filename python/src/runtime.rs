@@ -53,7 +53,7 @@ pub(crate) fn check_fork(py: Python<'_>) -> PyResult<()> {
         return Ok(());
     }
     let text = "this process was forked after rakwire had started its threads, which a fork does not copy; fork before the \
-                first endpoint, or start the process by multiprocessing.get_context(\"spawn\")";
+                first endpoint, or start the process with multiprocessing.get_context(\"spawn\")";
     Err(errors::new(py, "ForkError", (text,)))
 }
 

@@ -22,7 +22,7 @@ use crate::message::Bytes;
 
 /// Reads an array of exactly `N` bytes.
 fn array<const N: usize>(bytes: &[u8], name: &str) -> PyResult<[u8; N]> {
-    bytes.try_into().map_err(|_| errors::value(format!("{name} has {N} bytes, not {}", bytes.len())))
+    bytes.try_into().map_err(|_| errors::value(format!("{name} must have {N} bytes, not {}", bytes.len())))
 }
 
 fn key_file(error: KeyFileError) -> PyErr {
@@ -138,10 +138,12 @@ impl Security {
     pub(crate) fn apply(&self, options: &mut Options) -> PyResult<()> {
         let needs_key = self.requires_security || self.requires_identity || !self.token_keys.is_empty();
         if needs_key && self.server_key.is_none() {
-            return Err(errors::value("requirements for clients and token_keys need a server_key"));
+            return Err(errors::value(
+                "requires_security, requires_identity and token_keys need a server_key",
+            ));
         }
         if self.token_keys.len() > MAX_TOKEN_KEYS {
-            return Err(errors::value(format!("a server has at most {MAX_TOKEN_KEYS} token keys")));
+            return Err(errors::value(format!("token_keys must have at most {MAX_TOKEN_KEYS} keys")));
         }
         let security = options.secure().map_err(|error| errors::system(&error))?;
         security.identity = self.identity.as_ref().map(|key| key.get().0.duplicate());
@@ -198,12 +200,10 @@ impl Credentials<'_> {
         let identity = self.identity.map(|key| key.get().0.duplicate());
         let token = self.token.map(|text| Token::read(&text)).transpose()?;
         if token.is_some() && identity.is_none() {
-            return Err(errors::value(
-                "a connect token needs the identity of the client that it was made for",
-            ));
+            return Err(errors::value("a connect token needs the identity of its client; pass identity"));
         }
         if token.is_some() && trust.is_some() {
-            return Err(errors::value("a connect token names the keys to trust; leave out trust"));
+            return Err(errors::value("a connect token contains the keys to trust; leave out trust"));
         }
         Ok(Known { trust, identity, identity_data: self.identity_data.into_vec(), token })
     }
@@ -232,7 +232,7 @@ pub(crate) fn create_token(
     user_data: Option<Bytes<'_>>,
 ) -> PyResult<String> {
     if !(1..=MAX_TOKEN_SERVERS).contains(&servers.len()) {
-        return Err(errors::value(format!("a token is for 1 to {MAX_TOKEN_SERVERS} servers")));
+        return Err(errors::value(format!("a token must list 1 to {MAX_TOKEN_SERVERS} servers")));
     }
     let keys: Vec<PublicKey> = servers
         .iter()

@@ -23,7 +23,7 @@ def main() -> None:
                 sys.exit(f"{name}: the program failed:\n{program}\n{result.stderr}")
             count += 1
     if count == 0:
-        sys.exit("the documents have no programs")
+        sys.exit("no program found in the documents")
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ async def test_the_application_can_accept_refuse_and_ignore_clients() -> None:
         incoming = await server.incoming()
         assert (incoming.remote_address, incoming.guid) == (client.local_address, client.guid)
         incoming.refuse()
-        with pytest.raises(RuntimeError, match="decided about before"):
+        with pytest.raises(RuntimeError, match="already accepted"):
             incoming.accept()
         with pytest.raises(rakwire.ConnectError) as error:
             await attempt

@@ -298,7 +298,7 @@ async def test_an_operation_can_be_awaited_only_once() -> None:
     async with endpoints() as (server, _):
         operation = server._native.flush()
         await operation
-        with pytest.raises(RuntimeError, match="awaited before"):
+        with pytest.raises(RuntimeError, match="already awaited"):
             await operation
 
 

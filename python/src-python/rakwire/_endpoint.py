@@ -127,7 +127,7 @@ class Endpoint:
         if protocol_version is not None:
             whole("protocol_version", protocol_version, 0, 255)
         if address is None and token is None:
-            raise TypeError("an address is needed, unless a token names the servers")
+            raise TypeError("an address is needed, unless a token lists the servers")
         octets("password", password)
         octets("identity_data", identity_data)
         arguments: Dict[str, object] = {
@@ -289,11 +289,11 @@ def _credentials(
     known = trust if isinstance(trust, KnownServer) else None
     if known is None and trust is not None and trust != "any":
         kind = ValueError if isinstance(trust, str) else TypeError
-        raise kind('trust is "any", a public key of 32 bytes, or a KnownServer')
+        raise kind('trust must be "any", a public key of 32 bytes, or a KnownServer')
     if identity is not None and not isinstance(identity, SecretKey):
-        raise TypeError("identity is a rakwire.SecretKey")
+        raise TypeError("identity must be a rakwire.SecretKey")
     if token is not None and not isinstance(token, str):
-        raise TypeError("a token is a str")
+        raise TypeError("token must be a str")
     return {
         "trust_any": trust is not None and known is None,
         "server_key": known.key if known else None,

@@ -37,18 +37,18 @@ class BindError(RakwireError, OSError):
 
 
 _ADVICE = {
-    ConnectFailure.NO_ANSWER: "check the address, and that the server runs and its firewall lets UDP through",
+    ConnectFailure.NO_ANSWER: "check the address, that the server runs, and that its firewall allows UDP",
     ConnectFailure.UNREACHABLE: "check the port, and that the server runs",
     ConnectFailure.SERVER_FULL: "try again later",
     ConnectFailure.BANNED: "only the operator of the server can lift the ban",
     ConnectFailure.CONNECTED_ALREADY: "disconnect the other connection first, or bind another endpoint",
     ConnectFailure.ENDPOINT_FULL: "disconnect a connection first, or bind another endpoint",
-    ConnectFailure.ADDRESS_FAMILY: 'bind the endpoint to "[::]:0", which reaches both',
-    ConnectFailure.PROTOCOL_VERSION: "leave out protocol_version, or pass that of the server",
+    ConnectFailure.ADDRESS_FAMILY: 'bind the endpoint to "[::]:0", which reaches IPv4 and IPv6',
+    ConnectFailure.PROTOCOL_VERSION: "leave out protocol_version, or pass the version of the server",
     ConnectFailure.SECURITY_REQUIRED: "pass trust, and Options(security=Security())",
     ConnectFailure.SERVER_WITHOUT_SECURITY: "leave out trust for a plain connection",
     ConnectFailure.IDENTITY_REQUIRED: "pass identity",
-    ConnectFailure.PUBLIC_KEY_MISMATCH: "ask the operator for the key of the server, or it may not be that server",
+    ConnectFailure.PUBLIC_KEY_MISMATCH: "ask the operator for the current key; another server may be impersonating it",
     ConnectFailure.INVALID_PASSWORD: "ask the operator for the password, or the backend for another token",
 }
 
@@ -71,7 +71,7 @@ class ConnectionClosed(RakwireError, ConnectionError):
 
     def __init__(self, text: str, reason: Optional[str]) -> None:
         self.reason = None if reason is None else DisconnectReason(reason)
-        super().__init__(f"{text}; connect again to go on")
+        super().__init__(f"{text}; connect again to continue")
 
 
 class EndpointClosed(RakwireError):

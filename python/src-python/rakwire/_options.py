@@ -21,37 +21,37 @@ def target(address: object) -> str:
     if isinstance(address, str):
         host, colon, port = address.rpartition(":")
         if not (colon and host and port.isascii() and port.isdigit() and int(port) <= 65535):
-            raise ValueError(f'{address!r} is no address: write "host:port", such as "127.0.0.1:19132"')
+            raise ValueError(f'{address!r} is not an address: write "host:port", such as "127.0.0.1:19132"')
         return address
     if isinstance(address, tuple) and len(address) == 2 and isinstance(address[0], str):
         host = address[0]
         whole("port", address[1], 0, 65535)
         return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
-    raise TypeError(f'an address is "host:port" or a tuple of host and port, not {address!r}')
+    raise TypeError(f'an address must be "host:port" or a tuple of host and port, not {address!r}')
 
 
 def whole(name: str, value: object, low: int, high: int) -> None:
     """Raise an exception unless a value is a whole number from ``low`` to ``high``."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is a whole number, not {value!r}")
+        raise TypeError(f"{name} must be an integer, not {value!r}")
     if not low <= value <= high:
-        raise ValueError(f"{name} is {low} to {high}, not {value}")
+        raise ValueError(f"{name} must be {low} to {high}, not {value}")
 
 
 def octets(name: str, value: object) -> None:
     """Raise an exception unless a value is bytes. The message omits the value, which may be secret."""
     if isinstance(value, str):
-        raise TypeError(f'{name} is bytes, not a str: write b"...", or use its encode()')
+        raise TypeError(f'{name} must be bytes, not a str: write b"...", or call encode()')
     if not isinstance(value, (bytes, bytearray, memoryview)):
-        raise TypeError(f"{name} is bytes, not {type(value).__name__}")
+        raise TypeError(f"{name} must be bytes, not {type(value).__name__}")
 
 
 def seconds(name: str, value: object) -> None:
     """Raise an exception unless a value is a time in seconds, 0 to 1,000,000,000."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} is a number of seconds, not {value!r}")
+        raise TypeError(f"{name} must be a number of seconds, not {value!r}")
     if not (math.isfinite(value) and 0 <= value <= 1e9):
-        raise ValueError(f"{name} is 0 or more seconds, not {value!r}")
+        raise ValueError(f"{name} must be 0 to 1e9 seconds, not {value!r}")
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ class Simulation:
         for name, limit in [("loss", 1), ("duplicate", 1), ("reorder", 1), ("latency", 60), ("jitter", 60)]:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise TypeError(f"{name} is a number, not {value!r}")
+                raise TypeError(f"{name} must be a number, not {value!r}")
             if not 0 <= value <= limit:
-                raise ValueError(f"{name} is 0 to {limit}, not {value!r}")
+                raise ValueError(f"{name} must be 0 to {limit}, not {value!r}")
         whole("seed", self.seed, 0, 2**64 - 1)
 
     def __str__(self) -> str:
@@ -178,8 +178,8 @@ class Options:
         for version in self.accepted_versions or ():
             whole("a version", version, 0, 255)
         if isinstance(self.trusted_proxies, str):
-            raise TypeError("trusted_proxies is a list of networks, not one text")
+            raise TypeError("trusted_proxies must be a list of networks, not a str")
         if not isinstance(self.security, (Security, type(None))):
-            raise TypeError("security is a rakwire.Security")
+            raise TypeError("security must be a rakwire.Security")
         if self.simulate is not None:
             object.__setattr__(self, "simulate", str(self.simulate))
