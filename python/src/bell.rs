@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_that_are_ready_together_wake_the_loop_once() {
+    fn operations_that_become_ready_together_wake_the_loop_once() {
         let (bell, listener) = Bell::new().expect("a pair of sockets");
         for operation in [3, 4] {
             let waker = Waker::from(Alarm::new(Arc::clone(&bell), operation));
@@ -173,9 +173,9 @@ mod tests {
     }
 
     #[test]
-    fn a_listening_thread_ends_with_the_bell() {
+    fn waiting_returns_false_after_the_bell_has_ended() {
         let (bell, listener) = Bell::new().expect("a pair of sockets");
-        assert!(listener.wait(SHORT).expect("a socket"), "nothing happens");
+        assert!(listener.wait(SHORT).expect("a socket"), "a timeout must return true");
         Waker::from(Alarm::new(Arc::clone(&bell), 1)).wake();
         assert!(listener.wait(SHORT).expect("a socket"));
         bell.end();

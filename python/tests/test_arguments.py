@@ -29,7 +29,7 @@ from support import LOOPBACK, connected
         {"outgoing_limit": 0},
     ],
 )
-def test_values_outside_their_range_are_refused(keywords: Dict[str, Any]) -> None:
+def test_options_outside_their_range_are_refused(keywords: Dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(keywords)).split("_versions")[0].replace("accepted", "version")):
         Options(**keywords)
 
@@ -47,7 +47,7 @@ def test_values_outside_their_range_are_refused(keywords: Dict[str, Any]) -> Non
         {"advertisement": 5},
     ],
 )
-def test_values_of_wrong_types_are_refused(keywords: Dict[str, Any]) -> None:
+def test_options_of_wrong_types_are_refused(keywords: Dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         Options(**keywords)
 
@@ -68,7 +68,7 @@ async def test_binding_with_invalid_options_fails(options: Options, text: str) -
         await rakwire.Endpoint.bind(LOOPBACK, options)
 
 
-async def test_bind_refuses_other_objects_than_options() -> None:
+async def test_bind_refuses_objects_that_are_not_options() -> None:
     wrong: Any
     for wrong in (object(), {"max_incoming": 1}):
         with pytest.raises((TypeError, AttributeError)):
@@ -164,12 +164,12 @@ async def test_connecting_with_invalid_arguments_is_refused(keywords: Dict[str, 
 @pytest.mark.parametrize(
     "keywords", [{"loss": 1.1}, {"loss": -0.1}, {"latency": 61}, {"jitter": float("nan")}, {"seed": -1}]
 )
-def test_simulations_outside_their_range_are_refused(keywords: Dict[str, Any]) -> None:
+def test_simulation_values_outside_their_range_are_refused(keywords: Dict[str, Any]) -> None:
     with pytest.raises(ValueError):
         Simulation(**keywords)
 
 
-def test_a_simulation_keeps_its_values() -> None:
+def test_a_simulation_is_formatted_without_loss_of_precision() -> None:
     text = str(Simulation(loss=0.000001, latency=0.05, jitter=1e-6, seed=2**64 - 1))
     assert text.startswith("loss=0.000001000,") and text.endswith(
         f"latency=0.050000s,jitter=0.000001s,seed={2**64 - 1}"
@@ -182,7 +182,7 @@ def test_native_classes_cannot_be_constructed() -> None:
             hidden()
 
 
-async def test_calls_without_a_running_loop_fail() -> None:
+async def test_polling_an_operation_without_a_running_loop_fails() -> None:
     async with await rakwire.Endpoint.bind(LOOPBACK) as endpoint:
         operation = endpoint._native.flush()
     import threading

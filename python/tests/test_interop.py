@@ -29,7 +29,7 @@ async def original(*arguments: str) -> AsyncIterator[Tuple[asyncio.subprocess.Pr
         await process.wait()
 
 
-async def test_raknet_echoes_our_messages() -> None:
+async def test_a_raknet_server_echoes_our_messages() -> None:
     async with original("server", "--port", "0") as (_, output):
         ready = (await output.readline()).split()
         assert ready[0] == b"ready"
@@ -40,7 +40,7 @@ async def test_raknet_echoes_our_messages() -> None:
                     assert (await connection.recv()).data == data
 
 
-async def test_we_echo_messages_of_raknet() -> None:
+async def test_our_server_echoes_messages_of_raknet() -> None:
     async with await rakwire.Endpoint.bind(LOOPBACK, rakwire.Options(max_incoming=1)) as server:
 
         async def echo() -> None:

@@ -36,7 +36,7 @@ async def test_messages_arrive_with_their_reliability_and_channel(reliability: R
 
 
 @pytest.mark.parametrize("reliability", [r for r in Reliability if r >= 5])
-async def test_receipts_report_the_outcome(reliability: Reliability) -> None:
+async def test_receipts_report_acknowledged_messages(reliability: Reliability) -> None:
     async with connected() as (here, there):
         receipt = await here.send(b"\x86state", reliability=reliability)
         assert await here.recv_receipt() == rakwire.Outcome(receipt or 0, True)
@@ -99,7 +99,7 @@ async def test_send_waits_while_the_send_memory_is_full() -> None:
         array.array("B", b"\x86abc"),
     ],
 )
-async def test_any_buffer_is_copied_when_it_is_sent(data: Any) -> None:
+async def test_changing_a_buffer_after_send_does_not_change_the_message(data: Any) -> None:
     expected = bytes(data)
     async with connected() as (here, there):
         await here.send(data)

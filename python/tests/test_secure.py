@@ -30,7 +30,7 @@ async def test_a_secure_connection_identifies_both_sides() -> None:
         await client.connect(server.local_address, trust=KnownServer(key.public_key), identity=identity)
 
 
-async def test_wrong_server_keys_and_unencrypted_clients_are_refused() -> None:
+async def test_clients_that_trust_another_key_or_are_unencrypted_are_refused() -> None:
     key = SecretKey.generate()
     server_options = Options(max_incoming=8, security=Security(server_key=key, requires_security=True))
     async with endpoints(server_options, Options(security=Security())) as (server, client):
@@ -43,7 +43,7 @@ async def test_wrong_server_keys_and_unencrypted_clients_are_refused() -> None:
         assert (await client.connect(server.local_address, trust="any")).secure_peer() is not None
 
 
-async def test_a_token_opens_a_connection_once() -> None:
+async def test_a_connect_token_can_be_used_once() -> None:
     key, token_key, player = SecretKey.generate(), TokenKey.generate(), SecretKey.generate()
     security = Security(server_key=key, token_keys=[token_key])
     async with endpoints(Options(max_incoming=8, security=security), Options(security=Security())) as (server, client):

@@ -105,7 +105,7 @@ async def test_servers_answer_pings_with_their_advertisement() -> None:
             server.set_advertisement(b"x" * 400)
 
 
-async def test_servers_are_found_by_discovery() -> None:
+async def test_discover_returns_the_pongs_of_servers() -> None:
     async with endpoints(Options(max_incoming=8, advertisement=b"found")) as (server, client):
         found = await client.discover(server.local_address, duration=0.2)
         assert [(pong.address, pong.data) for pong in found] == [(server.local_address, b"found")]
@@ -132,7 +132,7 @@ async def test_a_port_in_use_is_reported() -> None:
         assert isinstance(error.value, OSError) and error.value.errno is not None
 
 
-async def test_statistics_and_properties_describe_the_connection() -> None:
+async def test_statistics_and_properties_report_the_state_of_a_connection() -> None:
     async with endpoints() as (server, client):
         here = await client.connect(server.local_address)
         there = await server.accept()
@@ -152,14 +152,14 @@ async def test_statistics_and_properties_describe_the_connection() -> None:
             here.set_timeout(3)
 
 
-async def test_an_unanswered_attempt_times_out() -> None:
+async def test_connecting_without_an_answer_times_out() -> None:
     async with endpoints(client=Options(simulate="loss=100%")) as (server, client):
         with pytest.raises(rakwire.ConnectError, match="check the address") as error:
             await client.connect(server.local_address, timeout=0.3)
         assert error.value.reason is ConnectFailure.NO_ANSWER
 
 
-async def test_incompatible_protocol_versions_are_refused() -> None:
+async def test_an_incompatible_protocol_version_is_refused_with_the_version_of_the_server() -> None:
     async with endpoints(Options(max_incoming=1, accepted_versions=[11])) as (server, client):
         with pytest.raises(rakwire.ConnectError, match="version 11; leave out protocol_version") as error:
             await client.connect(server.local_address, protocol_version=6)

@@ -53,7 +53,7 @@ async def test_a_cancelled_receiver_loses_no_message() -> None:
 
 
 @pytest.mark.parametrize("cancelled", [0, 1])
-async def test_a_message_for_a_cancelled_receiver_wakes_the_other_one(cancelled: int) -> None:
+async def test_a_message_for_a_cancelled_receiver_goes_to_another_receiver(cancelled: int) -> None:
     async with connected() as (here, there):
         receivers = [asyncio.create_task(there.recv()) for _ in range(2)]
         await asyncio.sleep(0.01)
@@ -64,7 +64,7 @@ async def test_a_message_for_a_cancelled_receiver_wakes_the_other_one(cancelled:
         assert (await asyncio.wait_for(receivers[1 - cancelled], 10)).data == b"\x86hello"
 
 
-async def test_a_cancelled_wait_removes_its_operation() -> None:
+async def test_cancelled_receivers_leave_no_pending_operations() -> None:
     async with connected() as (here, there):
         bridge, _ = enter()
         before = bridge.waiting()
@@ -103,7 +103,7 @@ async def test_a_cancelled_accept_loses_no_connection() -> None:
         assert here.guid == server.guid
 
 
-async def test_a_cancelled_attempt_can_be_repeated() -> None:
+async def test_an_endpoint_can_connect_after_cancelled_attempts() -> None:
     async with endpoints() as (server, client):
         deaf = rakwire.Options(max_incoming=1, defer_incoming=True)
         async with await rakwire.Endpoint.bind(LOOPBACK, deaf) as silent:
@@ -131,7 +131,7 @@ async def test_pending_calls_fail_when_the_peer_disconnects() -> None:
             await here.send(b"\x86late")
 
 
-async def test_pending_calls_fail_when_their_endpoint_is_closed() -> None:
+async def test_pending_calls_fail_when_the_endpoint_closes() -> None:
     async with endpoints() as (server, client):
         here = await client.connect(server.local_address)
         there = await server.accept()
@@ -181,7 +181,7 @@ async def test_an_unreferenced_endpoint_keeps_its_connections() -> None:
         assert (await there.recv()).data == b"\x86hello"
 
 
-def test_two_loops_share_a_connection() -> None:
+def test_a_connection_can_be_used_in_two_loops() -> None:
     """A loop in another thread accepts a connection and echoes; the main loop uses that connection, too."""
     accepted: List[rakwire.Connection] = []
     addresses: List[rakwire.Address] = []
@@ -269,7 +269,7 @@ def test_a_loop_that_cannot_watch_sockets_is_woken_by_a_thread() -> None:
     assert "rakwire-loop" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_waiting_releases_the_gil() -> None:
+def test_waiting_does_not_block_other_python_threads() -> None:
     """Another thread makes progress while a task waits."""
     steps = 0
     is_over = threading.Event()
@@ -315,7 +315,7 @@ def _run(program: str, *, interrupt: bool = False) -> "subprocess.CompletedProce
     return subprocess.CompletedProcess(command, process.returncode, first + out, err)
 
 
-def test_a_keyboard_interrupt_ends_a_waiting_program() -> None:
+def test_ctrl_c_interrupts_a_waiting_program() -> None:
     program = """
         import asyncio, rakwire
 
@@ -356,7 +356,7 @@ def test_a_program_can_exit_with_open_connections() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_gets_an_error_and_can_exit() -> None:
+def test_a_forked_child_gets_fork_errors_and_the_parent_continues() -> None:
     program = """
         import asyncio, gc, os, sys, warnings
         import rakwire
