@@ -11,8 +11,9 @@
 //     }
 //
 // An endpoint works only while one of its methods runs, and belongs to the thread that opened it. Errors are thrown as
-// RakwireException with the library's description, except where a method returns an ErrorCode. No method allocates for
-// a message: its bytes are borrowed until the next Poll or, after Keep, until they are released.
+// RakwireException with the library's description, except where a method returns an ErrorCode. Sending and receiving
+// allocate no managed memory: received bytes are borrowed from the library until the next Poll or, after Keep, until
+// they are disposed.
 
 using System;
 using System.Collections.Generic;
@@ -32,14 +33,15 @@ namespace Rakwire
         ReservedId = -16, TooLong = -17, NoRoom = -18, Unsupported = -19, System = -20, Buffer = -21, Security = -22, Bug = -23,
     }
 
-    /// <summary>The delivery guarantee of a message. Values with a receipt cause an event with the outcome.</summary>
+    /// <summary>The delivery guarantee of a message. With a receipt, an event reports whether the message was
+    /// acknowledged.</summary>
     public enum Reliability : byte
     {
         Unreliable = 0, UnreliableSequenced = 1, Reliable = 2, ReliableOrdered = 3, ReliableSequenced = 4,
         UnreliableWithReceipt = 5, ReliableWithReceipt = 6, ReliableOrderedWithReceipt = 7,
     }
 
-    /// <summary>The order in which queued messages are sent.</summary>
+    /// <summary>The priority of a queued message.</summary>
     public enum Priority : byte { Immediate = 0, High = 1, Medium = 2, Low = 3 }
 
     /// <summary>The kind of an event. A newer library may report kinds that this file does not list.</summary>
@@ -49,7 +51,7 @@ namespace Rakwire
         Pong = 8, OutOfBand = 9, Advertisement = 10, Incoming = 11, Refused = 12,
     }
 
-    /// <summary>The reason of <see cref="EventKind.ConnectFailed"/>.</summary>
+    /// <summary>The reason for <see cref="EventKind.ConnectFailed"/>.</summary>
     public enum Failure
     {
         NoAnswer = 1, Unreachable = 2, HandshakeTimeout = 3, AttemptFailed = 4, AlreadyConnected = 5, ServerFull = 6, Banned = 7,
@@ -57,20 +59,20 @@ namespace Rakwire
         PublicKey = 14, Password = 15, Closed = 16, Cancelled = 17, Other = 255,
     }
 
-    /// <summary>The reason of <see cref="EventKind.Disconnected"/>.</summary>
+    /// <summary>The reason for <see cref="EventKind.Disconnected"/>.</summary>
     public enum DisconnectReason
     {
         Local = 1, Remote = 2, Lost = 3, MessageTooLarge = 4, SentTooLarge = 5, PathTooNarrow = 6, ReceiveMemory = 7, Other = 255,
     }
 
-    /// <summary>The reason of <see cref="EventKind.Refused"/>.</summary>
+    /// <summary>The reason for <see cref="EventKind.Refused"/>.</summary>
     public enum Refusal
     {
         Password = 1, NoIdentity = 2, Identity = 3, NoToken = 4, TokenExpired = 5, TokenServer = 6, TokenClient = 7, TokenUsed = 8,
         TokenStore = 9, Other = 255,
     }
 
-    /// <summary>The side of a connection: <c>Client</c> if this endpoint opened it.</summary>
+    /// <summary>The side of this endpoint in a connection: <c>Client</c> if it opened the connection.</summary>
     public enum Side : byte { Client = 0, Server = 1 }
 
     /// <summary>The state of a connection.</summary>
@@ -79,23 +81,25 @@ namespace Rakwire
     /// <summary>The outcome of a message with a receipt.</summary>
     public enum Outcome : byte { Acknowledged = 0, Lost = 1 }
 
-    /// <summary>The server that a client accepts. <c>None</c>: not encrypted. <c>Any</c>: protects only against eavesdropping.</summary>
+    /// <summary>The server that a client trusts. <c>None</c>: not encrypted. <c>Any</c>: protects only against
+    /// eavesdropping.</summary>
     public enum Trust : byte { None = 0, Any = 1, Key = 2, Known = 3 }
 
-    /// <summary>When clients must return a cookie to prove their address to a server.</summary>
+    /// <summary>When clients must return a cookie, which validates their address.</summary>
     public enum Cookies : byte
     {
         /// <summary>Cookies are required once an eighth of the slots, 2 to 16, are taken by clients without one.</summary>
         Automatic = 0,
-        /// <summary>Every client must return a cookie. Some RakNet libraries do not support that.</summary>
+        /// <summary>Every client must return a cookie. Some RakNet clients do not support cookies.</summary>
         Required = 1,
         /// <summary>Cookies are required once <see cref="EndpointOptions.CookiesUnvalidated"/> clients have connected without one.</summary>
         UnderLoad = 2,
-        /// <summary>No cookies. Clients with forged addresses can fill the server.</summary>
+        /// <summary>No cookies. An attacker with forged addresses can fill the server.</summary>
         Off = 3,
     }
 
-    /// <summary>The congestion control: based on queueing delay, or on losses (RFC 6582).</summary>
+    /// <summary>The congestion control: <c>Delay</c> reacts to queueing delay, <c>NewReno</c> to losses (RFC
+    /// 6582).</summary>
     public enum Congestion : byte { Delay = 0, NewReno = 1 }
 
     /// <summary>The features of a build of the C library.</summary>
@@ -111,10 +115,10 @@ namespace Rakwire
         internal RakwireException(ErrorCode code, string text) : base(text) { Code = code; }
     }
 
-    /// <summary>A connection handle. The default is no connection. Handles are never reused.</summary>
+    /// <summary>A connection handle. The default value stands for no connection. Handles are never reused.</summary>
     public readonly struct Connection : IEquatable<Connection>
     {
-        /// <summary>The numeric handle, for tables of the application.</summary>
+        /// <summary>The numeric handle, for example as a dictionary key.</summary>
         public readonly ulong Id;
 
         public Connection(ulong id) { Id = id; }
@@ -225,11 +229,11 @@ namespace Rakwire
         public ushort Mtu;
         /// <summary>The side that opened the connection.</summary>
         public Side Side;
-        /// <summary>The state.</summary>
+        /// <summary>The state of the connection.</summary>
         public ConnectionState State;
         /// <summary>The address of the peer.</summary>
         public Address Address;
-        /// <summary>The GUID of the peer, once known.</summary>
+        /// <summary>The GUID of the peer, or 0 while it is unknown.</summary>
         public ulong Guid;
         /// <summary>The maximum message length in bytes that the connection accepts.</summary>
         public ulong MaxMessageLen;
@@ -245,13 +249,13 @@ namespace Rakwire
         public ulong DatagramsReceived, BytesReceived, DatagramsRefused, DatagramsSent, BytesSent;
         /// <summary>Datagrams that the protocol dropped, for any reason.</summary>
         public ulong DatagramsDropped;
-        /// <summary>Datagrams longer than the longest RakNet datagram.</summary>
+        /// <summary>Datagrams dropped because they are longer than any RakNet datagram.</summary>
         public ulong TooLong;
         /// <summary>Send and receive calls to the operating system that failed.</summary>
         public ulong SendFailures, ReceiveFailures;
         /// <summary>The number of messages currently borrowed by the program.</summary>
         public ulong BorrowedMessages;
-        /// <summary>Clients that were dropped because too many were waiting for a decision.</summary>
+        /// <summary>Clients dropped because too many were waiting for <see cref="Endpoint.Accept"/>.</summary>
         public ulong IncomingOverflows;
         /// <summary>Datagrams from trusted proxies dropped because of an invalid header or a full client table.</summary>
         public ulong ProxyHeadersRefused;
@@ -267,19 +271,21 @@ namespace Rakwire
         public ulong MessagesSent, MessagesReceived, DatagramsSent, DatagramsReceived, DatagramsLost, DatagramsAcknowledged;
         /// <summary>Message bytes that were accepted for sending, sent for the first time, and retransmitted.</summary>
         public ulong BytesPushed, BytesSent, BytesResent;
-        /// <summary>Bytes of all sent and received datagrams.</summary>
+        /// <summary>Bytes of all sent and received datagrams, without IP and UDP headers.</summary>
         public ulong ActualBytesSent, ActualBytesReceived;
-        /// <summary>Round-trip times: smoothed, of the last ping, the mean of the last pings, and the lowest.</summary>
+        /// <summary>Round-trip times: smoothed, of the last ping, mean of the last five pings, and lowest.</summary>
         public ulong RoundTripUs, LastPingUs, AveragePingUs, LowestPingUs;
         /// <summary>The congestion window and the data in flight, in bytes.</summary>
         public uint CongestionWindow, InFlight;
         internal fixed uint waitingMessages[4];
         internal fixed uint waitingBytes[4];
-        /// <summary>The fraction of message bytes that were retransmitted, 0 to 1, in total and in the last second.</summary>
+        /// <summary>The fraction of sent message bytes that were retransmissions, 0 to 1: in total, and in the last
+        /// full second.</summary>
         public double Loss, LossLastSecond;
         /// <summary>Datagrams that were declared lost but acknowledged later.</summary>
         public ulong DatagramsLate;
-        /// <summary>Message bytes that were delivered, and that were received as duplicates or older than a newer message.</summary>
+        /// <summary>Message bytes that were delivered, and that were ignored as duplicates or as older than a sequenced
+        /// message.</summary>
         public ulong BytesProcessed, BytesIgnored;
         /// <summary>The counters of the same name in the last full second.</summary>
         public uint BytesPushedLastSecond, BytesSentLastSecond, BytesResentLastSecond, BytesProcessedLastSecond, BytesIgnoredLastSecond;
@@ -289,7 +295,7 @@ namespace Rakwire
         internal uint hasClockDifference;
         internal long clockDifferenceMs;
 
-        /// <summary>The clock of the peer minus the local clock in milliseconds, once known.</summary>
+        /// <summary>The clock of the peer minus the local clock in milliseconds; null before the first pong.</summary>
         public long? ClockDifferenceMs => hasClockDifference != 0 ? clockDifferenceMs : (long?)null;
 
         /// <summary>Returns the number of queued messages of a priority.</summary>
@@ -307,7 +313,8 @@ namespace Rakwire
         }
     }
 
-    /// <summary>The options of an endpoint. Times in milliseconds. The defaults are those of a client on any IPv4 port.</summary>
+    /// <summary>The options of an endpoint. Times are in milliseconds. The defaults suit a client on any IPv4
+    /// port.</summary>
     public sealed unsafe class EndpointOptions
     {
         NativeOptions raw;
@@ -324,11 +331,14 @@ namespace Rakwire
         public ushort MaxIncoming { get => raw.MaxIncoming; set => raw.MaxIncoming = value; }
         /// <summary>The maximum number of connections, up to 65,534. 0: 64, or <see cref="MaxIncoming"/> if that is more.</summary>
         public uint MaxConnections { get => raw.MaxConnections; set => raw.MaxConnections = value; }
-        /// <summary>Incoming connections per address. 0: three quarters of <see cref="MaxIncoming"/>, no limit below 16.</summary>
+        /// <summary>The maximum number of incoming connections per address. 0: 3/4 of <see cref="MaxIncoming"/>, no
+        /// limit below 16.</summary>
         public ushort MaxPerAddress { get => raw.MaxPerAddress; set => raw.MaxPerAddress = value; }
-        /// <summary>Incoming connections per network (/24, or /48 in IPv6). 0: seven eighths of <see cref="MaxIncoming"/>.</summary>
+        /// <summary>The maximum number of incoming connections per network (/24, or /48 in IPv6). 0: 7/8 of <see
+        /// cref="MaxIncoming"/>.</summary>
         public ushort MaxPerNetwork { get => raw.MaxPerNetwork; set => raw.MaxPerNetwork = value; }
-        /// <summary>Half-open connections per network (/24, or /64 in IPv6) without a cookie. Default: 8.</summary>
+        /// <summary>The maximum number of handshakes in progress per network (/24, or /64 in IPv6) without a cookie.
+        /// Default: 8.</summary>
         public ushort MaxHalfOpenPerNetwork { get => raw.MaxHalfOpenPerNetwork; set => raw.MaxHalfOpenPerNetwork = value; }
         /// <summary>When clients must return a cookie. Default: <see cref="Rakwire.Cookies.Automatic"/>.</summary>
         public Cookies Cookies { get => raw.Cookies; set => raw.Cookies = value; }
@@ -342,9 +352,11 @@ namespace Rakwire
         public uint ConnectionIntervalMs { get => raw.ConnectionIntervalMs; set => raw.ConnectionIntervalMs = value; }
         /// <summary>Trusted proxies, such as "10.0.0.7/32,fd00::/64", which name the client in PROXY headers (version 2).</summary>
         public string TrustedProxies { get; set; }
-        /// <summary>The number of 512-byte blocks for messages in transit. 0: enough for the connections.</summary>
+        /// <summary>The number of 512-byte blocks for queued and unacknowledged messages. 0: computed from <see
+        /// cref="MaxConnections"/>.</summary>
         public uint Blocks { get => raw.Blocks; set => raw.Blocks = value; }
-        /// <summary>The maximum number of blocks per connection and direction. Default: 0, only the shared memory's limits.</summary>
+        /// <summary>The maximum number of blocks per connection and direction. Default: 0, limited only by <see
+        /// cref="Blocks"/>.</summary>
         public uint ConnectionBlocks { get => raw.ConnectionBlocks; set => raw.ConnectionBlocks = value; }
         /// <summary>The congestion control of connections. Default: <see cref="Rakwire.Congestion.Delay"/>.</summary>
         public Congestion Congestion { get => raw.Congestion; set => raw.Congestion = value; }
@@ -358,7 +370,7 @@ namespace Rakwire
         public byte ProtocolVersion { get => raw.ProtocolVersion; set => raw.ProtocolVersion = value; }
         /// <summary>The GUID of the endpoint. 0: a random GUID.</summary>
         public ulong Guid { get => raw.Guid; set => raw.Guid = value; }
-        /// <summary>True if out-of-band messages and advertisements become events. Default: false.</summary>
+        /// <summary>True if out-of-band messages and advertisements are reported as events. Default: false.</summary>
         public bool OutOfBand { get => raw.OutOfBand != 0; set => raw.OutOfBand = Library.Flag(value); }
         /// <summary>True if each new client waits for a decision of the application. Default: false.</summary>
         public bool DeferIncoming { get => raw.DeferIncoming != 0; set => raw.DeferIncoming = Library.Flag(value); }
@@ -370,7 +382,7 @@ namespace Rakwire
         public uint PingIntervalMs { get => raw.PingIntervalMs; set => raw.PingIntervalMs = value; }
         /// <summary>The maximum time for which a closing connection waits for acknowledgements. Default: 5,000.</summary>
         public uint CloseTimeoutMs { get => raw.CloseTimeoutMs; set => raw.CloseTimeoutMs = value; }
-        /// <summary>The maximum duration of the handshake after the first reply. Default: 10,000.</summary>
+        /// <summary>The maximum duration of the handshake after the server's first reply. Default: 10,000.</summary>
         public uint HandshakeTimeoutMs { get => raw.HandshakeTimeoutMs; set => raw.HandshakeTimeoutMs = value; }
         /// <summary>The time after which a queued unreliable message is dropped. Default: 1,000.</summary>
         public uint UnreliableTimeoutMs { get => raw.UnreliableTimeoutMs; set => raw.UnreliableTimeoutMs = value; }
@@ -454,7 +466,8 @@ namespace Rakwire
         }
     }
 
-    /// <summary>The options of a connection attempt. 0 and null select the values of the endpoint. Times in milliseconds.</summary>
+    /// <summary>The options of a connection attempt. 0 and null select the endpoint's values. Times are in
+    /// milliseconds.</summary>
     public sealed unsafe class ConnectOptions
     {
         NativeConnectOptions raw;
@@ -477,7 +490,8 @@ namespace Rakwire
         public byte ProtocolVersion { get => raw.ProtocolVersion; set => raw.ProtocolVersion = value; }
         /// <summary>The password, at most 255 bytes.</summary>
         public byte[] Password { get; set; }
-        /// <summary>The accepted server. Default: <see cref="Rakwire.Trust.None"/>, an unencrypted connection.</summary>
+        /// <summary>The server to trust. Default: <see cref="Rakwire.Trust.None"/>, an unencrypted
+        /// connection.</summary>
         public Trust Trust { get => raw.Trust; set => raw.Trust = value; }
         /// <summary>The public key of the server, 32 bytes, for <see cref="Rakwire.Trust.Key"/> and <see cref="Rakwire.Trust.Known"/>.</summary>
         public byte[] ServerKey { get; set; }
@@ -512,7 +526,8 @@ namespace Rakwire
         }
     }
 
-    /// <summary>An event, valid until the next <see cref="Endpoint.Poll"/>. Fields that do not apply to its kind are 0.</summary>
+    /// <summary>An event, valid until the next <see cref="Endpoint.Poll"/>. Properties that do not apply to its kind
+    /// are 0.</summary>
     public readonly unsafe ref struct EndpointEvent
     {
         readonly Endpoint endpoint;
@@ -524,7 +539,7 @@ namespace Rakwire
             this.number = number;
         }
 
-        /// <summary>The fields, which are stored in the endpoint so that an event need not be copied.</summary>
+        /// <summary>The fields of the event. They are stored in the endpoint, which avoids copies.</summary>
         internal ref NativeEvent Raw
         {
             get
@@ -540,7 +555,8 @@ namespace Rakwire
         public Connection Connection => new Connection(Raw.Connection);
         /// <summary>The client of <see cref="EventKind.Incoming"/>.</summary>
         public Request Request => new Request(Raw.Request);
-        /// <summary>The address of the peer. Not set for messages, receipts, progress and MTU changes, which have a connection.</summary>
+        /// <summary>The address of the peer. Not set for messages, receipts, progress and MTU changes; use <see
+        /// cref="Connection"/>.</summary>
         public Address Address => Raw.Address;
         /// <summary>The GUID of the peer, if the event has one.</summary>
         public ulong Guid => Raw.Guid;
@@ -551,7 +567,7 @@ namespace Rakwire
         public Failure Failure => (Failure)Raw.Reason;
         public DisconnectReason DisconnectReason => (DisconnectReason)Raw.Reason;
         public Refusal Refusal => (Refusal)Raw.Reason;
-        /// <summary>The description of the reason.</summary>
+        /// <summary>A description of the reason, for logs and players.</summary>
         public string ReasonText => Library.Text(Native.rakwire_reason_text((uint)Raw.Kind, Raw.Reason));
         /// <summary>The receipt number that <see cref="Endpoint.Send"/> returned.</summary>
         public uint Receipt => Raw.Receipt;
@@ -559,12 +575,13 @@ namespace Rakwire
         public Side Side => Raw.Side;
         /// <summary>The round-trip time of a ping in microseconds.</summary>
         public ulong LatencyUs => Raw.LatencyUs;
-        /// <summary>The number of parts received or acknowledged, of <see cref="ProgressParts"/>.</summary>
+        /// <summary>The number of parts received or acknowledged so far. <see cref="ProgressParts"/> is the
+        /// total.</summary>
         public uint ProgressDone => Raw.ProgressDone;
         public uint ProgressParts => Raw.ProgressParts;
-        /// <summary>The number of the split message.</summary>
+        /// <summary>An id of the split message, unique among the unfinished ones of its direction.</summary>
         public ushort ProgressMessage => Raw.ProgressMessage;
-        /// <summary>True if the progress is that of a sent message.</summary>
+        /// <summary>True if the progress is of a sent message, false for a received one.</summary>
         public bool IsOutgoing => Raw.Outgoing != 0;
         /// <summary>The new MTU in bytes, including IP and UDP headers.</summary>
         public ushort Mtu => Raw.Mtu;
@@ -597,7 +614,7 @@ namespace Rakwire
             return new ArraySegment<byte>(array, 0, data.Length);
         }
 
-        /// <summary>Keeps the bytes beyond the next Poll, until the result is disposed.</summary>
+        /// <summary>Keeps the bytes valid after the next Poll, until the result is disposed.</summary>
         public KeptMessage Keep()
         {
             ReadOnlySpan<byte> data = Data;
@@ -607,7 +624,8 @@ namespace Rakwire
         }
     }
 
-    /// <summary>Message bytes that stay valid beyond the next Poll, until Dispose. A second Dispose has no effect.</summary>
+    /// <summary>Message bytes that stay valid after the next Poll, until Dispose. A second Dispose has no
+    /// effect.</summary>
     public readonly unsafe struct KeptMessage : IDisposable
     {
         internal sealed class Slot
@@ -627,7 +645,7 @@ namespace Rakwire
             message = slot.Message;
         }
 
-        /// <summary>The bytes. Throws after they were released or the endpoint was closed.</summary>
+        /// <summary>The bytes. Throws after Dispose, or after the endpoint was closed.</summary>
         public ReadOnlySpan<byte> Data
         {
             get
@@ -645,7 +663,8 @@ namespace Rakwire
         }
     }
 
-    /// <summary>The endpoints of a thread that were collected without Dispose. Only that thread can close them.</summary>
+    /// <summary>The endpoints of a thread that were garbage-collected without Dispose. Only this thread can close
+    /// them.</summary>
     sealed class OwnerThread
     {
         [ThreadStatic]
@@ -679,10 +698,11 @@ namespace Rakwire
         }
     }
 
-    /// <summary>An endpoint: a socket with its connections. Calls from other threads than the one that opened it throw.</summary>
-    /// <remarks> Dispose closes it without notifying its peers; <see cref="Close"/> disconnects first and waits. If it
-    /// is collected by the garbage collector, it is closed when its thread next opens or updates an endpoint. Calls
-    /// after Dispose throw <see cref="ErrorCode.Handle"/>. </remarks>
+    /// <summary>An endpoint: a socket and its connections. Calls from threads other than the one that opened it
+    /// throw.</summary>
+    /// <remarks> Dispose closes the endpoint without notifying its peers; <see cref="Close"/> disconnects first and
+    /// waits. A garbage-collected endpoint is closed when its thread next opens or updates an endpoint. Calls after
+    /// Dispose throw <see cref="ErrorCode.Handle"/>. </remarks>
     public sealed unsafe class Endpoint : IDisposable
     {
         readonly OwnerThread owner = OwnerThread.Current;
@@ -690,7 +710,8 @@ namespace Rakwire
         readonly Stack<KeptMessage.Slot> free = new Stack<KeptMessage.Slot>();
         byte[] joined = new byte[2048];
         ulong handle;
-        /// <summary>The last event, its number, and whether its bytes were kept or released with the endpoint.</summary>
+        /// <summary>The last event, its sequence number, and true if its bytes were kept or the endpoint was
+        /// closed.</summary>
         internal NativeEvent current;
         internal ulong polls;
         internal bool isTaken;
@@ -725,7 +746,8 @@ namespace Rakwire
             GC.SuppressFinalize(this);
         }
 
-        /// <summary>Disconnects all connections, waits at most this time until they are closed, and disposes. Drops events.</summary>
+        /// <summary>Disconnects all connections, waits until they are closed or the time has passed, and disposes.
+        /// Drops events.</summary>
         public void Close(int longestMs)
         {
             var connections = new Connection[ConnectionCount];
@@ -751,11 +773,13 @@ namespace Rakwire
         /// <summary>Sends queued datagrams as far as congestion control allows. Call it at the end of each frame.</summary>
         public void Flush() => Library.Check(Native.rakwire_flush(handle));
 
-        /// <summary>Waits until a datagram arrives or a timer expires, and then returns true. Poll all events first.</summary>
-        /// <remarks>Returns false after the time limit or a signal.</remarks>
+        /// <summary>Waits until a datagram arrives or a timer expires, and returns true. Before the call, poll all
+        /// events.</summary>
+        /// <remarks>Returns false after <c>timeoutMs</c>, or if a signal interrupts the wait.</remarks>
         public bool Wait(uint timeoutMs) => Library.Check(Native.rakwire_wait(handle, timeoutMs)) > 0;
 
-        /// <summary>The time in microseconds until the next Update if no datagram arrives. Null if no timer is set.</summary>
+        /// <summary>The time in microseconds until <see cref="Update"/> is due without a datagram. Null if no timer is
+        /// set.</summary>
         public ulong? TimeoutUs
         {
             get
@@ -787,7 +811,7 @@ namespace Rakwire
             return found > 0;
         }
 
-        /// <summary>Takes the bytes away from the last event, so that the next Poll does not release them.</summary>
+        /// <summary>Detaches the bytes from the last event, so the next Poll does not release them.</summary>
         void TakeBytes()
         {
             isTaken |= current.Message != 0;
@@ -858,7 +882,7 @@ namespace Rakwire
         /// <summary>Refuses a client with the reply "server full". The client may retry.</summary>
         public void Refuse(Request request) => Library.Check(Native.rakwire_refuse(handle, request.Id));
 
-        /// <summary>Ignores a client without a reply. If it retries, that is a new request.</summary>
+        /// <summary>Ignores a client without a reply. Its next attempt is a new request.</summary>
         public void Ignore(Request request) => Library.Check(Native.rakwire_ignore(handle, request.Id));
 
         /// <summary>Queues a copy of a message. Returns its receipt number, or 0 without a receipt.</summary>
@@ -872,7 +896,8 @@ namespace Rakwire
             return receipt;
         }
 
-        /// <summary>Like <see cref="Send"/>, but returns errors. A busy connection often returns <see cref="ErrorCode.NoRoom"/>.</summary>
+        /// <summary>Like <see cref="Send"/>, but returns errors: <see cref="ErrorCode.NoRoom"/> if the send memory is
+        /// full.</summary>
         public ErrorCode TrySend(Connection to, ReadOnlySpan<byte> message, Reliability reliability = Reliability.ReliableOrdered,
             byte channel = 0, Priority priority = Priority.Medium)
         {
@@ -892,7 +917,7 @@ namespace Rakwire
             return (ErrorCode)result;
         }
 
-        /// <summary>Like the other TrySend, for a message in two pieces: its first byte and the body.</summary>
+        /// <summary>Like the other TrySend, for a message whose first byte and body are separate.</summary>
         public ErrorCode TrySend(Connection to, byte id, ReadOnlySpan<byte> body, Reliability reliability, byte channel = 0,
             Priority priority = Priority.Medium)
         {
@@ -903,7 +928,8 @@ namespace Rakwire
             return TrySend(to, new ReadOnlySpan<byte>(joined, 0, body.Length + 1), reliability, channel, priority);
         }
 
-        /// <summary>Queues a message for all open connections except one. Returns how many accepted it.</summary>
+        /// <summary>Queues a message for all open connections except <c>except</c>. Returns the number that accepted
+        /// it.</summary>
         public int Broadcast(ReadOnlySpan<byte> message, Reliability reliability = Reliability.ReliableOrdered, byte channel = 0,
             Priority priority = Priority.Medium, Connection except = default(Connection))
         {
@@ -923,7 +949,8 @@ namespace Rakwire
             return Library.Check(result);
         }
 
-        /// <summary>Starts closing a connection or attempt. Earlier reliable messages are delivered first.</summary>
+        /// <summary>Starts closing a connection or attempt. Reliable messages sent before are delivered
+        /// first.</summary>
         public void Disconnect(Connection connection) => Library.Check(Native.rakwire_disconnect(handle, connection.Id));
 
         /// <summary>Like <see cref="Disconnect(Connection)"/>, but returns false if there is no such connection.</summary>
@@ -1035,7 +1062,7 @@ namespace Rakwire
         public void Discover(Address broadcast, bool onlyOpen = false) =>
             Library.Check(Native.rakwire_ping(handle, &broadcast, 1, Library.Flag(onlyOpen)));
 
-        /// <summary>Sets the data in pongs of this endpoint, at most 399 bytes.</summary>
+        /// <summary>Sets the data that this endpoint sends in its pongs, at most 399 bytes.</summary>
         public void SetAdvertisement(ReadOnlySpan<byte> advertisement)
         {
             fixed (byte* data = &MemoryMarshal.GetReference(advertisement))
@@ -1049,7 +1076,8 @@ namespace Rakwire
                 Library.Check(Native.rakwire_advertise(handle, &to, data, (UIntPtr)advertisement.Length));
         }
 
-        /// <summary>Sends one message of 1 to 399 bytes to a peer that has <see cref="EndpointOptions.OutOfBand"/> set.</summary>
+        /// <summary>Sends one unreliable message of 1 to 399 bytes without a connection. The peer must have <see
+        /// cref="EndpointOptions.OutOfBand"/> set.</summary>
         public void SendOutOfBand(Address to, ReadOnlySpan<byte> message)
         {
             fixed (byte* data = &MemoryMarshal.GetReference(message))
@@ -1063,14 +1091,15 @@ namespace Rakwire
                 Library.Check(Native.rakwire_set_password(handle, data, (UIntPtr)password.Length));
         }
 
-        /// <summary>Bans an address, a wildcard such as "192.0.2.*", or a prefix such as "2001:db8::/32". 0 ms: permanently.</summary>
+        /// <summary>Bans an address, a wildcard such as "192.0.2.*", or a prefix such as "2001:db8::/32". 0 ms means
+        /// permanently.</summary>
         public void Ban(string addresses, uint durationMs = 0)
         {
             fixed (byte* text = Library.Utf8(addresses))
                 Library.Check(Native.rakwire_ban(handle, text, durationMs));
         }
 
-        /// <summary>Removes a ban. Returns false if there was none.</summary>
+        /// <summary>Removes the ban of exactly this pattern. Returns false if there is no such ban.</summary>
         public bool Unban(string addresses)
         {
             fixed (byte* text = Library.Utf8(addresses))
@@ -1086,13 +1115,14 @@ namespace Rakwire
     {
         /// <summary>False for an unencrypted connection, for which all other values are empty.</summary>
         public readonly bool IsSecure;
-        /// <summary>The public key of the server or, on a server, of the client's identity. Null: an anonymous client.</summary>
+        /// <summary>The public key of the peer: the server's key, or the client's identity. Null for an anonymous
+        /// client.</summary>
         public readonly byte[] Key;
         /// <summary>The hash of the server's next key, or null.</summary>
         public readonly byte[] NextKeyHash;
         /// <summary>The data that the client sent with its identity.</summary>
         public readonly byte[] IdentityData;
-        /// <summary>True if the client presented a connect token, which the following values describe.</summary>
+        /// <summary>True if the client presented a connect token. The following fields describe the token.</summary>
         public readonly bool HasToken;
         public readonly ulong TokenUserId;
         /// <summary>The expiry of the token, in seconds since the Unix epoch.</summary>
@@ -1246,7 +1276,7 @@ namespace Rakwire
             return Encoding.UTF8.GetString(text, length);
         }
 
-        /// <summary>Converts text to NUL-terminated UTF-8.</summary>
+        /// <summary>Converts text to NUL-terminated UTF-8. Null stays null.</summary>
         internal static byte[] Utf8(string text)
         {
             if (text == null)
@@ -1260,7 +1290,7 @@ namespace Rakwire
 
         internal static UIntPtr Length(byte[] bytes) => (UIntPtr)(bytes == null ? 0 : bytes.Length);
 
-        /// <summary>Throws unless a key has 32 bytes, which the library reads without a length.</summary>
+        /// <summary>Throws unless a key has 32 bytes: the library reads 32 bytes without checking a length.</summary>
         internal static byte[] Key(byte[] key)
         {
             if (key != null && key.Length != 32)

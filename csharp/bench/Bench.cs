@@ -1,4 +1,5 @@
-// Does the work of bench.c in C#: round trips, and messages in one direction, between two endpoints in one thread.
+// The C# counterpart of bench.c: measures round trips, and messages in one direction, between two endpoints in one
+// thread.
 
 using System;
 using System.Diagnostics;
@@ -8,7 +9,7 @@ static class Bench
 {
     const int RoundTrips = 20000, Messages = 500000, Burst = 100, Length = 32;
 
-    /// <summary>Handles received datagrams, and counts messages. Echoes them if wanted.</summary>
+    /// <summary>Handles received datagrams. Returns the number of messages, and echoes them if <c>echoes</c>.</summary>
     static int Receive(Endpoint endpoint, bool echoes)
     {
         int messages = 0;
@@ -35,7 +36,8 @@ static class Bench
         cpuStart = Cpu;
     }
 
-    /// <summary>Prints the rate per elapsed time, and per processor time, which other programs disturb less.</summary>
+    /// <summary>Prints the rates per elapsed second and per second of processor time. Other programs disturb the latter
+    /// less.</summary>
     static void End(string name, int count)
     {
         Console.WriteLine(name + "_per_second " + (count / Clock.Elapsed.TotalSeconds).ToString("0"));
@@ -61,7 +63,7 @@ static class Bench
     {
         var message = new byte[Length];
         message[0] = 0x86;
-        // The first round of each is for warming up, because a just-in-time compiler optimises code after some calls.
+        // The first round is a warm-up: a just-in-time compiler optimises code only after some calls.
         for (int round = 0; round < 2; round++)
         {
             Begin();

@@ -1,4 +1,5 @@
-// An echo. `Echo.exe serve 0.0.0.0:19132` sends every message back. `Echo.exe 127.0.0.1:19132 hello` sends one and prints the answer.
+// An echo server and client. `Echo.exe serve 0.0.0.0:19132` echoes every message. `Echo.exe 127.0.0.1:19132 hello`
+// sends one and prints its echo.
 
 using System;
 using System.Text;

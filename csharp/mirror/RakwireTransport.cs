@@ -1,5 +1,5 @@
-// A transport for Mirror over rakwire. Put it into a project next to Rakwire.cs, add the component to the object of the
-// NetworkManager, and select it as the transport.
+// A transport for Mirror over rakwire. Put this file into a project next to Rakwire.cs, add the component to the object
+// of the NetworkManager, and select it as the transport.
 
 using System;
 using System.Collections.Generic;
@@ -17,7 +17,8 @@ namespace Rakwire.Transports
         public const string Scheme = "rakwire";
         /// <summary>The first byte of each message. RakNet reserves values below 0x86.</summary>
         const byte MessageId = 0x86;
-        /// <summary>The batch size for Mirror in bytes. A message of this length fits into one datagram on common paths.</summary>
+        /// <summary>The batch size for Mirror in bytes. A message of this length fits into one datagram on typical
+        /// paths.</summary>
         const int OneDatagram = 1024;
 
         [Tooltip("The port of the server.")]
@@ -39,7 +40,7 @@ namespace Rakwire.Transports
         Connection toServer;
         bool isConnected;
         byte[] received;
-        /// <summary>Mirror's 32-bit connection ids, by connection handle.</summary>
+        /// <summary>Mirror's 32-bit connection ids, keyed by connection handle.</summary>
         readonly Dictionary<ulong, int> numbers = new Dictionary<ulong, int>();
         readonly Dictionary<int, Connection> connections = new Dictionary<int, Connection>();
         int lastNumber;
@@ -57,7 +58,7 @@ namespace Rakwire.Transports
 
         static int ChannelOf(in EndpointEvent e) => e.Reliability <= Reliability.UnreliableSequenced ? Channels.Unreliable : Channels.Reliable;
 
-        /// <summary>Copies the message of an event, for handlers that need an array segment.</summary>
+        /// <summary>Copies the message of an event without its id, for handlers that need an array segment.</summary>
         ArraySegment<byte> Payload(in EndpointEvent e)
         {
             ArraySegment<byte> message = e.CopyTo(ref received);
@@ -255,7 +256,8 @@ namespace Rakwire.Transports
 
         // Client and server
 
-        /// <summary>Returns true if a reliable message could not be sent. Without it, the connection cannot continue.</summary>
+        /// <summary>Returns true if the connection must be closed: a reliable message could not be sent, or the error
+        /// is not a full queue.</summary>
         static bool IsFatal(ErrorCode result, int channelId) => result != ErrorCode.NoRoom || channelId != Channels.Unreliable;
 
         static TransportError ErrorOf(ErrorCode result) => result == ErrorCode.NoRoom ? TransportError.Congestion : TransportError.InvalidSend;

@@ -5,7 +5,7 @@ using System.Threading;
 
 namespace Rakwire.Tests
 {
-    /// <summary>Runs the code of the Unity chapter, which csharp/check extracts from the document.</summary>
+    /// <summary>Runs the component in docs/from-unity.md, which csharp/check extracts to a file.</summary>
     static class DocumentTests
     {
         static void Call(object component, string method) =>

@@ -6,7 +6,7 @@ namespace Rakwire.Tests
     {
         const int Messages = 100000;
 
-        /// <summary>Sends messages and echoes them, and keeps every tenth one for a while.</summary>
+        /// <summary>Sends messages from client to server and back. Keeps every tenth echo beyond its event.</summary>
         static void Echo(Pair pair, int messages, byte[] message)
         {
             int sent = 0, returned = 0;

@@ -9,7 +9,8 @@ namespace Rakwire.Tests
         [MethodImpl(MethodImplOptions.NoInlining)]
         static string Abandon(int depth)
         {
-            // Mono scans the stack conservatively, so the reference must be deep in a part that is overwritten later.
+            // Mono scans the stack conservatively. The reference must therefore be in a deep frame, which Overwrite
+            // overwrites later.
             if (depth > 0)
                 return Abandon(depth - 1);
             return new Endpoint(Pair.ServerOptions()).LocalAddress.ToString();

@@ -8,8 +8,8 @@ using System.Text.RegularExpressions;
 
 namespace Rakwire.Tests
 {
-    /// <summary>Compares Rakwire.cs with rakwire.h. RAKWIRE_HEADER is its path; RAKWIRE_LAYOUT is a C program's output
-    /// about it.</summary>
+    /// <summary>Compares Rakwire.cs with rakwire.h. RAKWIRE_HEADER is the path of the header; RAKWIRE_LAYOUT is the
+    /// path of a list of its struct sizes and offsets.</summary>
     static class HeaderTests
     {
         static readonly Dictionary<string, Type> Structs = new Dictionary<string, Type>
@@ -98,7 +98,8 @@ namespace Rakwire.Tests
         static object Number(Type type, int value) =>
             type == typeof(bool) ? true : type.IsEnum ? Enum.ToObject(type, 1) : Convert.ChangeType(value, type);
 
-        /// <summary>Sets each numeric option, checks its field, and returns their number.</summary>
+        /// <summary>Sets each numeric option, checks the native field of the same name, and returns the number of
+        /// options.</summary>
         static int EachNumberReachesItsField(object options)
         {
             FieldInfo raw = options.GetType().GetField("raw", BindingFlags.Instance | BindingFlags.NonPublic);

@@ -7,7 +7,7 @@ using Rakwire.Transports;
 
 namespace Rakwire.Tests
 {
-    /// <summary>Tests the transport for Mirror by the calls that Mirror's loop makes.</summary>
+    /// <summary>Tests the transport for Mirror with the calls that Mirror's loop makes.</summary>
     static class MirrorTests
     {
         sealed class Player : IDisposable
@@ -81,7 +81,8 @@ namespace Rakwire.Tests
                 return this;
             }
 
-            /// <summary>Runs all players until this handler call of a player, and removes the calls up to it.</summary>
+            /// <summary>Runs all players until a player has a handler call that begins with this text. Removes and
+            /// returns it, and removes earlier calls.</summary>
             internal string WaitFor(Player player, string call)
             {
                 for (int frame = 0; frame < 10000; frame++)
@@ -99,7 +100,8 @@ namespace Rakwire.Tests
                 throw new Exception("no call " + call + ", but " + string.Join("; ", player.Calls));
             }
 
-            /// <summary>Runs until all messages are acknowledged, because a closing side waits for that.</summary>
+            /// <summary>Runs 100 frames, so that all messages are acknowledged and closing need not wait for
+            /// them.</summary>
             internal void Settle()
             {
                 for (int frame = 0; frame < 100; frame++)

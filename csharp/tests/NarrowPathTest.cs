@@ -4,7 +4,8 @@ using System.Net.Sockets;
 
 namespace Rakwire.Tests
 {
-    /// <summary>A path between a client and a server that drops datagrams above a length.</summary>
+    /// <summary>A UDP path between a client and a server that drops datagrams longer than <see
+    /// cref="Longest"/>.</summary>
     sealed class NarrowPath : IDisposable
     {
         readonly Socket toClient = Open(), toServer = Open();

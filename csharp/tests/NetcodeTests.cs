@@ -7,7 +7,7 @@ using Unity.Netcode;
 
 namespace Rakwire.Tests
 {
-    /// <summary>Tests the transport for Netcode by the calls that its manager makes.</summary>
+    /// <summary>Tests the transport for Netcode with the calls that its NetworkManager makes.</summary>
     static class NetcodeTests
     {
         sealed class Player : IDisposable
@@ -28,7 +28,7 @@ namespace Rakwire.Tests
                 Transport.EndFrame();
             }
 
-            /// <summary>Takes the first event of this kind.</summary>
+            /// <summary>Removes and returns the first event of this kind, or null.</summary>
             internal Tuple<NetworkEvent, ulong, byte[]> Take(NetworkEvent kind)
             {
                 int at = Events.FindIndex(one => one.Item1 == kind);
@@ -95,7 +95,8 @@ namespace Rakwire.Tests
                 throw new Exception("no event " + kind);
             }
 
-            /// <summary>Runs until all messages are acknowledged, because a closing side waits for that.</summary>
+            /// <summary>Runs 100 frames, so that all messages are acknowledged and closing need not wait for
+            /// them.</summary>
             internal void Settle()
             {
                 for (int frame = 0; frame < 100; frame++)

@@ -52,7 +52,7 @@ namespace Rakwire.Tests
     sealed class Pair : IDisposable
     {
         internal readonly Endpoint Server, Client;
-        /// <summary>The connection of the client to the server, and of the server to the client.</summary>
+        /// <summary>The handle of the connection at the client (There) and at the server (Back).</summary>
         internal Connection There, Back;
 
         internal static EndpointOptions ServerOptions() => new EndpointOptions { BindAddress = "127.0.0.1:0", MaxIncoming = 8 };
@@ -83,8 +83,8 @@ namespace Rakwire.Tests
 
         readonly List<Seen> atServer = new List<Seen>(), atClient = new List<Seen>();
 
-        /// <summary>Updates both endpoints until `at` has an event of this kind, and returns it. Other events stay
-        /// queued.</summary>
+        /// <summary>Updates both endpoints until `at` has an event of this kind. Removes and returns it; other events
+        /// stay queued.</summary>
         internal Seen WaitFor(Endpoint at, EventKind kind)
         {
             List<Seen> events = at == Server ? atServer : atClient;

@@ -1,4 +1,4 @@
-// Runs each method with [Test], prints its result, and exits with 1 if one failed. An argument selects tests by a part of their name.
+// Runs each method with [Test], and exits with 1 if one failed. An argument selects tests whose names contain it.
 
 using System;
 using System.Linq;
@@ -29,7 +29,7 @@ namespace Rakwire.Tests
                 throw new Exception("not true: " + condition);
         }
 
-        /// <summary>Runs an action that must throw, and returns its exception.</summary>
+        /// <summary>Runs an action that must throw a <c>T</c>, and returns the exception.</summary>
         internal static T Throws<T>(Action action) where T : Exception
         {
             try
@@ -43,7 +43,7 @@ namespace Rakwire.Tests
             throw new Exception("no " + typeof(T).Name);
         }
 
-        /// <summary>Runs an action that must fail with this code and the library's description.</summary>
+        /// <summary>Runs an action that must throw a RakwireException with this code and a description.</summary>
         internal static void Fails(ErrorCode code, Action action)
         {
             var failure = Throws<RakwireException>(action);

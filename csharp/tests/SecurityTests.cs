@@ -7,8 +7,8 @@ namespace Rakwire.Tests
 {
     static class SecurityTests
     {
-        /// <summary>Returns true if the library was built without security, after checking that its functions report
-        /// that.</summary>
+        /// <summary>Returns true if the library was built without security. Also checks that its functions then fail
+        /// with Unsupported.</summary>
         static bool IsMissingAsReported()
         {
             if ((Library.Features & Features.Secure) != 0)

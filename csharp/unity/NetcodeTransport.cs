@@ -1,5 +1,5 @@
-// A transport for Unity's Netcode for GameObjects 2 over rakwire. Put it into a project next to Rakwire.cs, add the
-// component to the object of the NetworkManager, and select it as the transport. For Netcode 1.x define
+// A transport for Unity's Netcode for GameObjects 2 over rakwire. Put this file into a project next to Rakwire.cs, add
+// the component to the object of the NetworkManager, and select it as the transport. For Netcode 1.x define
 // RAKWIRE_NETCODE_1.
 
 using System;
@@ -36,7 +36,7 @@ namespace Rakwire.Transports
         Connection server;
         bool isUpdated;
         byte[] received;
-        /// <summary>Connections that Netcode has closed itself, for which it expects no event.</summary>
+        /// <summary>Connections that Netcode has closed itself. It expects no disconnect event for them.</summary>
         readonly HashSet<ulong> ended = new HashSet<ulong>();
 
         public override ulong ServerClientId => 0;
@@ -99,7 +99,7 @@ namespace Rakwire.Transports
             bool isDropped = result == ErrorCode.NoRoom && delivery <= NetworkDelivery.UnreliableSequenced;
             if (isDropped)
                 return;
-            // After losing a reliable message, the states of both sides would differ, so the connection is closed.
+            // Without this reliable message the states of both sides would differ, so the connection is closed.
             Debug.LogError("The connection " + clientId + " ends: " + Library.LastError);
             endpoint.Disconnect(to);
         }
@@ -130,7 +130,7 @@ namespace Rakwire.Transports
                     clientId = server.IsNone ? e.Connection.Id : ServerClientId;
                     return kind;
                 }
-                // Netcode polls until there is no event, so the endpoint is updated once per round of polling.
+                // Netcode polls until there is no event. The endpoint is updated once per such round.
                 isUpdated = !isUpdated;
                 if (!isUpdated)
                     break;
@@ -185,7 +185,8 @@ namespace Rakwire.Transports
         /// <summary>Returns the maximum payload length in bytes that <see cref="Send"/> accepts for a connection.</summary>
         public int MaxPayload(ulong clientId) => (int)endpoint.Info(ConnectionOf(clientId)).MaxMessageLen - 1;
 
-        /// <summary>Disconnects all connections, waits briefly until that is acknowledged, and closes the socket.</summary>
+        /// <summary>Disconnects all connections, waits at most <see cref="ShutdownMs"/> for acknowledgements, and
+        /// closes the socket.</summary>
         public override void Shutdown()
         {
             endpoint?.Close(ShutdownMs);

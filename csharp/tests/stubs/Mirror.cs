@@ -1,4 +1,4 @@
-// The base class of Mirror's transports. Tests make the calls that Mirror's loop makes.
+// A stub of the base class of Mirror's transports. Tests make the calls that Mirror's loop makes.
 
 using System;
 

@@ -1,5 +1,5 @@
-// The base class of transports of Netcode for GameObjects, without its manager. Tests make the calls that the manager
-// makes.
+// A stub of the base class of transports for Netcode for GameObjects, without its manager. Tests make the calls that
+// the manager makes.
 
 using System;
 

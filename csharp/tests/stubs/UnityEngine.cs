@@ -1,4 +1,4 @@
-// The parts of the engine's API that the transports use, so that they compile and can be tested without the engine.
+// Stubs of the engine's API that the transports use, to compile and test them without the engine.
 
 using System;
 using System.Collections.Generic;
