@@ -431,7 +431,7 @@ namespace Rakwire
             set
             {
                 if (value.Length > 8)
-                    throw new ArgumentException("at most eight versions", nameof(value));
+                    throw new ArgumentException("a server accepts at most eight versions", nameof(value));
                 fixed (byte* accepted = raw.AcceptedVersions)
                     for (int at = 0; at < 8; at++)
                         accepted[at] = at < value.Length ? value[at] : (byte)0;
@@ -545,7 +545,7 @@ namespace Rakwire
             get
             {
                 if (endpoint.polls != number)
-                    throw new ObjectDisposedException(nameof(EndpointEvent), "an event is valid until the next Poll: Keep its bytes, and copy the rest");
+                    throw new ObjectDisposedException(nameof(EndpointEvent), "an event is valid until the next Poll; call Keep for its bytes, and copy the rest");
                 return ref endpoint.current;
             }
         }
@@ -597,7 +597,7 @@ namespace Rakwire
             {
                 ref NativeEvent raw = ref Raw;
                 if (endpoint.isTaken)
-                    throw new ObjectDisposedException(nameof(EndpointEvent), "the bytes were kept, or the endpoint is closed");
+                    throw new ObjectDisposedException(nameof(EndpointEvent), "the bytes of this event were kept, or the endpoint is closed");
                 if (raw.Message == 0)
                     return default(ReadOnlySpan<byte>);
                 return new ReadOnlySpan<byte>(raw.Data, (int)raw.Length);
@@ -619,7 +619,7 @@ namespace Rakwire
         {
             ReadOnlySpan<byte> data = Data;
             if (Raw.Message == 0)
-                throw new InvalidOperationException("this event has no bytes");
+                throw new InvalidOperationException("this event has no bytes to keep");
             return endpoint.Keep(data.Length);
         }
     }
@@ -1219,7 +1219,7 @@ namespace Rakwire
         {
             int servers = ServerNames == null ? 0 : ServerNames.Length;
             if (servers < 1 || servers > 4 || ServerKeys == null || ServerKeys.Length != servers)
-                throw new ArgumentException("a token has 1 to 4 servers, and a key for each");
+                throw new ArgumentException("a token needs 1 to 4 ServerNames, and as many ServerKeys");
             var claims = new NativeTokenClaims
             {
                 Size = (uint)sizeof(NativeTokenClaims), ServerCount = (uint)servers, UserId = UserId, Expires = Expires,
@@ -1282,7 +1282,7 @@ namespace Rakwire
             if (text == null)
                 return null;
             if (text.IndexOf('\0') >= 0)
-                throw Error((int)ErrorCode.String, "a string has a zero byte");
+                throw Error((int)ErrorCode.String, "a string contains a zero character");
             return Encoding.UTF8.GetBytes(text + "\0");
         }
 
@@ -1294,7 +1294,7 @@ namespace Rakwire
         internal static byte[] Key(byte[] key)
         {
             if (key != null && key.Length != 32)
-                throw new ArgumentException("a key has 32 bytes, not " + key.Length);
+                throw new ArgumentException("a key must have 32 bytes, not " + key.Length);
             return key;
         }
 
@@ -1317,7 +1317,7 @@ namespace Rakwire
             if (from == null)
                 return;
             if (from.Length != length)
-                throw new ArgumentException("needed are " + length + " bytes, not " + from.Length);
+                throw new ArgumentException("a value must have " + length + " bytes, not " + from.Length);
             Marshal.Copy(from, 0, (IntPtr)to, length);
         }
     }

@@ -25,15 +25,15 @@ namespace Rakwire.Transports
         public ushort port = 7777;
         [Tooltip("The address that a server binds, without a port.")]
         public string ListenHost = "0.0.0.0";
-        [Tooltip("The most clients of a server.")]
+        [Tooltip("The maximum number of clients of a server.")]
         public ushort MaxClients = 64;
-        [Tooltip("The password of the server. It is not encrypted on the network.")]
+        [Tooltip("The password of the server. Clients send it unencrypted.")]
         public string Password = "";
-        [Tooltip("The longest reliable message in bytes.")]
+        [Tooltip("The maximum length of a reliable message in bytes.")]
         public int MaxReliableLength = 256 * 1024;
-        [Tooltip("Silence in milliseconds after which a connection is lost.")]
+        [Tooltip("The time without an acknowledgement, in milliseconds, after which a connection is lost.")]
         public uint TimeoutMs = 10000;
-        [Tooltip("The longest wait in milliseconds for the last messages when a side stops.")]
+        [Tooltip("The maximum time, in milliseconds, to deliver the last messages when a side stops.")]
         public int StopMs = 300;
 
         Endpoint client, server;

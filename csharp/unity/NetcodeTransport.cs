@@ -23,13 +23,13 @@ namespace Rakwire.Transports
         public string ConnectAddress = "127.0.0.1:7777";
         [Tooltip("The address that a server binds.")]
         public string ListenAddress = "0.0.0.0:7777";
-        [Tooltip("The most clients of a server.")]
+        [Tooltip("The maximum number of clients of a server.")]
         public ushort MaxClients = 64;
-        [Tooltip("The password of the server. It is not encrypted on the network.")]
+        [Tooltip("The password of the server. Clients send it unencrypted.")]
         public string Password = "";
-        [Tooltip("Silence in milliseconds after which a connection is lost.")]
+        [Tooltip("The time without an acknowledgement, in milliseconds, after which a connection is lost.")]
         public uint TimeoutMs = 10000;
-        [Tooltip("The longest wait in milliseconds for the last messages when the transport shuts down.")]
+        [Tooltip("The maximum time, in milliseconds, to deliver the last messages when the transport shuts down.")]
         public int ShutdownMs = 300;
 
         Endpoint endpoint;
@@ -100,7 +100,7 @@ namespace Rakwire.Transports
             if (isDropped)
                 return;
             // Without this reliable message the states of both sides would differ, so the connection is closed.
-            Debug.LogError("The connection " + clientId + " ends: " + Library.LastError);
+            Debug.LogError("Connection " + clientId + " is closed, because a reliable message could not be sent: " + Library.LastError);
             endpoint.Disconnect(to);
         }
 
