@@ -12,7 +12,7 @@ namespace Rakwire.Tests
             component.GetType().GetMethod(method, BindingFlags.Instance | BindingFlags.NonPublic).Invoke(component, null);
 
         [Test]
-        static void the_component_of_the_unity_chapter_receives_an_echo()
+        static void the_component_in_the_unity_document_receives_an_echo()
         {
             var options = Pair.ServerOptions();
             options.BindAddress = "127.0.0.1:19132";

@@ -95,7 +95,7 @@ namespace Rakwire.Tests
                 Expect.Fails(ErrorCode.Empty, () => pair.Client.Send(pair.There, new byte[0]));
                 Expect.Fails(ErrorCode.ReservedId, () => pair.Client.Send(pair.There, new byte[] { 0x1A }));
                 Expect.Equal(ErrorCode.ReservedId, pair.Client.TrySend(pair.There, new byte[] { 0x1A }));
-                Expect.True(Library.LastError.Contains("below 0x1B"), "the reason is in the last error");
+                Expect.True(Library.LastError.Contains("below 0x1B"), "LastError contains the reason");
                 var endless = new byte[80000000];
                 endless[0] = 0x86;
                 Expect.Fails(ErrorCode.TooLong, () => pair.Client.Send(pair.There, endless));
@@ -106,7 +106,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void handles_of_other_endpoints_and_closed_connections_are_refused()
+        static void handles_of_other_endpoints_and_unopened_connections_are_refused()
         {
             using (var pair = Pair.Connected())
             {
@@ -119,7 +119,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_full_connection_accepts_messages_again_after_updates()
+        static void a_full_send_queue_accepts_messages_again_after_updates()
         {
             using (var pair = Pair.Connected())
             {

@@ -15,7 +15,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_client_is_refused_ignored_and_accepted()
+        static void deferred_clients_can_be_refused_ignored_and_accepted()
         {
             using (var pair = new Pair(With(Pair.ServerOptions(), options => options.DeferIncoming = true)))
             {
@@ -65,7 +65,7 @@ namespace Rakwire.Tests
                 Expect.Fails(ErrorCode.NoConnection, () => pair.Client.Stats(pair.There));
                 pair.Client.Disconnect(pair.There);
                 Expect.True(!pair.Client.TryDisconnect(pair.Back) && !pair.Client.TryInfo(pair.There, out var info)
-                    && !pair.Client.TryStats(pair.There, out var stats), "the connection has ended");
+                    && !pair.Client.TryStats(pair.There, out var stats), "the Try methods return false for a closed connection");
             }
         }
 
@@ -92,7 +92,7 @@ namespace Rakwire.Tests
                 large[0] = 0x86;
                 pair.Client.Send(pair.There, large);
                 Seen progress = pair.WaitFor(pair.Server, EventKind.Progress);
-                Expect.True(progress.ProgressDone >= 10 && progress.ProgressParts > 100 && !progress.IsOutgoing, "ten of many parts");
+                Expect.True(progress.ProgressDone >= 10 && progress.ProgressParts > 100 && !progress.IsOutgoing, "the event reports at least 10 of more than 100 received parts");
             }
         }
 
@@ -106,7 +106,7 @@ namespace Rakwire.Tests
                 Seen pong = pair.WaitFor(pair.Client, EventKind.Pong);
                 Expect.Bytes(Text, pong.Data);
                 Expect.Equal(pair.Server.Guid, pong.Guid);
-                Expect.True(pong.LatencyUs > 0, "a latency");
+                Expect.True(pong.LatencyUs > 0, "the pong has a latency");
                 pair.Client.Discover(pair.Server.LocalAddress, true);
                 Expect.Bytes(Text, pair.WaitFor(pair.Client, EventKind.Pong).Data);
             }
@@ -147,7 +147,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_banned_client_fails_until_the_ban_ends()
+        static void a_banned_client_is_refused_and_unban_removes_the_ban()
         {
             using (var pair = new Pair())
             {
@@ -157,8 +157,8 @@ namespace Rakwire.Tests
                 Seen failed = pair.WaitFor(pair.Client, EventKind.ConnectFailed);
                 Expect.Equal(Failure.Banned, (Failure)failed.Reason);
                 Expect.Equal("the server has banned this address", failed.ReasonText);
-                Expect.True(pair.Server.Unban("127.0.0.*") && !pair.Server.Unban("127.0.0.*"), "the ban ends once");
-                Expect.True(!pair.Server.IsBanned(pair.Client.LocalAddress), "the client is not banned");
+                Expect.True(pair.Server.Unban("127.0.0.*") && !pair.Server.Unban("127.0.0.*"), "Unban returns true only for an existing ban");
+                Expect.True(!pair.Server.IsBanned(pair.Client.LocalAddress), "the client is no longer banned");
             }
         }
 
@@ -175,7 +175,7 @@ namespace Rakwire.Tests
             {
                 pair.Client.Send(pair.There, new byte[] { 0x86 });
                 pair.WaitFor(pair.Server, EventKind.Message);
-                Expect.True(pair.Client.Stats(pair.There).LowestPingUs >= 60000, "the latency");
+                Expect.True(pair.Client.Stats(pair.There).LowestPingUs >= 60000, "the lowest ping is at least the simulated latency");
             }
         }
 
@@ -247,7 +247,7 @@ namespace Rakwire.Tests
                     pair.Server.Update();
                     pair.Client.Wait(1);
                     pair.Client.Update();
-                    Expect.True(!pair.Client.Poll(out var unused), "no pong");
+                    Expect.True(!pair.Client.Poll(out var unused), "no pong arrives");
                 }
                 Expect.True(pair.Server.Stats().DatagramsReceived > 0, "the ping arrived");
             });
@@ -290,17 +290,17 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void waiting_ends_at_a_datagram_or_the_time_limit()
+        static void wait_returns_after_a_datagram_or_the_time_limit()
         {
             using (var pair = new Pair())
             {
-                Expect.True(!pair.Server.Wait(5), "nothing arrives");
-                Expect.True(pair.Server.TimeoutUs == null, "no timer without a connection");
+                Expect.True(!pair.Server.Wait(5), "Wait returns false without a datagram");
+                Expect.True(pair.Server.TimeoutUs == null, "an endpoint without connections has no timer");
                 pair.Client.Connect(pair.ServerAddress);
                 pair.Client.Flush();
-                Expect.True(pair.Client.TimeoutUs <= 500000, "the next request of the attempt");
-                Expect.True(pair.Server.Wait(Endpoint.Forever), "a datagram has arrived");
-                Expect.True(pair.Server.Socket != pair.Client.Socket && pair.Client.Socket.ToInt64() > 0, "each has a socket");
+                Expect.True(pair.Client.TimeoutUs <= 500000, "the next request is due within 500 ms");
+                Expect.True(pair.Server.Wait(Endpoint.Forever), "Wait returns true after a datagram");
+                Expect.True(pair.Server.Socket != pair.Client.Socket && pair.Client.Socket.ToInt64() > 0, "each endpoint has its own socket");
             }
         }
 
@@ -321,7 +321,7 @@ namespace Rakwire.Tests
                 ulong all = 0;
                 foreach (var drop in pair.Server.Drops())
                 {
-                    Expect.True(drop.Key.Length > 3 && char.IsUpper(drop.Key[0]), "a name: " + drop.Key);
+                    Expect.True(drop.Key.Length > 3 && char.IsUpper(drop.Key[0]), "the reason has a name: " + drop.Key);
                     all += drop.Value;
                 }
                 Expect.Equal(1ul, all);
@@ -342,7 +342,7 @@ namespace Rakwire.Tests
             }
             var local = new IPEndPoint(IPAddress.Parse("fe80::1%3"), 7);
             Expect.Equal(local, Address.From(local).ToIPEndPoint());
-            Expect.True(!Address.Parse("127.0.0.1:1").Equals(Address.Parse("127.0.0.2:1")), "other addresses differ");
+            Expect.True(!Address.Parse("127.0.0.1:1").Equals(Address.Parse("127.0.0.2:1")), "different addresses are not equal");
             Expect.Equal("", default(Address).ToString());
             Expect.Equal<IPEndPoint>(null, default(Address).ToIPEndPoint());
         }
@@ -355,14 +355,14 @@ namespace Rakwire.Tests
             Expect.Equal((ushort)1492, options.Mtu);
             Expect.Equal(10000u, options.TimeoutMs);
             Expect.Equal(12u, options.ConnectAttempts);
-            Expect.True(options.Cookies == Cookies.Automatic && options.Congestion == Congestion.Delay, "the first values");
-            Expect.True(options.PongsPerSecond == 1000 && options.PongsPerNetwork == 20 && options.MaxHalfOpenPerNetwork == 8, "limits");
-            Expect.True(options.PingIntervalMs == 5000 && options.OutgoingLimit == 0 && options.ConnectionIntervalMs == 0, "times");
+            Expect.True(options.Cookies == Cookies.Automatic && options.Congestion == Congestion.Delay, "the default cookies and congestion control");
+            Expect.True(options.PongsPerSecond == 1000 && options.PongsPerNetwork == 20 && options.MaxHalfOpenPerNetwork == 8, "the default limits");
+            Expect.True(options.PingIntervalMs == 5000 && options.OutgoingLimit == 0 && options.ConnectionIntervalMs == 0, "the default times");
             Expect.Bytes(new byte[] { 6, 10, 11 }, options.AcceptedVersions);
-            Expect.True(options.HearsUnreachable && !options.OutOfBand, "flags");
+            Expect.True(options.HearsUnreachable && !options.OutOfBand, "the default flags");
             options.Guid = 77;
             options.HearsUnreachable = false;
-            Expect.True(!options.HearsUnreachable, "a flag is cleared");
+            Expect.True(!options.HearsUnreachable, "a flag can be cleared");
             using (var endpoint = new Endpoint(options))
                 Expect.Equal(77ul, endpoint.Guid);
             Expect.Equal("0.1.0", Library.Version);

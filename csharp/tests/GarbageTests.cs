@@ -26,12 +26,12 @@ namespace Rakwire.Tests
                     if (here.Kind == EventKind.Message && ++returned % 10 == 0)
                         using (KeptMessage kept = here.Keep())
                             if (kept.Data.Length != message.Length)
-                                throw new Exception("another length");
+                                throw new Exception("a kept echo has another length");
             }
         }
 
         [Test]
-        static void a_hundred_thousand_messages_allocate_no_garbage()
+        static void sending_and_receiving_allocates_no_managed_memory()
         {
             using (var pair = Pair.Connected())
             {
@@ -49,12 +49,12 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void the_garbage_measurement_detects_an_allocation()
+        static void the_allocation_counter_detects_allocations()
         {
             long before = GC.GetAllocatedBytesForCurrentThread();
             for (int count = 0; count < 1000; count++)
                 GC.KeepAlive(new byte[1000]);
-            Expect.True(GC.GetAllocatedBytesForCurrentThread() - before >= 1000000, "a million bytes");
+            Expect.True(GC.GetAllocatedBytesForCurrentThread() - before >= 1000000, "a million bytes were counted");
         }
     }
 }

@@ -20,7 +20,7 @@ namespace Rakwire.Tests
         static int Overwrite(int depth) => depth == 0 ? 0 : Overwrite(depth - 1) + 1;
 
         [Test]
-        static void an_endpoint_without_references_is_closed_by_its_thread()
+        static void an_unreferenced_endpoint_is_closed_when_its_thread_opens_another()
         {
             string address = Abandon(50);
             for (int round = 0; round < 20; round++)
@@ -151,13 +151,13 @@ namespace Rakwire.Tests
                     Thread.Sleep(1);
                     server.Update();
                 }
-                Expect.True(ended.WaitOne(0), "Close returns once the server has answered");
+                Expect.True(ended.WaitOne(0), "Close returns once the server has acknowledged the disconnect");
                 thread.Join();
             }
         }
 
         [Test]
-        static void dispose_frees_the_socket_and_all_messages()
+        static void dispose_frees_the_port()
         {
             for (int round = 0; round < 200; round++)
                 using (var endpoint = new Endpoint(Pair.ServerOptions()))

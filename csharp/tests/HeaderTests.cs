@@ -41,10 +41,10 @@ namespace Rakwire.Tests
         static string Snake(string name) => Regex.Replace(name, "(?<=.)([A-Z])", "_$1").ToLower();
 
         [Test]
-        static void every_constant_equals_that_of_the_header()
+        static void every_constant_has_the_value_from_the_header()
         {
             MatchCollection constants = Regex.Matches(Read("RAKWIRE_HEADER"), @"^#define RAKWIRE_(\w+) (-?\d+)\r?$", RegexOptions.Multiline);
-            Expect.True(constants.Count > 90, "the header has constants");
+            Expect.True(constants.Count > 90, "more than 90 constants were found in the header");
             foreach (Match constant in constants)
             {
                 string name = constant.Groups[1].Value;
@@ -64,13 +64,13 @@ namespace Rakwire.Tests
             string[] here = typeof(Native).GetMethods(BindingFlags.Static | BindingFlags.NonPublic)
                 .Select(method => method.Name).Where(name => name.StartsWith("rakwire_", StringComparison.Ordinal))
                 .ToArray();
-            Expect.True(inHeader.Length > 40, "the header has functions");
+            Expect.True(inHeader.Length > 40, "more than 40 functions were found in the header");
             Expect.Equal("", string.Join(" ", inHeader.Except(here)));
             Expect.Equal("", string.Join(" ", here.Except(inHeader)));
         }
 
         [Test]
-        static void every_struct_has_the_same_layout_as_in_c()
+        static void every_struct_has_the_layout_of_c()
         {
             string[] lines = Read("RAKWIRE_LAYOUT").Split(new[] { '\n' }, StringSplitOptions.RemoveEmptyEntries);
             int fields = 0;
@@ -119,10 +119,10 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void every_option_sets_the_field_of_its_name()
+        static void every_option_sets_the_native_field_of_the_same_name()
         {
-            Expect.True(EachNumberReachesItsField(new EndpointOptions()) > 25, "the options of an endpoint");
-            Expect.True(EachNumberReachesItsField(new ConnectOptions()) > 5, "the options of an attempt");
+            Expect.True(EachNumberReachesItsField(new EndpointOptions()) > 25, "more than 25 endpoint options were checked");
+            Expect.True(EachNumberReachesItsField(new ConnectOptions()) > 5, "more than 5 connect options were checked");
         }
     }
 }

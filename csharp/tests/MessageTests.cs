@@ -54,7 +54,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void messages_are_copied_to_a_reused_array()
+        static void copy_to_reuses_the_array()
         {
             using (var pair = Pair.Connected())
             {
@@ -73,14 +73,14 @@ namespace Rakwire.Tests
                                 copy = e.CopyTo(ref array);
                     }
                     Expect.Bytes(new byte[] { 0x86, (byte)round }, copy);
-                    Expect.True(before == null || before == array, "the array is used again");
+                    Expect.True(before == null || before == array, "CopyTo reuses the array");
                     before = array;
                 }
             }
         }
 
         [Test]
-        static void kept_messages_stay_valid_after_later_ones()
+        static void kept_messages_stay_valid_after_later_polls()
         {
             using (var pair = Pair.Connected())
             {
@@ -133,7 +133,7 @@ namespace Rakwire.Tests
                             {
                                 thrown = true;
                             }
-                            Expect.True(thrown, "the bytes are kept once");
+                            Expect.True(thrown, "a second Keep throws");
                             pair.Server.Poll(out var next);
                             Expect.Bytes(new byte[] { 0x86 }, kept.Data);
                             kept.Dispose();
@@ -169,7 +169,7 @@ namespace Rakwire.Tests
                     {
                         thrown = true;
                     }
-                    Expect.True(thrown, "the bytes of the last event are refused");
+                    Expect.True(thrown, "Data throws after the next Poll");
                     return;
                 }
             }
@@ -199,7 +199,7 @@ namespace Rakwire.Tests
                 Expect.Bytes(new byte[] { 0x87 }, pair.WaitFor(pair.Client, EventKind.Message).Data);
                 var all = new Connection[8];
                 Expect.Equal(2, pair.Server.Connections(all));
-                Expect.True(all.Contains(other) && all.Contains(pair.Back), "both are listed");
+                Expect.True(all.Contains(other) && all.Contains(pair.Back), "both connections are listed");
                 Expect.Fails(ErrorCode.Buffer, () => pair.Server.Connections(new Connection[1]));
                 Expect.Fails(ErrorCode.Buffer, () => pair.Server.Connections(default(Span<Connection>)));
             }
@@ -213,7 +213,7 @@ namespace Rakwire.Tests
                 pair.Client.Send(pair.There, new byte[] { 0x86, 1, 2 });
                 Expect.Equal(1u, pair.Client.Stats(pair.There).WaitingMessages(Priority.Medium));
                 Expect.Equal(0u, pair.Client.Stats(pair.There).WaitingMessages(Priority.High));
-                Expect.True(pair.Client.Stats(pair.There).WaitingBytes(Priority.Medium) >= 3, "waiting bytes");
+                Expect.True(pair.Client.Stats(pair.There).WaitingBytes(Priority.Medium) >= 3, "the queued bytes are counted");
                 pair.Client.Flush();
                 Expect.Equal(0u, pair.Client.Stats(pair.There).WaitingMessages(Priority.Medium));
                 pair.WaitFor(pair.Server, EventKind.Message);
@@ -222,24 +222,24 @@ namespace Rakwire.Tests
                 Expect.Equal(ConnectionState.Connected, info.State);
                 Expect.Equal(pair.Server.LocalAddress, info.Address);
                 Expect.Equal(pair.Server.Guid, info.Guid);
-                Expect.True(info.Mtu >= 576 && info.Mtu <= 1492 && info.MaxMessageLen > 1000000, "the MTU and the longest message");
+                Expect.True(info.Mtu >= 576 && info.Mtu <= 1492 && info.MaxMessageLen > 1000000, "the MTU and the maximum message length are in range");
                 Expect.Equal(Side.Server, pair.Server.Info(pair.Back).Side);
                 ConnectionStats stats = pair.Client.Stats(pair.There);
-                Expect.True(stats.MessagesSent >= 1 && stats.BytesPushed >= 3 && stats.ActualBytesSent > 100 && stats.Mtu == info.Mtu, "sent");
-                Expect.True(stats.RoundTripUs > 0 && stats.RoundTripUs < 5000000 && stats.Loss == 0, "a round trip without loss");
+                Expect.True(stats.MessagesSent >= 1 && stats.BytesPushed >= 3 && stats.ActualBytesSent > 100 && stats.Mtu == info.Mtu,"the client has counted the sent message");
+                Expect.True(stats.RoundTripUs > 0 && stats.RoundTripUs < 5000000 && stats.Loss == 0, "the round-trip time is measured, and the loss is 0");
                 ConnectionStats there = pair.Server.Stats(pair.Back);
-                Expect.True(there.BytesProcessed >= 3 && there.BytesIgnored == 0 && there.DatagramsLate == 0, "delivered");
-                Expect.True(stats.WaitingResendMessages == 0 && stats.WaitingResendBytes == 0, "nothing is sent again");
-                Expect.True(stats.ClockDifferenceMs != null, "the clocks were compared");
+                Expect.True(there.BytesProcessed >= 3 && there.BytesIgnored == 0 && there.DatagramsLate == 0, "the server has counted the delivered message");
+                Expect.True(stats.WaitingResendMessages == 0 && stats.WaitingResendBytes == 0, "no messages await retransmission");
+                Expect.True(stats.ClockDifferenceMs != null, "the clock difference is known");
                 for (int frame = 0; frame < 10000 && pair.Client.Stats(pair.There).BytesPushedLastSecond == 0; frame++)
                 {
                     pair.Client.Wait(1);
                     pair.Client.Update();
                     while (pair.Client.Poll(out var unused)) { }
                 }
-                Expect.True(pair.Client.Stats(pair.There).BytesPushedLastSecond >= 3, "the last second");
+                Expect.True(pair.Client.Stats(pair.There).BytesPushedLastSecond >= 3, "the counters of the last second include the message");
                 EndpointStats all = pair.Server.Stats();
-                Expect.True(all.Connections == 1 && all.DatagramsReceived > 2 && all.BytesSent > 100, "the counters of the endpoint");
+                Expect.True(all.Connections == 1 && all.DatagramsReceived > 2 && all.BytesSent > 100, "the endpoint has counted its traffic");
                 pair.Client.SetTimeout(pair.There, 5000);
             }
         }

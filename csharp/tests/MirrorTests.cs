@@ -73,7 +73,7 @@ namespace Rakwire.Tests
                 for (int number = 0; number < 2; number++)
                 {
                     Clients[number].Transport.ClientConnect("127.0.0.1");
-                    Expect.True(!Clients[number].Transport.ClientConnected(), "not connected yet");
+                    Expect.True(!Clients[number].Transport.ClientConnected(), "the client is not connected yet");
                     WaitFor(Clients[number], "connected");
                     WaitFor(Host, "connected " + (number + 1) + " 127.0.0.1");
                     Expect.True(Clients[number].Transport.ClientConnected(), "connected");
@@ -172,7 +172,7 @@ namespace Rakwire.Tests
                 game.Clients[1].Transport.ClientDisconnect();
                 Expect.Equal("disconnected", game.WaitFor(game.Clients[1], ""));
                 game.WaitFor(game.Host, "disconnected 2");
-                Expect.True(!game.Clients[1].Transport.ClientConnected(), "not connected");
+                Expect.True(!game.Clients[1].Transport.ClientConnected(), "the client is not connected");
                 // Calls for closed connections must have no effect.
                 game.Host.Transport.ServerDisconnect(1);
                 game.Host.Transport.ServerSend(1, Segment(1), Channels.Reliable);
@@ -180,7 +180,7 @@ namespace Rakwire.Tests
                 game.Clients[1].Transport.ClientDisconnect();
                 Expect.Equal("", game.Host.Transport.ServerGetClientAddress(1));
                 Expect.Equal(0.0, game.Host.Transport.ServerRoundTripMs(1));
-                Expect.True(!game.Host.Calls.Concat(game.Clients[1].Calls).Any(), "no further calls");
+                Expect.True(!game.Host.Calls.Concat(game.Clients[1].Calls).Any(), "no handler is called");
                 // The id of a client must never be reused.
                 game.Clients[0].Transport.ClientConnect("127.0.0.1");
                 game.WaitFor(game.Host, "connected 3 127.0.0.1");
@@ -195,10 +195,10 @@ namespace Rakwire.Tests
                 game.Settle();
                 game.Host.Transport.StopMs = 20;
                 game.Host.Transport.ServerStop();
-                Expect.True(!game.Host.Transport.ServerActive(), "not active");
+                Expect.True(!game.Host.Transport.ServerActive(), "the server is not active");
                 Expect.Equal("disconnected", game.WaitFor(game.Clients[0], ""));
                 game.Host.Transport.ServerStart();
-                Expect.True(game.Host.Transport.ServerActive(), "active again");
+                Expect.True(game.Host.Transport.ServerActive(), "the server is active again");
             }
         }
 
@@ -211,11 +211,11 @@ namespace Rakwire.Tests
                 game.Host.Transport.ServerSend(1, Segment(1), Channels.Reliable);
                 for (int frame = 0; frame < 10000 && game.Host.Transport.ServerRoundTripMs(1) == 0; frame++)
                     game.Frame();
-                Expect.True(game.Host.Transport.ServerRoundTripMs(1) > 0 && game.Host.Transport.ServerRoundTripMs(1) < 5000, "of the server");
-                Expect.True(game.Clients[0].Transport.ClientRoundTripMs > 0, "of a client");
+                Expect.True(game.Host.Transport.ServerRoundTripMs(1) > 0 && game.Host.Transport.ServerRoundTripMs(1) < 5000, "the server has measured a round trip");
+                Expect.True(game.Clients[0].Transport.ClientRoundTripMs > 0, "the client has measured a round trip");
                 Expect.Equal(game.Host.Transport.Port, (ushort)game.Host.Transport.ServerUri().Port);
                 Expect.Equal("rakwire", game.Host.Transport.ServerUri().Scheme);
-                Expect.True(game.Host.Transport.Available(), "available");
+                Expect.True(game.Host.Transport.Available(), "the transport is available");
                 Expect.Equal(1024, game.Host.Transport.GetBatchThreshold(Channels.Reliable));
                 foreach (int channel in new[] { Channels.Reliable, Channels.Unreliable })
                 {
@@ -297,7 +297,7 @@ namespace Rakwire.Tests
                 game.WaitFor(game.Host, "disconnected 2");
                 game.Clients[0].Transport.ClientSend(Segment(1), Channels.Reliable);
                 game.WaitFor(game.Clients[0], "disconnected");
-                Expect.True(!game.Host.Transport.ServerActive(), "stopped");
+                Expect.True(!game.Host.Transport.ServerActive(), "the server has stopped");
             }
         }
 

@@ -55,7 +55,7 @@ namespace Rakwire.Tests
     static class NarrowPathTest
     {
         [Test]
-        static void a_path_that_shrinks_is_an_event_with_the_new_mtu()
+        static void a_shrinking_path_mtu_is_reported_as_an_event()
         {
             using (var pair = new Pair())
             using (var path = new NarrowPath(pair.Server.LocalAddress))
@@ -79,13 +79,13 @@ namespace Rakwire.Tests
                         }
                         else if (here.Kind == EventKind.MtuChanged)
                         {
-                            Expect.True(here.Mtu >= 576 && here.Mtu < 1492, "a smaller MTU");
+                            Expect.True(here.Mtu >= 576 && here.Mtu < 1492, "the new MTU is smaller");
                             Expect.Equal(here.Mtu, pair.Client.Info(connection).Mtu);
                             Expect.Equal(connection, here.Connection);
                             return;
                         }
                 }
-                throw new Exception("no event");
+                throw new Exception("no MtuChanged event within 60 seconds");
             }
         }
     }

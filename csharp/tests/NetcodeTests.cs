@@ -22,7 +22,7 @@ namespace Rakwire.Tests
                     NetworkEvent kind = Transport.PollEvent(out ulong client, out ArraySegment<byte> payload, out float time);
                     if (kind == NetworkEvent.Nothing)
                         break;
-                    Expect.True(time > 0, "a time");
+                    Expect.True(time > 0, "each event has a receive time");
                     Events.Add(Tuple.Create(kind, client, payload.Array == null ? new byte[0] : payload.ToArray()));
                 }
                 Transport.EndFrame();
@@ -60,7 +60,7 @@ namespace Rakwire.Tests
                 {
                     client.Transport.ConnectAddress = Host.Transport.Endpoint.LocalAddress.ToString();
                     client.Transport.Password = clientPassword;
-                    Expect.True(client.Transport.StartClient(), "a client starts");
+                    Expect.True(client.Transport.StartClient(), "the client starts");
                 }
             }
 
@@ -72,7 +72,7 @@ namespace Rakwire.Tests
                     Ids[number] = 0;
                 }
                 ulong[] ids = { WaitFor(Host, NetworkEvent.Connect).Item2, WaitFor(Host, NetworkEvent.Connect).Item2 };
-                Expect.True(ids[0] != ids[1] && ids.All(id => id != 0), "two clients with numbers of their own");
+                Expect.True(ids[0] != ids[1] && ids.All(id => id != 0), "the clients have different ids");
                 // The first message identifies the client.
                 for (byte number = 0; number < 2; number++)
                 {
@@ -155,13 +155,13 @@ namespace Rakwire.Tests
                 for (byte number = 0; number < 50; number++)
                     Expect.Bytes(new[] { number }, game.WaitFor(game.Clients[0], NetworkEvent.Data).Item3);
                 Expect.Bytes(large, game.WaitFor(game.Clients[0], NetworkEvent.Data).Item3);
-                Expect.True(game.Host.Transport.MaxPayload(game.Ids[0]) >= 500000, "the longest payload");
-                Expect.True(game.Clients[0].Transport.MaxPayload(0) >= 500000, "the longest payload of a client");
+                Expect.True(game.Host.Transport.MaxPayload(game.Ids[0]) >= 500000, "the host can send 500,000 bytes");
+                Expect.True(game.Clients[0].Transport.MaxPayload(0) >= 500000, "the client can send 500,000 bytes");
             }
         }
 
         [Test]
-        static void an_empty_payload_is_carried()
+        static void an_empty_payload_arrives()
         {
             using (Game game = new Game().Connect())
             {
@@ -212,8 +212,8 @@ namespace Rakwire.Tests
                 game.Host.Transport.Send(game.Ids[1], Segment(1), NetworkDelivery.Reliable);
                 for (int frame = 0; frame < 10000 && game.Host.Transport.GetCurrentRtt(game.Ids[1]) == 0; frame++)
                     game.Frame();
-                Expect.True(game.Clients[0].Transport.GetCurrentRtt(0) >= 1 && game.Clients[0].Transport.GetCurrentRtt(0) < 5000, "of a client");
-                Expect.True(game.Host.Transport.GetCurrentRtt(game.Ids[1]) >= 1, "of the host");
+                Expect.True(game.Clients[0].Transport.GetCurrentRtt(0) >= 1 && game.Clients[0].Transport.GetCurrentRtt(0) < 5000, "the client has measured a round trip");
+                Expect.True(game.Host.Transport.GetCurrentRtt(game.Ids[1]) >= 1, "the host has measured a round trip");
             }
         }
 
@@ -223,7 +223,7 @@ namespace Rakwire.Tests
             using (var game = new Game("right", "wrong"))
             {
                 game.WaitFor(game.Clients[0], NetworkEvent.Disconnect);
-                Expect.True(UnityEngine.Debug.Lines.Any(line => line.Contains("password")), "the reason is in the log");
+                Expect.True(UnityEngine.Debug.Lines.Any(line => line.Contains("password")), "the log contains the reason");
                 Expect.Equal<object>(null, game.Host.Take(NetworkEvent.Connect));
             }
             using (new Game("right", "right").Connect())
@@ -237,15 +237,15 @@ namespace Rakwire.Tests
             {
                 UnityEngine.Debug.Lines.Clear();
                 player.Transport.ConnectAddress = "nonsense";
-                Expect.True(!player.Transport.StartClient(), "a client without an address");
+                Expect.True(!player.Transport.StartClient(), "a client with an invalid address does not start");
                 player.Transport.ListenAddress = "nonsense";
-                Expect.True(!player.Transport.StartServer(), "a server without an address");
+                Expect.True(!player.Transport.StartServer(), "a server with an invalid address does not start");
                 Expect.Equal(2, UnityEngine.Debug.Lines.Count);
             }
         }
 
         [Test]
-        static void a_full_connection_drops_unreliable_messages_and_closes_if_a_reliable_one_fails()
+        static void a_full_send_queue_drops_unreliable_messages_but_closes_the_connection_for_a_reliable_one()
         {
             using (Game game = new Game().Connect())
             {
@@ -262,7 +262,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void messages_through_the_netcode_transport_allocate_no_garbage()
+        static void the_netcode_transport_allocates_no_managed_memory_for_messages()
         {
             using (Game game = new Game().Connect())
             {

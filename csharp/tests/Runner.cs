@@ -20,13 +20,13 @@ namespace Rakwire.Tests
         internal static void Bytes(ReadOnlySpan<byte> expected, ReadOnlySpan<byte> found)
         {
             if (!expected.SequenceEqual(found))
-                throw new Exception("expected " + expected.Length + " bytes, found " + found.Length + " or others");
+                throw new Exception("expected " + expected.Length + " bytes, found " + found.Length + ", or with other contents");
         }
 
         internal static void True(bool holds, string condition)
         {
             if (!holds)
-                throw new Exception("not true: " + condition);
+                throw new Exception("this does not hold: " + condition);
         }
 
         /// <summary>Runs an action that must throw a <c>T</c>, and returns the exception.</summary>
@@ -40,7 +40,7 @@ namespace Rakwire.Tests
             {
                 return expected;
             }
-            throw new Exception("no " + typeof(T).Name);
+            throw new Exception("no " + typeof(T).Name + " was thrown");
         }
 
         /// <summary>Runs an action that must throw a RakwireException with this code and a description.</summary>
@@ -48,7 +48,7 @@ namespace Rakwire.Tests
         {
             var failure = Throws<RakwireException>(action);
             Equal(code, failure.Code);
-            True(failure.Message.Length > 10, "the exception has a sentence");
+            True(failure.Message.Length > 10, "the exception has a description");
         }
     }
 

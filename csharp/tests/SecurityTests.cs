@@ -45,7 +45,7 @@ namespace Rakwire.Tests
                     Trust = Trust.Key, ServerKey = serverPublic, IdentityKey = clientKey, IdentityData = Encoding.UTF8.GetBytes("anna"),
                 });
                 SecurePeer peer = pair.Server.SecurePeer(pair.Back);
-                Expect.True(peer.IsSecure && !peer.HasToken, "secure, without a token");
+                Expect.True(peer.IsSecure && !peer.HasToken, "the client is secure, and has no token");
                 Expect.Bytes(clientPublic, peer.Key);
                 Expect.Equal("anna", Encoding.UTF8.GetString(peer.IdentityData));
                 Expect.Bytes(serverPublic, pair.Client.SecurePeer(pair.There).Key);
@@ -55,7 +55,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_connect_token_authenticates_its_user_at_its_servers()
+        static void a_connect_token_authenticates_its_user()
         {
             if (IsMissingAsReported())
                 return;
@@ -80,7 +80,7 @@ namespace Rakwire.Tests
                 pair.There = pair.Client.Connect(null, new ConnectOptions { Token = token, TokenServer = 1, IdentityKey = clientKey });
                 pair.Back = pair.WaitFor(pair.Server, EventKind.Connected).Connection;
                 SecurePeer peer = pair.Server.SecurePeer(pair.Back);
-                Expect.True(peer.HasToken && peer.TokenUserId == 42 && peer.TokenExpires == claims.Expires, "the token");
+                Expect.True(peer.HasToken && peer.TokenUserId == 42 && peer.TokenExpires == claims.Expires, "the server sees the claims of the token");
                 Expect.Bytes(claims.UserData, peer.TokenData);
             }
         }
@@ -95,7 +95,7 @@ namespace Rakwire.Tests
             {
                 Expires = InOneMinute, ClientKey = publicKey, ServerNames = new[] { "127.0.0.1:9" }, ServerKeys = new[] { publicKey },
             };
-            Expect.True(claims().ToToken(key).Length > 100, "right claims give a token");
+            Expect.True(claims().ToToken(key).Length > 100, "valid claims result in a token");
             Expect.Fails(ErrorCode.Security, () => { TokenClaims one = claims(); one.UserData = new byte[129]; one.ToToken(key); });
             Expect.Throws<ArgumentException>(() => { TokenClaims one = claims(); one.ServerNames = new string[0]; one.ToToken(key); });
             Expect.Throws<ArgumentException>(() => { TokenClaims one = claims(); one.ServerKeys = new byte[2][]; one.ToToken(key); });
@@ -161,7 +161,7 @@ namespace Rakwire.Tests
                     pair.Back = pair.WaitFor(pair.Server, EventKind.Connected).Connection;
                     Expect.Equal(7ul, pair.Server.SecurePeer(pair.Back).TokenUserId);
                 }
-                Expect.True(new FileInfo(log).Length > 100, "the keys of the connection are in the file");
+                Expect.True(new FileInfo(log).Length > 100, "the key log contains the keys of the connection");
             }
             finally
             {
@@ -176,7 +176,7 @@ namespace Rakwire.Tests
             if (IsMissingAsReported())
                 return;
             using (var pair = Pair.Connected())
-                Expect.True(!pair.Client.SecurePeer(pair.There).IsSecure, "plain");
+                Expect.True(!pair.Client.SecurePeer(pair.There).IsSecure, "the connection is not secure");
         }
     }
 }
