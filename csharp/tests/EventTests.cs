@@ -92,7 +92,8 @@ namespace Rakwire.Tests
                 large[0] = 0x86;
                 pair.Client.Send(pair.There, large);
                 Seen progress = pair.WaitFor(pair.Server, EventKind.Progress);
-                Expect.True(progress.ProgressDone >= 10 && progress.ProgressParts > 100 && !progress.IsOutgoing, "the event reports at least 10 of more than 100 received parts");
+                Expect.True(progress.ProgressDone >= 10 && progress.ProgressParts > 100 && !progress.IsOutgoing,
+                    "the event reports at least 10 of more than 100 received parts");
             }
         }
 
@@ -157,7 +158,8 @@ namespace Rakwire.Tests
                 Seen failed = pair.WaitFor(pair.Client, EventKind.ConnectFailed);
                 Expect.Equal(Failure.Banned, (Failure)failed.Reason);
                 Expect.Equal("the server has banned this address", failed.ReasonText);
-                Expect.True(pair.Server.Unban("127.0.0.*") && !pair.Server.Unban("127.0.0.*"), "Unban returns true only for an existing ban");
+                Expect.True(pair.Server.Unban("127.0.0.*") && !pair.Server.Unban("127.0.0.*"),
+                    "Unban returns true only for an existing ban");
                 Expect.True(!pair.Server.IsBanned(pair.Client.LocalAddress), "the client is no longer banned");
             }
         }
@@ -175,7 +177,8 @@ namespace Rakwire.Tests
             {
                 pair.Client.Send(pair.There, new byte[] { 0x86 });
                 pair.WaitFor(pair.Server, EventKind.Message);
-                Expect.True(pair.Client.Stats(pair.There).LowestPingUs >= 60000, "the lowest ping is at least the simulated latency");
+                Expect.True(pair.Client.Stats(pair.There).LowestPingUs >= 60000,
+                    "the lowest ping is at least the simulated latency");
             }
         }
 
@@ -267,7 +270,8 @@ namespace Rakwire.Tests
                 message[0] = 0x86;
                 pair.Client.Send(pair.There, message);
                 pair.WaitFor(pair.Server, EventKind.Message);
-                Expect.True(clock.ElapsedMilliseconds > 300, "10,000 bytes take longer at 10,000 bytes per second: " + clock.ElapsedMilliseconds);
+                Expect.True(clock.ElapsedMilliseconds > 300,
+                    "10,000 bytes take longer at 10,000 bytes per second: " + clock.ElapsedMilliseconds);
             }
         }
 
@@ -300,7 +304,8 @@ namespace Rakwire.Tests
                 pair.Client.Flush();
                 Expect.True(pair.Client.TimeoutUs <= 500000, "the next request is due within 500 ms");
                 Expect.True(pair.Server.Wait(Endpoint.Forever), "Wait returns true after a datagram");
-                Expect.True(pair.Server.Socket != pair.Client.Socket && pair.Client.Socket.ToInt64() > 0, "each endpoint has its own socket");
+                Expect.True(pair.Server.Socket != pair.Client.Socket && pair.Client.Socket.ToInt64() > 0,
+                    "each endpoint has its own socket");
             }
         }
 
@@ -355,9 +360,12 @@ namespace Rakwire.Tests
             Expect.Equal((ushort)1492, options.Mtu);
             Expect.Equal(10000u, options.TimeoutMs);
             Expect.Equal(12u, options.ConnectAttempts);
-            Expect.True(options.Cookies == Cookies.Automatic && options.Congestion == Congestion.Delay, "the default cookies and congestion control");
-            Expect.True(options.PongsPerSecond == 1000 && options.PongsPerNetwork == 20 && options.MaxHalfOpenPerNetwork == 8, "the default limits");
-            Expect.True(options.PingIntervalMs == 5000 && options.OutgoingLimit == 0 && options.ConnectionIntervalMs == 0, "the default times");
+            Expect.True(options.Cookies == Cookies.Automatic && options.Congestion == Congestion.Delay,
+                "the default cookies and congestion control");
+            Expect.True(options.PongsPerSecond == 1000 && options.PongsPerNetwork == 20 && options.MaxHalfOpenPerNetwork == 8,
+                "the default limits");
+            Expect.True(options.PingIntervalMs == 5000 && options.OutgoingLimit == 0 && options.ConnectionIntervalMs == 0,
+                "the default times");
             Expect.Bytes(new byte[] { 6, 10, 11 }, options.AcceptedVersions);
             Expect.True(options.HearsUnreachable && !options.OutOfBand, "the default flags");
             options.Guid = 77;

@@ -222,13 +222,16 @@ namespace Rakwire.Tests
                 Expect.Equal(ConnectionState.Connected, info.State);
                 Expect.Equal(pair.Server.LocalAddress, info.Address);
                 Expect.Equal(pair.Server.Guid, info.Guid);
-                Expect.True(info.Mtu >= 576 && info.Mtu <= 1492 && info.MaxMessageLen > 1000000, "the MTU and the maximum message length are in range");
+                Expect.True(info.Mtu >= 576 && info.Mtu <= 1492 && info.MaxMessageLen > 1000000,
+                    "the MTU and the maximum message length are in range");
                 Expect.Equal(Side.Server, pair.Server.Info(pair.Back).Side);
                 ConnectionStats stats = pair.Client.Stats(pair.There);
                 Expect.True(stats.MessagesSent >= 1 && stats.BytesPushed >= 3 && stats.ActualBytesSent > 100 && stats.Mtu == info.Mtu,"the client has counted the sent message");
-                Expect.True(stats.RoundTripUs > 0 && stats.RoundTripUs < 5000000 && stats.Loss == 0, "the round-trip time is measured, and the loss is 0");
+                Expect.True(stats.RoundTripUs > 0 && stats.RoundTripUs < 5000000 && stats.Loss == 0,
+                    "the round-trip time is measured, and the loss is 0");
                 ConnectionStats there = pair.Server.Stats(pair.Back);
-                Expect.True(there.BytesProcessed >= 3 && there.BytesIgnored == 0 && there.DatagramsLate == 0, "the server has counted the delivered message");
+                Expect.True(there.BytesProcessed >= 3 && there.BytesIgnored == 0 && there.DatagramsLate == 0,
+                    "the server has counted the delivered message");
                 Expect.True(stats.WaitingResendMessages == 0 && stats.WaitingResendBytes == 0, "no messages await retransmission");
                 Expect.True(stats.ClockDifferenceMs != null, "the clock difference is known");
                 for (int frame = 0; frame < 10000 && pair.Client.Stats(pair.There).BytesPushedLastSecond == 0; frame++)
@@ -237,9 +240,11 @@ namespace Rakwire.Tests
                     pair.Client.Update();
                     while (pair.Client.Poll(out var unused)) { }
                 }
-                Expect.True(pair.Client.Stats(pair.There).BytesPushedLastSecond >= 3, "the counters of the last second include the message");
+                Expect.True(pair.Client.Stats(pair.There).BytesPushedLastSecond >= 3,
+                    "the counters of the last second include the message");
                 EndpointStats all = pair.Server.Stats();
-                Expect.True(all.Connections == 1 && all.DatagramsReceived > 2 && all.BytesSent > 100, "the endpoint has counted its traffic");
+                Expect.True(all.Connections == 1 && all.DatagramsReceived > 2 && all.BytesSent > 100,
+                    "the endpoint has counted its traffic");
                 pair.Client.SetTimeout(pair.There, 5000);
             }
         }

@@ -211,7 +211,8 @@ namespace Rakwire.Tests
                 game.Host.Transport.ServerSend(1, Segment(1), Channels.Reliable);
                 for (int frame = 0; frame < 10000 && game.Host.Transport.ServerRoundTripMs(1) == 0; frame++)
                     game.Frame();
-                Expect.True(game.Host.Transport.ServerRoundTripMs(1) > 0 && game.Host.Transport.ServerRoundTripMs(1) < 5000, "the server has measured a round trip");
+                Expect.True(game.Host.Transport.ServerRoundTripMs(1) > 0 && game.Host.Transport.ServerRoundTripMs(1) < 5000,
+                    "the server has measured a round trip");
                 Expect.True(game.Clients[0].Transport.ClientRoundTripMs > 0, "the client has measured a round trip");
                 Expect.Equal(game.Host.Transport.Port, (ushort)game.Host.Transport.ServerUri().Port);
                 Expect.Equal("rakwire", game.Host.Transport.ServerUri().Scheme);

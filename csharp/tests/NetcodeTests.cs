@@ -212,7 +212,8 @@ namespace Rakwire.Tests
                 game.Host.Transport.Send(game.Ids[1], Segment(1), NetworkDelivery.Reliable);
                 for (int frame = 0; frame < 10000 && game.Host.Transport.GetCurrentRtt(game.Ids[1]) == 0; frame++)
                     game.Frame();
-                Expect.True(game.Clients[0].Transport.GetCurrentRtt(0) >= 1 && game.Clients[0].Transport.GetCurrentRtt(0) < 5000, "the client has measured a round trip");
+                Expect.True(game.Clients[0].Transport.GetCurrentRtt(0) >= 1 && game.Clients[0].Transport.GetCurrentRtt(0) < 5000,
+                    "the client has measured a round trip");
                 Expect.True(game.Host.Transport.GetCurrentRtt(game.Ids[1]) >= 1, "the host has measured a round trip");
             }
         }

@@ -80,7 +80,8 @@ namespace Rakwire.Tests
                 pair.There = pair.Client.Connect(null, new ConnectOptions { Token = token, TokenServer = 1, IdentityKey = clientKey });
                 pair.Back = pair.WaitFor(pair.Server, EventKind.Connected).Connection;
                 SecurePeer peer = pair.Server.SecurePeer(pair.Back);
-                Expect.True(peer.HasToken && peer.TokenUserId == 42 && peer.TokenExpires == claims.Expires, "the server sees the claims of the token");
+                Expect.True(peer.HasToken && peer.TokenUserId == 42 && peer.TokenExpires == claims.Expires,
+                    "the server sees the claims of the token");
                 Expect.Bytes(claims.UserData, peer.TokenData);
             }
         }
