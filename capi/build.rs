@@ -1,4 +1,4 @@
-//! Gives the shared library a versioned soname, which programs record when they are linked.
+//! Sets a versioned soname for the shared library. Programs record it when they are linked.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,7 +1,7 @@
 //! Measures the sizes of programs with the static library: `cargo bench --bench size`.
 //!
-//! Links `examples/echo.c` with the library of `cargo build --release`, once with all features and once without each. Unused
-//! code and symbols are removed.
+//! Links `examples/echo.c` with the library from `cargo build --release`: with all features, and without each of them.
+//! Unused code and symbols are removed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

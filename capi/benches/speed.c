@@ -1,7 +1,7 @@
-/* Does the work of speed.rs with the C library: a server and a client in one thread over loopback, without pauses.
+/* The C counterpart of speed.rs: a server and a client in one thread over loopback, without pauses.
  *
- *     speed trips COUNT         round trips, one after another
- *     speed messages COUNT      messages in one direction, 64 a frame
+ *     speed trips COUNT         round trips, one at a time
+ *     speed messages COUNT      messages in one direction, 64 per frame
  *
  * It prints the total nanoseconds, and the allocations after the first 1,000 messages.
  */
@@ -70,7 +70,7 @@ static int send(rakwire_endpoint_t from, rakwire_connection_t to, const uint8_t 
     return check(rakwire_send(from, to, data, length, RAKWIRE_RELIABLE_ORDERED, 0, RAKWIRE_PRIORITY_MEDIUM, NULL));
 }
 
-/* Runs a frame of the server, which sends each message back if `echoes`, and returns the number of messages. */
+/* Runs a frame of the server, which echoes each message if `echoes`. Returns the number of messages. */
 static unsigned long serve(int echoes)
 {
     unsigned long received = 0;

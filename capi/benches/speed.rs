@@ -1,8 +1,9 @@
 //! Compares the speed of the C library with the polled endpoint of `rakwire-native`: `cargo bench --bench speed`.
 //!
-//! Two programs do the same work, a server and a client in one thread over loopback: one in C over the static library, and this one
-//! in Rust. Their runs alternate, and the medians and the fastest runs are compared. If valgrind is there, callgrind counts the
-//! instructions of both, which hardly depend on what else the machine does.
+//! Two programs do the same work, a server and a client in one thread over loopback: one in C with the static library,
+//! and this one in Rust. Their runs alternate, and the benchmark compares the medians and the fastest runs. If valgrind
+//! is installed, callgrind counts the instructions of both programs; these counts hardly depend on the load of the
+//! machine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
@@ -19,9 +20,9 @@ mod library;
 const WARM_UP: u64 = 1_000;
 const BATCH: usize = 64;
 const MESSAGE: [u8; 64] = [0x86; 64];
-/// Runs of each program. The fastest ones show the cost on a machine that does other work too.
+/// The number of runs of each program. On a busy machine the fastest run is closest to the real cost.
 const RUNS: usize = 61;
-/// Runs under callgrind, since the number of acknowledgements depends on the time.
+/// The number of runs under callgrind. Their counts differ, because the number of acknowledgements depends on timing.
 const COUNTED_RUNS: usize = 5;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -31,7 +32,7 @@ struct Counting;
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-// SAFETY: each call is passed on to the allocator of the system.
+// SAFETY: each call is forwarded to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -52,7 +53,7 @@ struct Pair {
     server: Endpoint,
     client: Endpoint,
     here: ConnectionId,
-    /// Unknown to the compiler as in the C library: it would compile the sender for this delivery alone.
+    /// Opaque to the compiler, as in the C library. Otherwise it would specialise the sender for this delivery.
     delivery: Delivery,
 }
 
@@ -85,7 +86,8 @@ impl Pair {
             let Event::Message { id, message, .. } = event else { continue };
             received += 1;
             if echoes {
-                // The message borrows from the endpoint, which cannot send meanwhile, so it is copied. The C library copies it too.
+                // The message borrows from the endpoint, which cannot send in the meantime, so copy it. The C library
+                // copies it, too.
                 let length = message.len();
                 buffer[..length].copy_from_slice(message.as_slice().expect("a message in one piece"));
                 self.server.send(id, &buffer[..length], self.delivery).expect("room");

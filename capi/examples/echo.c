@@ -23,7 +23,7 @@ static int fail(const char *what)
     return EXIT_FAILURE;
 }
 
-/* Fills in message `number`: an application id, the number, and bytes derived from it. */
+/* Fills in message `number`: an application id, and bytes derived from the number. */
 static void fill(uint8_t *message, size_t size, unsigned number)
 {
     message[0] = 0xFE;

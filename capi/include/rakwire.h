@@ -112,10 +112,10 @@
 // Like RAKWIRE_UNRELIABLE, with an event that reports whether the message was acknowledged or lost.
 #define RAKWIRE_UNRELIABLE_WITH_RECEIPT 5
 
-// Like RAKWIRE_RELIABLE, with an event when the message was acknowledged.
+// Like RAKWIRE_RELIABLE, with an event when the message is acknowledged.
 #define RAKWIRE_RELIABLE_WITH_RECEIPT 6
 
-// Like RAKWIRE_RELIABLE_ORDERED, with an event when the message was acknowledged.
+// Like RAKWIRE_RELIABLE_ORDERED, with an event when the message is acknowledged.
 #define RAKWIRE_RELIABLE_ORDERED_WITH_RECEIPT 7
 
 // Sent before all other priorities.
@@ -227,16 +227,16 @@
 // Nothing was received from the peer within the timeout.
 #define RAKWIRE_DISCONNECT_LOST 3
 
-// The peer sent a message larger than a connection may hold.
+// The peer sent a message that exceeds the memory of a connection.
 #define RAKWIRE_DISCONNECT_MESSAGE_TOO_LARGE 4
 
-// This endpoint sent a message larger than the peer can hold.
+// This endpoint sent a message that exceeds the memory of the peer.
 #define RAKWIRE_DISCONNECT_SENT_TOO_LARGE 5
 
 // The path MTU fell below the part size of a split message.
 #define RAKWIRE_DISCONNECT_PATH_TOO_NARROW 6
 
-// The peer left too many gaps, and the messages behind them exceed the receive memory.
+// Out-of-order messages from the peer exceed the memory of a connection.
 #define RAKWIRE_DISCONNECT_RECEIVE_MEMORY 7
 
 // The password was wrong.
@@ -263,7 +263,7 @@
 // The connect token was used before.
 #define RAKWIRE_REFUSED_TOKEN_USED 8
 
-// The server stores as many used connect tokens as it can.
+// The server's table of used connect tokens is full.
 #define RAKWIRE_REFUSED_TOKEN_STORE 9
 
 // A reason that this version of the library does not know.
@@ -308,13 +308,13 @@
 // Cookies are required once a number of clients have connected without one: an eighth of `max_incoming`, 2 to 16.
 #define RAKWIRE_COOKIES_AUTOMATIC 0
 
-// Every client must return a cookie. Some RakNet libraries do not support that.
+// Every client must return a cookie. Some RakNet libraries do not support cookies.
 #define RAKWIRE_COOKIES_REQUIRED 1
 
 // Cookies are required once `cookies_unvalidated` clients have connected without one.
 #define RAKWIRE_COOKIES_UNDER_LOAD 2
 
-// No cookies. Clients with forged addresses can fill the server.
+// No cookies. An attacker with forged addresses can fill the server.
 #define RAKWIRE_COOKIES_OFF 3
 
 // Delay-based: reacts to queueing delay, so that losses without queueing do not reduce the rate.
@@ -355,7 +355,7 @@ typedef struct {
     uint16_t mtu;
     // The maximum number of connections in both directions. 0: 64, or `max_incoming` if that is more.
     uint32_t max_connections;
-    // The number of 512-byte blocks for messages in transit. 0: enough for the connections.
+    // The number of 512-byte blocks for queued and unacknowledged messages. 0: enough for `max_connections`.
     uint32_t blocks;
     // The maximum length of a received message in bytes. Default: 4,000,000.
     uint32_t max_message_len;
@@ -363,7 +363,7 @@ typedef struct {
     uint32_t timeout_ms;
     // The maximum time for which a closing connection waits for acknowledgements. Default: 5,000.
     uint32_t close_timeout_ms;
-    // The maximum duration of the handshake after the first reply. Default: 10,000.
+    // The maximum duration of the handshake after the server's first reply. Default: 10,000.
     uint32_t handshake_timeout_ms;
     // The time after which a queued unreliable message is dropped. Default: 1,000.
     uint32_t unreliable_timeout_ms;
@@ -413,7 +413,7 @@ typedef struct {
     // The maximum number of incoming connections per network (/24 in IPv4, /48 in IPv6). 0: seven eighths of `max_incoming`.
     // Default: 0.
     uint16_t max_per_network;
-    // The maximum number of half-open connections per network (/24 in IPv4, /64 in IPv6) without a cookie. Default: 8.
+    // The maximum number of handshakes without a cookie per network (/24 in IPv4, /64 in IPv6). Default: 8.
     uint16_t max_half_open_per_network;
     // The maximum number of pongs per second. 0: pings are not answered. Default: 1,000.
     uint16_t pongs_per_second;
@@ -425,7 +425,7 @@ typedef struct {
     uint8_t reserved_byte;
     // The minimum time between connections from the same address. Default: 0, none.
     uint32_t connection_interval_ms;
-    // The maximum number of blocks per connection and direction. Default: 0, only the limits of the shared memory.
+    // The maximum number of blocks per connection and direction. Default: 0, limited only by `blocks`.
     uint32_t connection_blocks;
     // The interval between pings on a connection. 0: no pings. Default: 5,000.
     uint32_t ping_interval_ms;
@@ -487,9 +487,9 @@ typedef struct {
     uint64_t guid;
     // The round-trip time of a ping in microseconds.
     uint64_t latency_us;
-    // The address of the peer. Not set for messages, receipts, progress and MTU changes, which have a connection.
+    // The address of the peer. Not set for messages, receipts, progress and MTU changes; use `connection`.
     rakwire_address_t address;
-    // The reason: a value of the group for this `kind`.
+    // The reason: a RAKWIRE_FAILURE_, RAKWIRE_DISCONNECT_ or RAKWIRE_REFUSED_ value, depending on `kind`.
     int32_t reason;
     // The receipt number that rakwire_send() stored.
     uint32_t receipt;
@@ -497,7 +497,7 @@ typedef struct {
     uint32_t progress_done;
     // The total number of parts of the message.
     uint32_t progress_parts;
-    // The number of the split message.
+    // An id of the split message, unique among the unfinished ones of its direction.
     uint16_t progress_message;
     // The new MTU in bytes, including IP and UDP headers.
     uint16_t mtu;
@@ -511,7 +511,7 @@ typedef struct {
     uint8_t outcome;
     // The protocol version of the server, for RAKWIRE_FAILURE_VERSION.
     uint8_t server_version;
-    // 1: the progress is that of a sent message. 0: of a received message.
+    // 1: the progress is of a sent message. 0: of a received message.
     uint8_t outgoing;
     // 1: the refused client has proved that it receives datagrams at its address.
     uint8_t validated;
@@ -569,7 +569,7 @@ typedef struct {
     uint8_t state;
     // The address of the peer.
     rakwire_address_t address;
-    // The GUID of the peer, once known.
+    // The GUID of the peer, or 0 while it is unknown.
     uint64_t guid;
     // The maximum message length in bytes that rakwire_send() accepts.
     uint64_t max_message_len;
@@ -631,15 +631,15 @@ typedef struct {
     uint64_t bytes_sent;
     // Message bytes that were retransmitted.
     uint64_t bytes_resent;
-    // Bytes of all sent datagrams.
+    // Bytes of all sent datagrams, without IP and UDP headers.
     uint64_t actual_bytes_sent;
-    // Bytes of all received datagrams.
+    // Bytes of all received datagrams, without IP and UDP headers.
     uint64_t actual_bytes_received;
     // The smoothed round-trip time in microseconds.
     uint64_t round_trip_us;
     // The round-trip time of the last ping in microseconds.
     uint64_t last_ping_us;
-    // The mean round-trip time of the last pings in microseconds.
+    // The mean round-trip time of the last five pings in microseconds.
     uint64_t average_ping_us;
     // The lowest round-trip time of a ping in microseconds.
     uint64_t lowest_ping_us;
@@ -651,9 +651,9 @@ typedef struct {
     uint32_t waiting_messages[4];
     // The number of queued message bytes, by priority.
     uint32_t waiting_bytes[4];
-    // The fraction of message bytes that were retransmitted, 0 to 1.
+    // The fraction of sent message bytes that were retransmissions, 0 to 1.
     double loss;
-    // The fraction of message bytes that were retransmitted in the last second.
+    // The fraction of retransmissions in the last full second, 0 to 1.
     double loss_last_second;
     // Datagrams that were declared lost but acknowledged later.
     uint64_t datagrams_late;

@@ -46,7 +46,7 @@ private:
     int code_;
 };
 
-// Throws if a result is an error, and otherwise returns it.
+// Returns a result, or throws if it is an error.
 inline int check(int result)
 {
     if (result < 0)
@@ -107,7 +107,7 @@ struct Delivery {
     Priority priority = Priority::Medium;
 };
 
-// A connection handle. The default is no connection.
+// A connection handle. The default value stands for no connection.
 enum class Connection : rakwire_connection_t { none = 0 };
 
 // An IP address and UDP port.
@@ -411,7 +411,7 @@ public:
             rakwire_message_release(endpoint_, raw_.message);
     }
 
-    // True unless there was no event.
+    // True if this is an event, false if poll() found none.
     explicit operator bool() const noexcept { return raw_.kind != 0; }
     Kind kind() const noexcept { return static_cast<Kind>(raw_.kind); }
     Connection connection() const noexcept { return static_cast<Connection>(raw_.connection); }
@@ -421,7 +421,7 @@ public:
     Delivery delivery() const noexcept { return {static_cast<Reliability>(raw_.reliability), raw_.channel, Priority::Medium}; }
     int reason() const noexcept { return raw_.reason; }
     const char *reason_text() const noexcept { return rakwire_reason_text(raw_.kind, raw_.reason); }
-    // Returns all fields.
+    // Returns all fields of the event as a C struct.
     const rakwire_event_t &raw() const noexcept { return raw_; }
 
 private:
@@ -535,14 +535,14 @@ public:
         check(try_send(to, message, delivery, &receipt));
         return receipt;
     }
-    // Like send, but returns errors instead of throwing them. A busy connection often returns RAKWIRE_ERROR_NO_ROOM.
+    // Like send, but returns errors instead of throwing them: RAKWIRE_ERROR_NO_ROOM if the send memory is full.
     int try_send(Connection to, Bytes message, Delivery delivery = {}, std::uint32_t *receipt = nullptr) noexcept
     {
         return rakwire_send(handle_, static_cast<rakwire_connection_t>(to), message.data(), message.size(),
                             static_cast<std::uint8_t>(delivery.reliability), delivery.channel,
                             static_cast<std::uint8_t>(delivery.priority), receipt);
     }
-    // Queues a message for all connections except one. Returns how many accepted it.
+    // Queues a message for all connections except `except`. Returns the number that accepted it.
     int broadcast(Bytes message, Delivery delivery = {}, Connection except = Connection::none)
     {
         return check(rakwire_broadcast(handle_, static_cast<rakwire_connection_t>(except), message.data(), message.size(),

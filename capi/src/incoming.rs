@@ -1,4 +1,4 @@
-//! Clients that wait for a decision of the program.
+//! Queues clients that wait for the program's decision.
 //!
 //! The protocol needs a decision while it handles a client's request. The request is therefore stored, and handled again once
 //! the program has decided.

@@ -5,7 +5,7 @@
 
 #![allow(
     clippy::missing_safety_doc,
-    reason = "the head of the header states the rule of all pointers, and `memory` repeats it at each kind"
+    reason = "the top of the header states the rules for all pointers, and `memory` repeats them for each kind"
 )]
 
 mod attempts;

@@ -215,7 +215,7 @@ pub(crate) unsafe fn needed_text<'a>(pointer: *const c_char) -> Outcome<&'a str>
     unsafe { text(pointer) }?.ok_or(Failure::new(RAKWIRE_ERROR_NULL))
 }
 
-/// Checks a pointer for a result before the work is done, so that no event is lost.
+/// Checks a pointer for a result before the call has any effect, so that an error loses no event.
 pub(crate) fn check_out<T>(to: *mut T) -> Outcome<()> {
     check_aligned(to)
 }
@@ -273,7 +273,7 @@ pub(crate) fn count(value: usize) -> c_int {
     c_int::try_from(value).unwrap_or(c_int::MAX)
 }
 
-/// Returns true if the first field of a struct is its size; for assertions at compile time.
+/// Returns true if the `size` field of a struct is at offset 0; for assertions at compile time.
 pub(crate) const fn begins_with_size(offset: usize) -> bool {
     offset == 0
 }

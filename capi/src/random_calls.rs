@@ -1,5 +1,5 @@
-//! Calls all functions at random with random handles, sizes, lengths, numbers and bytes, also under valgrind. Every pointer is
-//! null, misaligned or valid, since the library cannot detect others. No call may return RAKWIRE_ERROR_BUG.
+//! Calls random functions with random handles, sizes, lengths, numbers and bytes, also under valgrind. Every pointer is
+//! null, misaligned or valid: the library cannot detect other invalid pointers. No call may return RAKWIRE_ERROR_BUG.
 
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
@@ -29,7 +29,7 @@ impl Random {
         self.next() % limit
     }
 
-    /// Returns one of these values, or any number.
+    /// Returns one of the known values, or a random number.
     fn one_of(&mut self, known: &[u64]) -> u64 {
         match self.below(8) {
             0 => self.next(),
@@ -446,7 +446,7 @@ fn random_calls_return_no_bug_code() {
     }
 }
 
-/// Repeats a part of the random calls with every memory access checked.
+/// Repeats some of the random calls under valgrind, which checks every memory access.
 #[test]
 fn random_calls_access_only_valid_memory_under_valgrind() {
     let this = std::env::current_exe().expect("the path of the test");

@@ -12,8 +12,8 @@ use std::thread::{self, ThreadId};
 use crate::codes::{Failure, Outcome, RAKWIRE_ERROR_FULL, RAKWIRE_ERROR_HANDLE, RAKWIRE_ERROR_THREAD};
 use crate::endpoint::Endpoint;
 
-/// The upper bits of each handle, so that a small number is never one by accident. A number that is never used again follows,
-/// and the low 16 bits are the place of the endpoint in its thread.
+/// The upper bits of each handle, so that a small number is never a valid handle by accident. Below them is a number
+/// that is never reused. The low 16 bits are the slot of the endpoint in its thread.
 const MARK: u64 = 0x5200_0000_0000_0000;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -57,7 +57,7 @@ fn with_local<T>(body: impl FnOnce(&mut Local) -> Outcome<T>) -> Outcome<T> {
     called.unwrap_or(Err(Failure::new(RAKWIRE_ERROR_THREAD)))
 }
 
-/// Keeps an endpoint, which belongs to this thread from now on.
+/// Stores an endpoint, which then belongs to this thread, and returns its handle.
 pub(crate) fn insert(endpoint: Endpoint) -> Outcome<u64> {
     with_local(|local| {
         let free = local.0.iter().position(Option::is_none).unwrap_or(local.0.len());
@@ -72,7 +72,7 @@ pub(crate) fn insert(endpoint: Endpoint) -> Outcome<u64> {
     })
 }
 
-/// The failure for a handle that this thread does not have.
+/// Returns the failure for a handle that this thread does not have: the wrong thread, or an invalid handle.
 #[cold]
 fn missing(handle: u64) -> Failure {
     let is_elsewhere = owners().as_ref().is_some_and(|owners| owners.contains_key(&handle));
@@ -87,7 +87,7 @@ pub(crate) fn with<T>(handle: u64, body: impl FnOnce(&mut Endpoint) -> Outcome<T
     })
 }
 
-/// Takes an endpoint out.
+/// Removes and returns an endpoint.
 pub(crate) fn remove(handle: u64) -> Outcome<Box<Endpoint>> {
     with_local(|local| {
         let (_, endpoint) = local.slot(handle).and_then(Option::take).ok_or_else(|| missing(handle))?;

@@ -28,9 +28,9 @@ pub const RAKWIRE_RELIABLE_ORDERED: u8 = 3;
 pub const RAKWIRE_RELIABLE_SEQUENCED: u8 = 4;
 /// Like RAKWIRE_UNRELIABLE, with an event that reports whether the message was acknowledged or lost.
 pub const RAKWIRE_UNRELIABLE_WITH_RECEIPT: u8 = 5;
-/// Like RAKWIRE_RELIABLE, with an event when the message was acknowledged.
+/// Like RAKWIRE_RELIABLE, with an event when the message is acknowledged.
 pub const RAKWIRE_RELIABLE_WITH_RECEIPT: u8 = 6;
-/// Like RAKWIRE_RELIABLE_ORDERED, with an event when the message was acknowledged.
+/// Like RAKWIRE_RELIABLE_ORDERED, with an event when the message is acknowledged.
 pub const RAKWIRE_RELIABLE_ORDERED_WITH_RECEIPT: u8 = 7;
 
 /// Sent before all other priorities.
@@ -109,13 +109,13 @@ pub const RAKWIRE_DISCONNECT_LOCAL: i32 = 1;
 pub const RAKWIRE_DISCONNECT_REMOTE: i32 = 2;
 /// Nothing was received from the peer within the timeout.
 pub const RAKWIRE_DISCONNECT_LOST: i32 = 3;
-/// The peer sent a message larger than a connection may hold.
+/// The peer sent a message that exceeds the memory of a connection.
 pub const RAKWIRE_DISCONNECT_MESSAGE_TOO_LARGE: i32 = 4;
-/// This endpoint sent a message larger than the peer can hold.
+/// This endpoint sent a message that exceeds the memory of the peer.
 pub const RAKWIRE_DISCONNECT_SENT_TOO_LARGE: i32 = 5;
 /// The path MTU fell below the part size of a split message.
 pub const RAKWIRE_DISCONNECT_PATH_TOO_NARROW: i32 = 6;
-/// The peer left too many gaps, and the messages behind them exceed the receive memory.
+/// Out-of-order messages from the peer exceed the memory of a connection.
 pub const RAKWIRE_DISCONNECT_RECEIVE_MEMORY: i32 = 7;
 
 /// The password was wrong.
@@ -134,7 +134,7 @@ pub const RAKWIRE_REFUSED_TOKEN_SERVER: i32 = 6;
 pub const RAKWIRE_REFUSED_TOKEN_CLIENT: i32 = 7;
 /// The connect token was used before.
 pub const RAKWIRE_REFUSED_TOKEN_USED: i32 = 8;
-/// The server stores as many used connect tokens as it can.
+/// The server's table of used connect tokens is full.
 pub const RAKWIRE_REFUSED_TOKEN_STORE: i32 = 9;
 
 /// A reason that this version of the library does not know.
@@ -170,11 +170,11 @@ pub const RAKWIRE_TRUST_KNOWN: u8 = 3;
 
 /// Cookies are required once a number of clients have connected without one: an eighth of `max_incoming`, 2 to 16.
 pub const RAKWIRE_COOKIES_AUTOMATIC: u8 = 0;
-/// Every client must return a cookie. Some RakNet libraries do not support that.
+/// Every client must return a cookie. Some RakNet libraries do not support cookies.
 pub const RAKWIRE_COOKIES_REQUIRED: u8 = 1;
 /// Cookies are required once `cookies_unvalidated` clients have connected without one.
 pub const RAKWIRE_COOKIES_UNDER_LOAD: u8 = 2;
-/// No cookies. Clients with forged addresses can fill the server.
+/// No cookies. An attacker with forged addresses can fill the server.
 pub const RAKWIRE_COOKIES_OFF: u8 = 3;
 
 /// Delay-based: reacts to queueing delay, so that losses without queueing do not reduce the rate.
@@ -228,7 +228,7 @@ pub struct RakwireOptions {
     pub mtu: u16,
     /// The maximum number of connections in both directions. 0: 64, or `max_incoming` if that is more.
     pub max_connections: u32,
-    /// The number of 512-byte blocks for messages in transit. 0: enough for the connections.
+    /// The number of 512-byte blocks for queued and unacknowledged messages. 0: enough for `max_connections`.
     pub blocks: u32,
     /// The maximum length of a received message in bytes. Default: 4,000,000.
     pub max_message_len: u32,
@@ -236,7 +236,7 @@ pub struct RakwireOptions {
     pub timeout_ms: u32,
     /// The maximum time for which a closing connection waits for acknowledgements. Default: 5,000.
     pub close_timeout_ms: u32,
-    /// The maximum duration of the handshake after the first reply. Default: 10,000.
+    /// The maximum duration of the handshake after the server's first reply. Default: 10,000.
     pub handshake_timeout_ms: u32,
     /// The time after which a queued unreliable message is dropped. Default: 1,000.
     pub unreliable_timeout_ms: u32,
@@ -286,7 +286,7 @@ pub struct RakwireOptions {
     /// The maximum number of incoming connections per network (/24 in IPv4, /48 in IPv6). 0: seven eighths of `max_incoming`.
     /// Default: 0.
     pub max_per_network: u16,
-    /// The maximum number of half-open connections per network (/24 in IPv4, /64 in IPv6) without a cookie. Default: 8.
+    /// The maximum number of handshakes without a cookie per network (/24 in IPv4, /64 in IPv6). Default: 8.
     pub max_half_open_per_network: u16,
     /// The maximum number of pongs per second. 0: pings are not answered. Default: 1,000.
     pub pongs_per_second: u16,
@@ -298,7 +298,7 @@ pub struct RakwireOptions {
     pub reserved_byte: u8,
     /// The minimum time between connections from the same address. Default: 0, none.
     pub connection_interval_ms: u32,
-    /// The maximum number of blocks per connection and direction. Default: 0, only the limits of the shared memory.
+    /// The maximum number of blocks per connection and direction. Default: 0, limited only by `blocks`.
     pub connection_blocks: u32,
     /// The interval between pings on a connection. 0: no pings. Default: 5,000.
     pub ping_interval_ms: u32,
@@ -376,9 +376,9 @@ pub struct RakwireEvent {
     pub guid: u64,
     /// The round-trip time of a ping in microseconds.
     pub latency_us: u64,
-    /// The address of the peer. Not set for messages, receipts, progress and MTU changes, which have a connection.
+    /// The address of the peer. Not set for messages, receipts, progress and MTU changes; use `connection`.
     pub address: RakwireAddress,
-    /// The reason: a value of the group for this `kind`.
+    /// The reason: a RAKWIRE_FAILURE_, RAKWIRE_DISCONNECT_ or RAKWIRE_REFUSED_ value, depending on `kind`.
     pub reason: i32,
     /// The receipt number that rakwire_send() stored.
     pub receipt: u32,
@@ -386,7 +386,7 @@ pub struct RakwireEvent {
     pub progress_done: u32,
     /// The total number of parts of the message.
     pub progress_parts: u32,
-    /// The number of the split message.
+    /// An id of the split message, unique among the unfinished ones of its direction.
     pub progress_message: u16,
     /// The new MTU in bytes, including IP and UDP headers.
     pub mtu: u16,
@@ -400,7 +400,7 @@ pub struct RakwireEvent {
     pub outcome: u8,
     /// The protocol version of the server, for RAKWIRE_FAILURE_VERSION.
     pub server_version: u8,
-    /// 1: the progress is that of a sent message. 0: of a received message.
+    /// 1: the progress is of a sent message. 0: of a received message.
     pub outgoing: u8,
     /// 1: the refused client has proved that it receives datagrams at its address.
     pub validated: u8,
@@ -422,7 +422,7 @@ pub struct RakwireConnectionInfo {
     pub state: u8,
     /// The address of the peer.
     pub address: RakwireAddress,
-    /// The GUID of the peer, once known.
+    /// The GUID of the peer, or 0 while it is unknown.
     pub guid: u64,
     /// The maximum message length in bytes that rakwire_send() accepts.
     pub max_message_len: u64,
@@ -454,15 +454,15 @@ pub struct RakwireConnectionStats {
     pub bytes_sent: u64,
     /// Message bytes that were retransmitted.
     pub bytes_resent: u64,
-    /// Bytes of all sent datagrams.
+    /// Bytes of all sent datagrams, without IP and UDP headers.
     pub actual_bytes_sent: u64,
-    /// Bytes of all received datagrams.
+    /// Bytes of all received datagrams, without IP and UDP headers.
     pub actual_bytes_received: u64,
     /// The smoothed round-trip time in microseconds.
     pub round_trip_us: u64,
     /// The round-trip time of the last ping in microseconds.
     pub last_ping_us: u64,
-    /// The mean round-trip time of the last pings in microseconds.
+    /// The mean round-trip time of the last five pings in microseconds.
     pub average_ping_us: u64,
     /// The lowest round-trip time of a ping in microseconds.
     pub lowest_ping_us: u64,
@@ -474,9 +474,9 @@ pub struct RakwireConnectionStats {
     pub waiting_messages: [u32; 4],
     /// The number of queued message bytes, by priority.
     pub waiting_bytes: [u32; 4],
-    /// The fraction of message bytes that were retransmitted, 0 to 1.
+    /// The fraction of sent message bytes that were retransmissions, 0 to 1.
     pub loss: f64,
-    /// The fraction of message bytes that were retransmitted in the last second.
+    /// The fraction of retransmissions in the last full second, 0 to 1.
     pub loss_last_second: f64,
     /// Datagrams that were declared lost but acknowledged later.
     pub datagrams_late: u64,

@@ -1,4 +1,5 @@
-/* Exchanges messages of all reliabilities in both directions. After the first messages, nothing is allocated. */
+/* Exchanges reliable and unreliable messages in both directions, and prints the number of allocations after the first 2,000
+ * messages. */
 #define _POSIX_C_SOURCE 199309L
 
 #include <rakwire.h>
@@ -53,7 +54,7 @@ static rakwire_endpoint_t server, client;
 static rakwire_connection_t there = 0, here = 0;
 static unsigned long received = 0;
 
-/* Runs a frame of an endpoint; the server sends each message back. */
+/* Runs a frame of an endpoint. The server echoes each message. */
 static void frame(rakwire_endpoint_t endpoint)
 {
     rakwire_event_t event;
@@ -82,7 +83,7 @@ static void exchange(unsigned long count)
         if (sent < count && sent < received + 32) {
             check(rakwire_send(client, here, message, 1 + sent * 7 % sizeof message, RAKWIRE_RELIABLE_ORDERED,
                                (uint8_t)(sent % 32), (uint8_t)(sent % 4), NULL));
-            /* An unreliable message, and an error with its description. */
+            /* Also send an unreliable message, and cause an error with a description. */
             check(rakwire_send(client, here, message, 9, RAKWIRE_UNRELIABLE_WITH_RECEIPT, 0, 2, NULL));
             rakwire_send(client, here, message, 0, RAKWIRE_RELIABLE, 0, 2, NULL);
             sent++;

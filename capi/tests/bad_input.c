@@ -1,5 +1,5 @@
-/* Calls with null, freed and foreign handles, wrong sizes, wrong pointers, unterminated strings, wrong numbers, and from another
- * thread. Each must return an error code with a description, under the sanitizers. */
+/* Passes null, released and foreign handles, wrong sizes, invalid pointers, unterminated strings and numbers out of range, and
+ * calls from another thread. Each call must return an error code with a description, under the sanitizers. */
 #define _POSIX_C_SOURCE 200112L
 
 #include <rakwire.h>
@@ -27,7 +27,7 @@ static void expect(int line, int result, int expected)
 
 static const uint8_t data[] = "\x86 data";
 
-/* Every function that takes an endpoint must return `code` for an invalid one. */
+/* Checks that every function with an endpoint parameter returns `code` for this endpoint. */
 static void wrong_endpoint(rakwire_endpoint_t endpoint, int code)
 {
     rakwire_event_t event;
@@ -118,7 +118,7 @@ static void wrong_sizes(rakwire_endpoint_t endpoint)
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll(endpoint, &event));
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll_next(endpoint, &event));
 
-    /* A struct of a later version: this library zeroes the additional fields, and accepts only zero. */
+    /* A struct of a newer version: the library sets unknown fields to zero, and accepts only zero in them. */
     struct { rakwire_options_t known; uint8_t unknown[64]; } newer;
     memset(&newer, 0xFF, sizeof newer);
     EXPECT(RAKWIRE_OK, rakwire_options_init(&newer.known, sizeof newer));
@@ -127,7 +127,7 @@ static void wrong_sizes(rakwire_endpoint_t endpoint)
     newer.unknown[63] = 1;
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_endpoint_open(&newer.known, &other));
 
-    /* Options of the first version, in memory of exactly that size: later options must have their defaults. */
+    /* A struct of the first version, in memory of exactly its size. Newer options must have their defaults. */
     const size_t first = offsetof(rakwire_options_t, cookies_unvalidated);
     rakwire_options_t *older = malloc(first);
     EXPECT(RAKWIRE_OK, rakwire_options_init(older, first));
@@ -296,7 +296,7 @@ static void on_alarm(int signal)
     result_of_the_handler = rakwire_update(interrupted);
 }
 
-/* Calls the library from a signal handler while it waits. */
+/* Calls the library from a signal handler while rakwire_wait() runs. */
 static void call_from_a_handler(rakwire_endpoint_t endpoint)
 {
     interrupted = endpoint;
@@ -345,7 +345,7 @@ int main(void)
 
     EXPECT(RAKWIRE_OK, rakwire_endpoint_close(other));
     wrong_endpoint(other, RAKWIRE_ERROR_HANDLE);
-    /* Also when another endpoint has taken the place of the closed one. */
+    /* The handle must stay invalid after another endpoint has taken the slot of the closed one. */
     rakwire_endpoint_t third;
     EXPECT(RAKWIRE_OK, rakwire_endpoint_open(NULL, &third));
     wrong_endpoint(other, RAKWIRE_ERROR_HANDLE);

@@ -1,4 +1,5 @@
-// Tests the C++ header: owned resources are released once, moved-from objects are empty, and errors are exceptions with code and text.
+// Tests the C++ header: owned resources are released once, moved-from objects are empty, and errors are exceptions with
+// a code and a text.
 #include <rakwire.hpp>
 
 #include <array>

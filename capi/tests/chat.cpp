@@ -1,5 +1,5 @@
-// A small chat, written for SLikeNet. It compiles with SLikeNet's headers (-DSLIKENET), with those of RakNet 4
-// (-DORIGINAL, with the other namespace) and with those of rakwire.
+// A small chat, written for SLikeNet. It compiles with the headers of SLikeNet (-DSLIKENET), of RakNet 4 (-DORIGINAL,
+// with a namespace alias) and of rakwire.
 //
 //     chat server PORT          prints `ready PORT`, and ends after two clients have left
 //     chat client PORT NAME     waits for the other client, greets it, and prints the received messages
@@ -135,7 +135,7 @@ static int client(unsigned short port, const char *name)
         }
         RakSleep(5);
     }
-    // Gives the sent messages time to leave before the connection closes.
+    // Waits until the sent messages have left before closing the connection.
     RakSleep(50);
     peer->CloseConnection(server, true);
     peer->Shutdown(300);

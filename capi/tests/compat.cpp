@@ -1,5 +1,5 @@
-// A small program for RakNet 4, which compiles with its headers (-DORIGINAL) and with those of rakwire: a server and a client with
-// passwords, pings, ordered messages, receipts and bit streams.
+// A small program for RakNet 4, which compiles with the headers of RakNet 4 (-DORIGINAL) and of rakwire: a server and a
+// client with passwords, pings, ordered messages, receipts and bit streams.
 //
 //     compat server PORT        prints `ready PORT` and echoes until one client has left
 //     compat client PORT        sends messages, checks the echoes, and prints the events
@@ -141,7 +141,7 @@ static int client(unsigned short port)
                 return 1;
             }
         }
-        // RakNet keeps a refused attempt for a moment, during which it refuses another one.
+        // RakNet keeps a refused attempt for a moment, and refuses another attempt until then. Try again in each frame.
         if (is_waiting && peer->Connect("127.0.0.1", port, password, (int)strlen(password)) == RakNet::CONNECTION_ATTEMPT_STARTED)
             is_waiting = false;
         RakSleep(5);
@@ -258,7 +258,7 @@ static int silent()
     send_three(two, 1);
     receive_all(two, 300);
     printf("closed:");
-    // The first Receive() call reads all three messages from the network. More are sent after the close.
+    // The first Receive() call reads all three messages from the network. Three more are sent after the close.
     int taken = 0;
     for (int frame = 0; frame < 40; frame++) {
         while (RakNet::Packet *packet = one->Receive())

@@ -1,4 +1,4 @@
-/* Uses every function, with a server and a client in one thread, under the sanitizers. */
+/* Uses every function in one thread with a server and a client, under the sanitizers. */
 #define _POSIX_C_SOURCE 200112L
 
 #include <rakwire.h>
@@ -25,11 +25,11 @@ static rakwire_address_t server_address, client_address;
 /* The address of the server as text. */
 static char target[64];
 
-/* The last event of `endpoint` that `wait_for` returned. Its data were copied. */
+/* The event that `wait_for` found last, and a copy of its data. */
 static rakwire_event_t event;
 static uint8_t data[400000];
 
-/* Updates both endpoints until `at` has an event of this kind. Other events are dropped, but an event of the kind `never` fails. */
+/* Updates both endpoints until `at` has an event of this kind. Other events are dropped. */
 static void wait_for(rakwire_endpoint_t at, uint32_t kind)
 {
     for (int frame = 0; frame < 10000; frame++) {
@@ -103,7 +103,7 @@ static void messages_and_receipts(rakwire_connection_t here, rakwire_connection_
     EXPECT(rakwire_send(client, here, large, 0, RAKWIRE_RELIABLE, 0, 2, NULL) == RAKWIRE_ERROR_EMPTY);
 }
 
-/* Takes the next message of the server with rakwire_poll_next(), which releases the message of `next`. */
+/* Takes the server's next message with rakwire_poll_next(), which releases the message in `next` first. */
 static void take_message(rakwire_event_t *next)
 {
     for (int frame = 0; frame < 10000; frame++) {
@@ -176,7 +176,7 @@ static void statistics(rakwire_connection_t here)
     OK(rakwire_set_timeout(client, here, 5000));
 }
 
-/* Waiting must end when a datagram arrives, when a timer expires, and at the time limit. */
+/* Checks that waiting ends when a datagram arrives, when a timer expires, and at the time limit. */
 static void waiting(void)
 {
     rakwire_options_t options;
@@ -198,7 +198,7 @@ static void waiting(void)
     OK(rakwire_update(client));
     EXPECT(rakwire_wait(client, 60000) == 1);
     EXPECT(rakwire_wait(client, RAKWIRE_FOREVER) == 1);
-    /* A game loop that does not sleep itself. */
+    /* A game loop that sleeps only in rakwire_wait(). */
     int is_open = 0;
     for (int frame = 0; frame < 1000 && !is_open; frame++) {
         OK(rakwire_wait(frame % 2 ? server : client, 5));

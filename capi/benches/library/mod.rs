@@ -1,4 +1,4 @@
-//! The libraries that programs in C are linked with.
+//! Builds the libraries that the C programs of the benchmarks link.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ pub(crate) fn run(command: &mut Command) {
     assert!(status.success(), "{command:?}");
 }
 
-/// Builds the libraries as users do, with `cargo build --release`, and returns their folder.
+/// Builds the libraries with `cargo build --release`, as users do, and returns their folder.
 pub(crate) fn build(target: &Path, features: &str) -> PathBuf {
     run(Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--release", "--locked", "--lib", "--no-default-features", "--features"])

@@ -225,7 +225,7 @@ public:
     {
         return length == 0 || ReadBits(reinterpret_cast<unsigned char *>(bytes), BYTES_TO_BITS(length), true);
     }
-    // Reads a string written by Write(const char *). `text` must have room for it and the terminator.
+    // Reads a string written by Write(const char *). `text` must have space for the string and its terminator.
     bool Read(char *text)
     {
         std::uint16_t length = 0;

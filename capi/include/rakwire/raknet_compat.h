@@ -65,7 +65,7 @@ public:
              : result == RAKWIRE_ERROR_BIND ? SOCKET_PORT_ALREADY_IN_USE
              : result == RAKWIRE_ERROR_ADDRESS ? SOCKET_FAILED_TO_BIND : STARTUP_OTHER_FAILURE;
     }
-    // Closes all connections. Waits at most `block_ms` until their peers have acknowledged that.
+    // Closes all connections. Waits at most `block_ms` for the peers to acknowledge the disconnect.
     void Shutdown(unsigned int block_ms, unsigned char = 0, PacketPriority = LOW_PRIORITY)
     {
         if (endpoint_ == 0)
@@ -85,7 +85,7 @@ public:
                 rakwire_message_release(endpoint_, event.message);
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
-        // These connections could not send their messages in time.
+        // The queued messages of these connections could not be sent in time.
         for (const Remote &remote : remotes_)
             rakwire_disconnect(endpoint_, remote.connection);
         rakwire_flush(endpoint_);
@@ -183,7 +183,7 @@ public:
         remember(connection);
         return CONNECTION_ATTEMPT_STARTED;
     }
-    // An open connection is not closed.
+    // Has no effect on an open connection.
     void CancelConnectionAttempt(const SystemAddress target)
     {
         if (GetConnectionState(target) == IS_PENDING)
@@ -428,7 +428,7 @@ public:
 private:
     // The protocol version of RakNet 4.
     static constexpr std::uint8_t DEFAULT_PROTOCOL = 6;
-    // The reading of an endpoint's clock at the moment when the endpoint opens.
+    // The value of an endpoint's clock when the endpoint opens.
     static constexpr std::int64_t CLOCK_START_MS = 1000;
 
     // A packet that owns its bytes, either a message of rakwire or a buffer.
@@ -450,7 +450,7 @@ private:
         SystemAddress address;
         RakNetGUID guid;
         bool is_open = false;
-        // True once the program has received the packet about the disconnect. No packets of the connection follow it.
+        // True once the program has received the packet about the disconnect. It is the last packet of a connection.
         bool is_reported = false;
         // True once the program has asked to close the connection.
         bool is_closing = false;
@@ -504,7 +504,7 @@ private:
                 return;
             }
     }
-    // Closes the connections that the program has closed, unless messages are still queued for them.
+    // Closes connections that the program wants to close, once none of their messages are queued.
     void close_without_waiting()
     {
         for (const Remote &remote : remotes_)
@@ -608,7 +608,7 @@ private:
         packet->bitSize = BYTES_TO_BITS(packet->length);
         return packet;
     }
-    // Creates a packet of an id and the data of the event after `header` bytes.
+    // Creates a packet: an id, `header` bytes for the caller, and the data of the event.
     OwnedPacket *generated(unsigned char id, const rakwire_event_t &event, const SystemAddress &address,
                            const RakNetGUID &guid, const std::vector<unsigned char> &header = {})
     {

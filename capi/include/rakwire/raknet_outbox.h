@@ -13,7 +13,7 @@
 namespace RakNet {
 namespace detail {
 
-// The parameters for sending a message, and its number in the program.
+// The parameters for sending a message, and the number that Send() returned for it.
 struct Delivery {
     std::uint8_t reliability, channel, priority;
     std::uint32_t number;
@@ -21,7 +21,8 @@ struct Delivery {
 
 // Sends messages, queues those that the endpoint cannot accept yet, and translates receipt numbers.
 //
-// RakNet has unlimited send memory, and receipt numbers that are unique per peer. In rakwire, they are unique per connection.
+// RakNet has unlimited send memory, and its receipt numbers are unique per peer. In rakwire, receipt numbers are unique
+// per connection.
 class Outbox {
 public:
     // Sends a message, or queues it until the connection accepts it. Returns false if the connection refuses it permanently.
@@ -51,7 +52,7 @@ public:
     }
     // Returns true if messages to a connection are queued.
     bool is_waiting(rakwire_connection_t connection) const { return waiting_.count(connection) != 0; }
-    // Returns the program's number of the message that a receipt belongs to.
+    // Returns the number that Send() returned for the message of a receipt.
     std::uint32_t take_receipt(rakwire_connection_t connection, std::uint32_t own)
     {
         for (std::size_t at = 0; at < receipts_.size(); at++)
@@ -83,7 +84,7 @@ private:
         std::vector<std::uint8_t> bytes;
         Delivery how;
     };
-    // The program's number of a message, and its receipt number in its connection.
+    // The number that Send() returned for a message, and the receipt number in its connection.
     struct Receipt {
         rakwire_connection_t connection;
         std::uint32_t own, number;
@@ -99,7 +100,7 @@ private:
             receipts_.push_back({to, receipt, how.number});
         return result;
     }
-    // Queued messages by connection. No queue is empty.
+    // Queued messages by connection. Empty queues are removed.
     std::map<rakwire_connection_t, std::deque<Waiting>> waiting_;
     std::deque<Receipt> receipts_;
 };

@@ -1,4 +1,4 @@
-//! The libraries, compilers and programs of the tests.
+//! Helpers to build the libraries, and to compile and run the programs of the tests.
 
 use std::fs;
 use std::io::Read;
@@ -12,8 +12,8 @@ pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Builds the libraries with the features of this test, and returns their folder. Cargo does not build them for a test, which cannot
-/// be linked with them.
+/// Builds the libraries with the features of this test, and returns their folder. Cargo does not build them itself,
+/// because no Rust test can link them.
 fn libraries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -38,7 +38,7 @@ pub(crate) fn static_library() -> PathBuf {
     libraries().join("librakwire_c.a")
 }
 
-/// The system libraries that a program with the static library needs.
+/// The system libraries that a program must link with the static library.
 pub(crate) const SYSTEM_LIBRARIES: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
 
 /// Creates a folder for the programs of one test.
@@ -57,7 +57,7 @@ pub(crate) fn run(command: &mut Command) -> String {
     text
 }
 
-/// The way to compile a program.
+/// The library and the checks with which a program is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Build {
     /// With the shared library, like most programs.
@@ -113,7 +113,7 @@ impl Background {
         (Self(child), port)
     }
 
-    /// Closes the input of a program, which ends it, and returns the rest of its output.
+    /// Closes the standard input of a program, waits until it exits, and returns the rest of its output.
     pub(crate) fn finish(mut self) -> String {
         drop(self.0.stdin.take());
         let start = Instant::now();

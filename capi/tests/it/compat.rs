@@ -1,8 +1,9 @@
-//! Programs for RakNet 4 and SLikeNet, each compiled with RakNet's own headers and with `rakwire/raknet_compat.h`. They connect
-//! to each other and to themselves, and their bit streams have the same bytes.
+//! Tests two programs, one for RakNet 4 and one for SLikeNet. Each is compiled with RakNet's own headers and with
+//! `rakwire/raknet_compat.h`. All builds of a program must connect to each other, and their bit streams must have the
+//! same bytes.
 //!
-//! SLikeNet is in no registry. Its headers differ from RakNet's in their paths, the namespace and some overloads, so its
-//! program is compiled with RakNet's headers under the other namespace.
+//! SLikeNet is in no package registry. Its headers differ from RakNet's only in paths, namespace and some overloads.
+//! Its program is therefore compiled with RakNet's headers, under SLikeNet's namespace.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ fn raknet() -> PathBuf {
     folder
 }
 
-/// Compiles a program with RakNet's headers and links it with RakNet.
+/// Compiles a program with RakNet's headers, and links it with RakNet.
 fn original(source: &str, test: &str) -> PathBuf {
     let folder = raknet();
     let program = crate::common::scratch(test).join("compat-original");
@@ -71,7 +72,7 @@ fn programs_built_with_raknet_and_rakwire_exchange_messages() {
     }
 }
 
-/// Returns the lines that the program prints itself, without those of RakNet.
+/// Returns the lines printed by the program itself, without the lines that RakNet prints.
 fn without_noise(output: &str) -> String {
     const OURS: [&str; 12] = [
         "pong",
@@ -118,7 +119,7 @@ fn no_message_is_delivered_after_a_close_without_notification() {
         .map(|program| without_noise(&run(Command::new(program).arg("silent"))));
     let expected = "closed: 1 2 3 lost\n";
     assert_eq!(ours, expected);
-    // RakNet reports the disconnect only if its thread has not yet closed the connection.
+    // RakNet prints "lost" only if its network thread has not yet closed the connection.
     assert!(expected.starts_with(original.trim_end()), "{original}");
 }
 

@@ -1,4 +1,4 @@
-//! The header and the exported symbols match the sources.
+//! Tests that the header and the exported symbols match the sources.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -46,7 +46,7 @@ fn the_committed_header_matches_the_sources() {
     );
 }
 
-/// The functions that the header declares.
+/// Returns the names of the functions that the header declares.
 fn declared() -> BTreeSet<String> {
     let header = fs::read_to_string(crate::common::folder().join("include/rakwire.h")).expect("a header");
     let code =

@@ -1,5 +1,5 @@
-//! Runs the commands of the README literally: `cmake --install` into an empty folder, and compiling the installed examples with
-//! pkg-config and with CMake.
+//! Runs the commands of the README: installs into an empty folder, and compiles the examples with pkg-config and with
+//! CMake.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn the_commands_of_the_readme_install_the_library_and_compile_the_examples() {
     let _ = fs::remove_dir_all(&user);
     fs::create_dir_all(&user).expect("a folder");
 
-    // Runs in the folder of the repository, and with other target folders than in the README.
+    // Runs in the root folder of the repository, with scratch folders instead of those in the README.
     let install = block("install")
         .replace("-B build", &format!("-DCMAKE_INSTALL_LIBDIR=lib -B {}", build.display()))
         .replace("--build build", &format!("--build {}", build.display()))

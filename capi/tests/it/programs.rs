@@ -1,5 +1,5 @@
-//! C and C++ programs, compiled with all warnings as errors. They run under the sanitizers and valgrind, and with each other
-//! and the original C++ peer.
+//! Tests C and C++ programs, compiled with all warnings as errors. They run under the sanitizers and valgrind, and
+//! connect to each other and to the original C++ peer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ fn a_wrong_password_is_reported_to_the_client() {
     run(Command::new(&client).args([&address(port), "1", "10", "friends"]));
 }
 
-/// The programs call every function with invalid arguments.
+/// The programs call every function with invalid arguments, and check the error codes.
 #[test]
 fn bad_input_returns_error_codes_in_c_and_cpp() {
     let to = crate::common::scratch("bad");
@@ -99,7 +99,7 @@ fn examples_of_the_readme_compile() {
     }
 }
 
-/// The first exchange allocates the buffers. The reliable exchange includes echoes of unreliable messages.
+/// The program does not count the first exchange, which allocates buffers.
 #[test]
 fn messages_allocate_nothing() {
     let to = crate::common::scratch("allocations");
@@ -107,7 +107,7 @@ fn messages_allocate_nothing() {
     assert_eq!(output, "allocations 0\n");
 }
 
-/// The program accepts and refuses clients, pings, bans, and uses tokens, receipts and statistics.
+/// The program calls every function, and checks its effect.
 #[test]
 fn every_function_works_from_c() {
     let to = crate::common::scratch("functions");
