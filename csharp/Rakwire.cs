@@ -233,7 +233,7 @@ namespace Rakwire
         public ConnectionState State;
         /// <summary>The address of the peer.</summary>
         public Address Address;
-        /// <summary>The GUID of the peer, or 0 while it is unknown.</summary>
+        /// <summary>The GUID of the peer, or ulong.MaxValue while it is unknown.</summary>
         public ulong Guid;
         /// <summary>The maximum message length in bytes that the connection accepts.</summary>
         public ulong MaxMessageLen;

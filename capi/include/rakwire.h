@@ -569,7 +569,7 @@ typedef struct {
     uint8_t state;
     // The address of the peer.
     rakwire_address_t address;
-    // The GUID of the peer, or 0 while it is unknown.
+    // The GUID of the peer, or UINT64_MAX while it is unknown.
     uint64_t guid;
     // The maximum message length in bytes that rakwire_send() accepts.
     uint64_t max_message_len;

@@ -422,7 +422,7 @@ pub struct RakwireConnectionInfo {
     pub state: u8,
     /// The address of the peer.
     pub address: RakwireAddress,
-    /// The GUID of the peer, or 0 while it is unknown.
+    /// The GUID of the peer, or UINT64_MAX while it is unknown.
     pub guid: u64,
     /// The maximum message length in bytes that rakwire_send() accepts.
     pub max_message_len: u64,
