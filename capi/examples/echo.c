@@ -78,7 +78,7 @@ int main(int argc, char **argv)
             case RAKWIRE_EVENT_CONNECT_FAILED:
             case RAKWIRE_EVENT_DISCONNECTED:
                 if (echoed < messages) {
-                    fprintf(stderr, "the end: %s\n", rakwire_reason_text(event.kind, event.reason));
+                    fprintf(stderr, "the connection closed early: %s\n", rakwire_reason_text(event.kind, event.reason));
                     result = EXIT_FAILURE;
                 }
                 is_over = 1;

@@ -59,11 +59,11 @@ int main(int argc, char **argv)
             switch (event.kind) {
             case RAKWIRE_EVENT_CONNECTED:
                 rakwire_address_format(&event.address, address, sizeof address);
-                printf("%s has come\n", address);
+                printf("%s connected\n", address);
                 break;
             case RAKWIRE_EVENT_DISCONNECTED:
                 rakwire_address_format(&event.address, address, sizeof address);
-                printf("%s has gone: %s\n", address, rakwire_reason_text(event.kind, event.reason));
+                printf("%s disconnected: %s\n", address, rakwire_reason_text(event.kind, event.reason));
                 gone++;
                 break;
             case RAKWIRE_EVENT_MESSAGE:

@@ -59,10 +59,12 @@ pub const RAKWIRE_ERROR_BUG: i32 = -23;
 const fn describe(code: i32) -> &'static CStr {
     match code {
         RAKWIRE_OK => c"success",
-        RAKWIRE_ERROR_NULL => c"a pointer that is needed is null",
+        RAKWIRE_ERROR_NULL => c"a required pointer is null",
         RAKWIRE_ERROR_MISALIGNED => c"a pointer to a struct is not aligned",
-        RAKWIRE_ERROR_SIZE => c"the size of a struct is wrong: initialise it, or set size to sizeof",
-        RAKWIRE_ERROR_HANDLE => c"the handle is null, closed, released already or was never created",
+        RAKWIRE_ERROR_SIZE => {
+            c"the size of a struct is wrong: initialise the struct, or set `size` to its sizeof"
+        }
+        RAKWIRE_ERROR_HANDLE => c"the handle is 0, was closed or released, or never existed",
         RAKWIRE_ERROR_THREAD => {
             c"the endpoint belongs to another thread: only the thread that opened it may use it"
         }
@@ -72,17 +74,19 @@ const fn describe(code: i32) -> &'static CStr {
         RAKWIRE_ERROR_NOT_CONNECTED => c"the connection is not open",
         RAKWIRE_ERROR_ADDRESS => c"the address cannot be parsed or resolved",
         RAKWIRE_ERROR_ADDRESS_FAMILY => c"an IPv4 socket cannot reach an IPv6 address",
-        RAKWIRE_ERROR_BIND => c"the system could not bind the socket",
-        RAKWIRE_ERROR_ALREADY_CONNECTED => c"a connection with this address exists already",
-        RAKWIRE_ERROR_FULL => c"the endpoint holds as many connections, pings or bans as it can",
+        RAKWIRE_ERROR_BIND => c"the system could not bind the socket; the port may be in use",
+        RAKWIRE_ERROR_ALREADY_CONNECTED => {
+            c"the endpoint already has a connection to this address: close it first"
+        }
+        RAKWIRE_ERROR_FULL => c"the endpoint has reached its limit of connections, pings or bans",
         RAKWIRE_ERROR_EMPTY => c"a message needs at least one byte",
         RAKWIRE_ERROR_RESERVED_ID => c"the first byte of a message is below 0x1B, which RakNet reserves",
         RAKWIRE_ERROR_TOO_LONG => c"the message, password or other data is longer than allowed",
-        RAKWIRE_ERROR_NO_ROOM => c"there is no room for the message now: try again after an update",
+        RAKWIRE_ERROR_NO_ROOM => c"the send memory is full: try again after an update",
         RAKWIRE_ERROR_UNSUPPORTED => c"this build of the library lacks the feature",
-        RAKWIRE_ERROR_SYSTEM => c"the operating system refused",
+        RAKWIRE_ERROR_SYSTEM => c"the operating system returned an error",
         RAKWIRE_ERROR_BUFFER => c"the buffer is too small",
-        RAKWIRE_ERROR_SECURITY => c"keys, trust, identities and tokens do not fit together",
+        RAKWIRE_ERROR_SECURITY => c"the combination of keys, trust, identity and token is invalid",
         RAKWIRE_ERROR_BUG => c"the library has a bug",
         _ => c"unknown result",
     }
@@ -107,7 +111,7 @@ enum Text {
 }
 
 /// The sentence about a call that interrupts another one. It is not stored in [`DESCRIPTION`], which the interrupted call may use.
-const REENTRANT: &str = "the library was called while it was running, for example by a handler of a signal";
+const REENTRANT: &str = "the library was called while it was running, for example by a signal handler";
 
 impl Failure {
     /// Creates a failure with the general description of its code.

@@ -55,7 +55,7 @@ pub(crate) fn socket_address(address: &RakwireAddress) -> Outcome<SocketAddr> {
     match family {
         4 => Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), port)),
         6 => Ok(SocketAddrV6::new(Ipv6Addr::from(ip), port, 0, scope).into()),
-        _ => Err(Failure::with(RAKWIRE_ERROR_ADDRESS, "the family of an address is 4 or 6")),
+        _ => Err(Failure::with(RAKWIRE_ERROR_ADDRESS, "the family of an address must be 4 or 6")),
     }
 }
 
@@ -76,9 +76,9 @@ pub(crate) const fn duration(millis: u32) -> Duration {
 pub(crate) fn delivery(reliability: u8, channel: u8, priority: u8) -> Outcome<Delivery> {
     let refused = |text| Failure::with(RAKWIRE_ERROR_ARGUMENT, text);
     let reliability =
-        Reliability::from_number(reliability).ok_or_else(|| refused("a reliability is 0 to 7"))?;
-    let priority = Priority::from_number(priority).ok_or_else(|| refused("a priority is 0 to 3"))?;
-    let channel = Channel::new(channel).ok_or_else(|| refused("a channel is 0 to 31"))?;
+        Reliability::from_number(reliability).ok_or_else(|| refused("reliability must be 0 to 7"))?;
+    let priority = Priority::from_number(priority).ok_or_else(|| refused("priority must be 0 to 3"))?;
+    let channel = Channel::new(channel).ok_or_else(|| refused("channel must be 0 to 31"))?;
     Ok(Delivery::new(reliability).on(channel).with_priority(priority))
 }
 

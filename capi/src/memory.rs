@@ -180,10 +180,7 @@ pub(crate) unsafe fn bytes<'a>(data: *const u8, length: usize) -> Outcome<&'a [u
         return Err(Failure::new(RAKWIRE_ERROR_NULL));
     }
     if isize::try_from(length).is_err() {
-        return Err(Failure::with(
-            RAKWIRE_ERROR_TOO_LONG,
-            "no object has so many bytes; is the length negative?",
-        ));
+        return Err(Failure::with(RAKWIRE_ERROR_TOO_LONG, "the length exceeds any object; was it negative?"));
     }
     // SAFETY: not null, and `length` readable bytes by the contract of this function.
     Ok(unsafe { std::slice::from_raw_parts(data, length) })

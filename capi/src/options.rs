@@ -104,7 +104,7 @@ fn apply_config(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
     config.connect_attempts = u8::try_from(from.connect_attempts)
         .ok()
         .filter(|attempts| *attempts > 0)
-        .ok_or_else(|| refused("an attempt has 1 to 255 requests"))?;
+        .ok_or_else(|| refused("connect_attempts must be 1 to 255"))?;
     config.protocol_version = from.protocol_version;
     config.accepted_versions =
         from.accepted_versions.iter().copied().take_while(|version| *version > 0).collect();
@@ -121,7 +121,7 @@ fn apply_config(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
     config.congestion_control = match from.congestion {
         RAKWIRE_CONGESTION_DELAY => CongestionControl::DelayBased,
         RAKWIRE_CONGESTION_NEW_RENO => CongestionControl::NewReno,
-        _ => return Err(refused("congestion is a RAKWIRE_CONGESTION_ value")),
+        _ => return Err(refused("congestion must be a RAKWIRE_CONGESTION_ value")),
     };
     if from.guid > 0 {
         config.guid = Guid(from.guid);
@@ -150,18 +150,18 @@ fn apply_limits(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
         RAKWIRE_COOKIES_REQUIRED => CookiePolicy::Required,
         RAKWIRE_COOKIES_UNDER_LOAD => CookiePolicy::UnderLoad { unvalidated: from.cookies_unvalidated },
         RAKWIRE_COOKIES_OFF => CookiePolicy::Off,
-        _ => return Err(refused("cookies is a RAKWIRE_COOKIES_ value")),
+        _ => return Err(refused("cookies must be a RAKWIRE_COOKIES_ value")),
     };
     let connections = match from.max_connections {
         0 => u32::from(from.max_incoming).max(64),
         some @ 1..=65_534 => some,
-        _ => return Err(refused("an endpoint has 1 to 65534 connections")),
+        _ => return Err(refused("max_connections must be 0 to 65534")),
     };
     options.capacity = Capacity::for_connections(connections as usize);
     match from.blocks {
         0 => {}
         some @ 4..=16_777_216 => options.capacity.blocks = some as usize,
-        _ => return Err(refused("an endpoint has 4 to 16777216 blocks")),
+        _ => return Err(refused("blocks must be 0, or 4 to 16777216")),
     }
     Ok(())
 }
@@ -177,7 +177,7 @@ unsafe fn apply_proxies(networks: *const c_char, options: &mut Options) -> Outco
         let network = network.parse().map_err(|error| {
             Failure::with(
                 RAKWIRE_ERROR_ARGUMENT,
-                format_args!("trusted_proxies: {network:?}: {error}; a network is such as 10.0.0.7/32"),
+                format_args!("trusted_proxies: {network:?}: {error}; use networks such as 10.0.0.7/32"),
             )
         })?;
         options.trusted_proxies.push(network);

@@ -132,13 +132,13 @@ mod kind {
         }
         let needs_server = requires_security || requires_identity || !token_keys.is_empty();
         if needs_server && server.is_none() {
-            return Err(refused("what a server requires of clients needs its server_key"));
+            return Err(refused("requires_security, requires_identity and token keys need a server_key"));
         }
         // SAFETY: as above.
         let key_log = unsafe { text(from.key_log_file) }?;
         if !flag(from.secure, "secure")? && server.is_none() && identity.is_none() {
             if key_log.is_some() {
-                return Err(refused("key_log_file is for secure connections: set `secure`, or a key"));
+                return Err(refused("key_log_file needs secure connections: set `secure`, or a key"));
             }
             return Ok(());
         }
@@ -157,7 +157,7 @@ mod kind {
         server.requires_identity = requires_identity;
         if !token_keys.is_empty() {
             if token_keys.len() > rakwire_native::secure::MAX_TOKEN_KEYS {
-                return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "a server has at most 4 token keys"));
+                return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "a server can have at most 4 token keys"));
             }
             let keys = token_keys.into_iter().collect();
             server.tokens = Some(TokenVerifier::shared(keys, Arc::new(UsedTokenTable::default())));
@@ -189,7 +189,7 @@ mod kind {
                     let next = Some(KeyHash(from.next_key_hash));
                     Some(ServerTrust::Known(KnownServer { key: server, next }))
                 }
-                _ => return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "a trust is 0 to 3")),
+                _ => return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "trust must be 0 to 3")),
             };
             // SAFETY: required of the caller of this function.
             let (identity, data, token) = unsafe {
@@ -222,7 +222,7 @@ mod kind {
             let mut buffer = [0; MAX_CONNECT_TOKEN];
             let token = ConnectToken::from_text(token, &mut buffer).map_err(refused)?;
             let server = token.servers.get(self.token_server);
-            let server = server.ok_or_else(|| refused("the token has no such server"))?;
+            let server = server.ok_or_else(|| refused("token_server exceeds the servers in the token"))?;
             let identity = self.identity.as_deref();
             let identity =
                 identity.ok_or_else(|| refused("a connect token needs the identity_key of its client"))?;
@@ -325,7 +325,7 @@ mod kind {
     unsafe fn key_or_file(data: *const u8, file: *const c_char) -> Outcome<Option<StaticKey>> {
         // SAFETY: required of the caller of this function.
         match unsafe { (key(data), text(file)?) } {
-            (Some(_), Some(_)) => Err(refused("give a key or the file of a key, not both")),
+            (Some(_), Some(_)) => Err(refused("set a key or its file, not both")),
             (Some(key), None) => Ok(Some(StaticKey::from_bytes(*key))),
             (None, Some(file)) => from_file(file).map(Some),
             (None, None) => Ok(None),
@@ -347,11 +347,11 @@ mod kind {
             (Some(key), None) => TokenKey::from_bytes(*key),
             (None, Some(path)) => token_key_from_file(path)?,
             (None, None) => return Err(Failure::new(RAKWIRE_ERROR_NULL)),
-            (Some(_), Some(_)) => return Err(refused("give a token key or its file, not both")),
+            (Some(_), Some(_)) => return Err(refused("set a token key or its file, not both")),
         };
         let count = from.server_count as usize;
         if !(1..=4).contains(&count) {
-            return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "a token is for 1 to 4 servers"));
+            return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "server_count must be 1 to 4"));
         }
         check_out(from.server_names.cast_mut())?;
         // SAFETY: as above: the claims name that many keys and names.

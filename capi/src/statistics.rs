@@ -167,21 +167,21 @@ pub extern "C" fn rakwire_reason_text(kind: u32, reason: i32) -> *const c_char {
 const fn failure_text(reason: i32) -> &'static CStr {
     match reason {
         1 => c"the server does not answer",
-        2 => c"nothing listens at this address, or no route leads there",
+        2 => c"no server listens on this address, or there is no route to it",
         3 => c"the server answered, but did not finish the handshake in time",
-        4 => c"the server gave the attempt up",
-        5 => c"the server has a connection of this address or GUID already",
+        4 => c"the server aborted the attempt",
+        5 => c"the server already has a connection from this address or GUID",
         6 => c"the server is full",
         7 => c"the server has banned this address",
         8 => c"this address connected a moment ago; try again later",
-        9 => c"the server speaks another protocol version",
+        9 => c"the server uses another protocol version",
         10 => c"the server requires an encrypted connection",
-        11 => c"the server has no security",
+        11 => c"the server does not support secure connections",
         12 => c"the server requires an identity",
-        13 => c"the server does not accept the identity",
+        13 => c"the server rejected the identity",
         14 => c"the server has another public key",
         15 => c"the password or connect token is wrong",
-        16 => c"the server ended the connection before it was open",
+        16 => c"the server closed the connection before it was open",
         17 => c"the attempt was cancelled",
         _ => c"another reason",
     }
@@ -191,11 +191,11 @@ const fn disconnect_text(reason: i32) -> &'static CStr {
     match reason {
         1 => c"this side disconnected",
         2 => c"the peer disconnected",
-        3 => c"nothing was received from the peer for too long",
-        4 => c"a message of the peer is larger than a connection may hold",
-        5 => c"the peer cannot hold a message that was sent",
-        6 => c"the path has become too narrow for a message that was sent in parts",
-        7 => c"the peer left gaps that hold too much memory",
+        3 => c"the connection timed out: the peer stopped answering",
+        4 => c"the peer sent a message that exceeds the memory of a connection",
+        5 => c"a message exceeds the memory of the peer; send it in pieces",
+        6 => c"the MTU of the path became too small for a message that was sent in parts",
+        7 => c"out-of-order messages of the peer exceed the memory of a connection",
         _ => c"another reason",
     }
 }
@@ -203,14 +203,14 @@ const fn disconnect_text(reason: i32) -> &'static CStr {
 const fn refusal_text(reason: i32) -> &'static CStr {
     match reason {
         1 => c"the password is wrong",
-        2 => c"no identity was shown",
-        3 => c"the identity is not valid",
+        2 => c"the client has no identity",
+        3 => c"the identity is invalid",
         4 => c"the client has no connect token of this backend",
         5 => c"the connect token has expired",
         6 => c"the connect token is for another server",
         7 => c"the connect token belongs to another client",
-        8 => c"the connect token was used before",
-        9 => c"too many connect tokens are in use",
+        8 => c"the connect token was already used",
+        9 => c"the server's table of used connect tokens is full; try again later",
         _ => c"another reason",
     }
 }

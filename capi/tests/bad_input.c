@@ -18,7 +18,7 @@ static void expect(int line, int result, int expected)
 {
     checks++;
     if (result != expected || (expected < 0 && strlen(rakwire_last_error()) == 0)) {
-        fprintf(stderr, "line %d: %d in place of %d: %s\n", line, result, expected, rakwire_last_error());
+        fprintf(stderr, "line %d: result %d instead of %d: %s\n", line, result, expected, rakwire_last_error());
         exit(EXIT_FAILURE);
     }
 }

@@ -54,7 +54,7 @@ static void wait_for(rakwire_endpoint_t at, uint32_t kind)
         const struct timespec pause = {0, 1000000};
         nanosleep(&pause, NULL);
     }
-    fprintf(stderr, "no event of the kind %u\n", kind);
+    fprintf(stderr, "timed out without an event of kind %u\n", kind);
     exit(EXIT_FAILURE);
 }
 
@@ -113,7 +113,7 @@ static void take_message(rakwire_event_t *next)
             if (next->kind == RAKWIRE_EVENT_MESSAGE)
                 return;
     }
-    EXPECT(!"a message");
+    EXPECT(!"the server received no message");
 }
 
 static uint64_t borrowed(void)

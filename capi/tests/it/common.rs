@@ -108,7 +108,7 @@ impl Background {
             line.push(byte[0].into());
         }
         let port = line.strip_prefix("ready ").and_then(|port| port.trim().parse().ok());
-        let port = port.unwrap_or_else(|| panic!("{command:?} said {line:?}"));
+        let port = port.unwrap_or_else(|| panic!("{command:?} printed {line:?} instead of \"ready PORT\""));
         child.stdout = Some(output);
         (Self(child), port)
     }
@@ -118,7 +118,10 @@ impl Background {
         drop(self.0.stdin.take());
         let start = Instant::now();
         while self.0.try_wait().expect("a state of the program").is_none() {
-            assert!(start.elapsed() < Duration::from_secs(30), "the program does not end with its input");
+            assert!(
+                start.elapsed() < Duration::from_secs(30),
+                "the program did not exit within 30 s after its input was closed"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         let mut rest = String::new();

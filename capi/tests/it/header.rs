@@ -42,7 +42,7 @@ fn the_committed_header_matches_the_sources() {
     let committed = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         committed == header,
-        "include/rakwire.h is not current: RAKWIRE_WRITE_HEADER=1 cargo test header"
+        "include/rakwire.h is outdated; run RAKWIRE_WRITE_HEADER=1 cargo test header"
     );
 }
 

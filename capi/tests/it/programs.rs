@@ -17,7 +17,7 @@ fn echo(server: &mut Command, client: &mut Command, arguments: &[&str]) {
     let output = run(client.arg(address(port)).args(arguments));
     assert!(output.contains("wrong 0"), "{output}");
     let log = server.finish();
-    assert!(log.contains("has come") && log.contains("has gone: the peer disconnected"), "{log}");
+    assert!(log.contains(" connected\n") && log.contains(" disconnected: the peer disconnected"), "{log}");
 }
 
 /// Compiles the examples.
