@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_error_stays_until_its_call_has_failed() {
+    fn the_last_error_is_readable_during_the_next_failed_call() {
         guard(|| Err(Failure::with(RAKWIRE_ERROR_ADDRESS, "first")));
         // SAFETY: the library returns a string with an end, which stays until the next call has failed.
         let first = unsafe { CStr::from_ptr(rakwire_last_error()) };

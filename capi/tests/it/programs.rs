@@ -69,7 +69,7 @@ fn a_wrong_password_is_reported_to_the_client() {
 
 /// The programs call every function with invalid arguments, and check the error codes.
 #[test]
-fn bad_input_returns_error_codes_in_c_and_cpp() {
+fn invalid_input_returns_error_codes_in_c_and_cpp() {
     let to = crate::common::scratch("bad");
     for (compiler, standard, source) in
         [("gcc", "c11", "tests/bad_input.c"), ("g++", "c++17", "tests/bad_input_cpp.cpp")]
@@ -101,7 +101,7 @@ fn examples_of_the_readme_compile() {
 
 /// The program does not count the first exchange, which allocates buffers.
 #[test]
-fn messages_allocate_nothing() {
+fn exchanging_messages_allocates_nothing_after_warm_up() {
     let to = crate::common::scratch("allocations");
     let output = run(&mut Command::new(compile("gcc", "c11", "tests/allocations.c", Build::Static, &to)));
     assert_eq!(output, "allocations 0\n");
