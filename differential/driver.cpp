@@ -1,7 +1,7 @@
-// Calls the functions of a RakNet peer that its standard input names, and prints the packets that the peer returns. One source for two programs: with RakNet's own
-// headers (-DORIGINAL), and with those of rakwire. The commands are in README.md.
+// Reads calls of RakPeerInterface from standard input, and prints their results and the received packets. It is
+// compiled twice: with RakNet's own headers (-DORIGINAL), and with rakwire's. README.md lists the calls.
 //
-// `= RESULT` is the answer to a command, `! EVENT` an event. Other lines are output of the library.
+// A line `= RESULT` is the result of a call, and `! EVENT` an event. Other lines are output of the library.
 #ifdef ORIGINAL
 #include <BitStream.h>
 #include <GetTime.h>
@@ -27,18 +27,19 @@ using namespace RakNet;
 
 namespace {
 
-// The id of numbered messages: this byte, reliability, channel, number in four bytes, and bytes that follow from the number.
+// The id of numbered messages: this byte, reliability, channel, number in four bytes, and bytes derived from the
+// number.
 constexpr unsigned char NUMBERED = 0xFE;
 constexpr size_t HEADER = 7;
 // The id of out-of-band texts.
 constexpr unsigned char TEXT = 0xFD;
-// The largest difference of a time stamp from now, in milliseconds: more than the path takes, and less than a second, at which the
-// clocks of rakwire begin.
+// The largest accepted age of a timestamp in milliseconds: more than the path takes, but less than the second at which
+// rakwire's clocks begin, so that an unconverted timestamp is detected.
 constexpr long long NEAR_MS = 250;
 
 RakPeerInterface *peer = nullptr;
 uint32_t last_number = 0;
-// The number of the message for each number of a receipt.
+// Maps receipt numbers to message numbers.
 std::map<uint32_t, uint32_t> receipts;
 
 void print(const char *format, ...)
@@ -109,7 +110,8 @@ std::string text_behind(const Packet *packet, size_t header)
     return packet->length > header ? std::string((const char *)packet->data + header, packet->length - header) : "-";
 }
 
-// Prints `! timestamp ADDRESS near` if the time of the message, as the receiver's clock counts, is near to now.
+// Prints `! timestamp ADDRESS near` if the timestamp, converted to the receiver's clock, is within NEAR_MS of now, and
+// otherwise `far`.
 void print_timestamp(const Packet *packet)
 {
     BitStream stream(packet->data, packet->length, false);
@@ -168,7 +170,7 @@ const char *attempt_name(ConnectionAttemptResult result)
     return names[result];
 }
 
-// A line of standard input, word by word.
+// The words of a line of standard input.
 struct Words {
     std::istringstream stream;
     explicit Words(const std::string &line) : stream(line) {}
@@ -229,8 +231,8 @@ void connect(Words &words)
                                              (unsigned)attempts, (unsigned)interval, (TimeMS)timeout)));
 }
 
-// RELIABILITY CHANNEL PRIORITY SIZE [COUNT] [receipt N]. Prints how many messages were sent. With `receipt`, the messages have the
-// numbers from N on, and `Send` returns these.
+// Parses RELIABILITY CHANNEL PRIORITY SIZE [COUNT] [receipt N], and prints the number of sent messages. With `receipt`,
+// the receipt numbers are N and the following, and `Send` must return them.
 void send(Words &words, bool is_broadcast)
 {
     const SystemAddress to = words.address();
@@ -273,7 +275,7 @@ void send_timestamp(Words &words)
     print("= %d", peer->Send(&stream, HIGH_PRIORITY, RELIABLE_ORDERED, 0, to, false) != 0);
 }
 
-// The calls with an address and a text, to peers without a connection.
+// Runs calls that send a text to an address without a connection.
 void unconnected(const std::string &command, Words &words)
 {
     const SystemAddress to = words.address();
@@ -303,7 +305,7 @@ void list(Words &)
     print("= %d%s", (int)count, all.c_str());
 }
 
-// The setters, which return nothing.
+// Runs calls that return nothing. Returns false if the command is not one of them.
 bool is_setting(const std::string &command, Words &words)
 {
     if (command == "password") {
@@ -396,6 +398,6 @@ int main()
             peer->DeallocatePacket(packet);
         }
     }
-    // Without a notification, as a process that is killed, and not through the destructors: RakNet's threads use its globals.
+    // Exits without notifying peers, and without destructors, because RakNet's threads still use global objects.
     _exit(0);
 }

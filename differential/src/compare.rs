@@ -1,4 +1,4 @@
-//! Compares two traces of a script: that of the reference pairing, and that of another pairing.
+//! Compares two traces of a script: one from the reference pairing, and one from another pairing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -44,11 +44,11 @@ impl fmt::Display for Rule {
 pub struct Comparison {
     /// Differences that no rule permits.
     pub differences: Vec<Difference>,
-    /// The rules that permitted differences, with the number of streams of each.
+    /// The rules that permitted differences, each with the number of streams in which it did.
     pub applied: BTreeMap<Rule, usize>,
 }
 
-/// Compares a trace with the reference trace, and checks the guarantees of each trace.
+/// Compares a trace with the reference trace, and checks each trace for broken guarantees.
 #[must_use]
 pub fn compare(script: &Script, reference: &Trace, other: &Trace) -> Comparison {
     let mut comparison = Comparison::default();
@@ -72,7 +72,7 @@ pub fn compare(script: &Script, reference: &Trace, other: &Trace) -> Comparison 
     comparison
 }
 
-/// A stream of a peer, with the differences that the script permits in it.
+/// A stream of a peer, and the context that decides which differences are permitted in it.
 struct Case<'a> {
     script: &'a Script,
     traffic: &'a Traffic<'a>,
@@ -97,7 +97,7 @@ impl<'a> Case<'a> {
             Stream::Messages { from: with, .. } | Stream::Bytes(with) => {
                 place(with).map_or_else(Default::default, |from| {
                     let Stream::Messages { channel, .. } = stream else {
-                        // Without numbers: a disconnect may cut off any of these messages.
+                        // These messages have no numbers, so a disconnect may cut off any of them.
                         return (traffic.cut_off_receipts(from, peer, is_lost(from)), Sequenced::default());
                     };
                     let sequenced = traffic.sequenced(from, peer, *channel);
@@ -121,7 +121,7 @@ impl<'a> Case<'a> {
             Stream::Calls | Stream::Connection(_) => None,
             Stream::Messages { reliability, .. } => self.messages(*reliability, one, two),
             Stream::Receipts(_) => self.receipts(one, two),
-            // Each is sent in a separate datagram without any guarantee.
+            // Each of these messages is sent in a datagram of its own, without any guarantee.
             Stream::Unconnected | Stream::Pings => {
                 reordered(one, two, Rule::Path).or_else(|| self.unconnected(one, two))
             }
@@ -145,8 +145,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Returns true if one list differs only by sequenced messages that were overtaken. The last one of a
-    /// channel never is.
+    /// Returns true if the lists differ only by sequenced messages that were overtaken. The last message of a channel
+    /// cannot be overtaken.
     fn is_overtaken(&self, one: &[String], two: &[String]) -> bool {
         let Stream::Messages { reliability, .. } = self.stream else { return false };
         let has_last = self
@@ -156,7 +156,7 @@ impl<'a> Case<'a> {
         (self.is_lossy || self.sequenced.may_overtake) && (one.last() == two.last() || !has_last)
     }
 
-    /// Permits that a list lacks messages that a disconnect may cut off.
+    /// Permits a list that lacks only messages that a disconnect may have cut off.
     fn cut(&self, one: &[String], two: &[String]) -> Option<Rule> {
         let (only_one, only_two) = (without(one, two), without(two, one));
         let is_within = only_one.is_empty() || only_two.is_empty();
@@ -188,12 +188,13 @@ impl<'a> Case<'a> {
         different.iter().all(is_cut).then_some(Rule::CutOff)
     }
 
-    /// Permits that a path loses or duplicates datagrams. Every text must have been sent by a call.
+    /// Permits lost and duplicated datagrams on a lossy path. Every text must still have been sent by a call of the
+    /// script.
     fn unconnected(&self, one: &[String], two: &[String]) -> Option<Rule> {
         (self.is_lossy && one.iter().chain(two).all(|text| self.is_said(text))).then_some(Rule::Path)
     }
 
-    /// Returns true if the sender in `KIND from SENDER TEXT` has made the call that sends it.
+    /// Returns true if the script contains the call by which SENDER sends the entry `KIND from SENDER TEXT`.
     fn is_said(&self, entry: &str) -> bool {
         let words: Vec<&str> = entry.split(' ').collect();
         let [kind, "from", sender, text] = words[..] else { return false };
@@ -223,7 +224,7 @@ fn number(text: &str, separator: char) -> Option<u32> {
     text.split(separator).next()?.parse().ok()
 }
 
-/// Returns true if the shorter list is a prefix of the longer one.
+/// Returns true if one list is a prefix of the other.
 fn is_beginning(one: &[String], two: &[String]) -> bool {
     one.iter().zip(two).all(|(one, two)| one == two)
 }
@@ -253,7 +254,7 @@ fn reordered(one: &[String], two: &[String], rule: Rule) -> Option<Rule> {
     (sorted(one) == sorted(two)).then_some(rule)
 }
 
-/// Compares calls one by one, and other streams as a whole.
+/// Lists the differences of a stream: one per call, or one for any other stream as a whole.
 fn differences(
     script: &Script,
     peer: &str,
@@ -274,7 +275,7 @@ fn differences(
     let length = one.len().max(two.len());
     let pairs = (0..length).map(|at| (one.get(at), two.get(at))).filter(|(one, two)| one != two);
     let text = |call: Option<&String>| call.map_or_else(|| "nothing".to_owned(), Clone::clone);
-    // After a failed wait, later differences are only consequences.
+    // After a failed wait, later differences are only consequences of it.
     let mut found = Vec::new();
     for (one, two) in pairs {
         let is_wait = [one, two].into_iter().flatten().any(|call| call.starts_with("wait"));
@@ -286,8 +287,8 @@ fn differences(
     found
 }
 
-/// Returns the failed waits of the reference. They are errors of the script, which must wait only for events
-/// of the original.
+/// Returns the failed waits of the reference. They are errors in the script: it must wait only for events that occur
+/// with the original.
 fn failed_waits(script: &Script, reference: &Trace, peer: usize) -> Option<Difference> {
     let calls = reference.peers[peer].iter().filter_map(|entry| match entry {
         Entry::Call(text) if text.starts_with("wait: ") => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! A difference between two traces, and its text.
+//! A difference between two traces, and its description.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub struct Difference {
     pub script: String,
     /// The name of the peer.
     pub peer: String,
-    /// The stream, as text.
+    /// The stream in which the difference is, as text.
     pub stream: String,
     /// The entries of the reference.
     pub reference: String,
@@ -26,7 +26,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Returns true if a trace contains a disconnect between two peers.
+/// Returns true if a trace contains a disconnect event between two peers.
 pub(crate) fn has_end(trace: &Trace, one: usize, other: usize) -> bool {
     let has = |peer: usize, remote: usize| {
         trace.peers[peer].iter().any(|entry| {
@@ -37,7 +37,7 @@ pub(crate) fn has_end(trace: &Trace, one: usize, other: usize) -> bool {
     has(one, other) || has(other, one)
 }
 
-/// Returns the entries of a list as text, only the first ones if there are many.
+/// Returns the first 24 entries of a list as text, and the number of further entries.
 pub(crate) fn listed(list: &[String]) -> String {
     const MOST: usize = 24;
     if list.is_empty() {

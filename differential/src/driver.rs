@@ -1,4 +1,4 @@
-//! The driver process of a peer: sends it calls and reads its results and events.
+//! Controls the driver process of a peer: sends calls to it, and reads results and events from it.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ pub enum Line {
     Event(String),
 }
 
-/// A running driver, which is killed when this is dropped.
+/// A running driver process. Dropping this kills the process.
 pub struct Driver {
     child: Child,
     input: ChildStdin,
@@ -27,7 +27,7 @@ impl Driver {
         let mut child = Command::new(program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // RakNet prints its own errors to standard error.
+            // Discards errors that RakNet itself prints.
             .stderr(Stdio::null())
             .spawn()?;
         let input = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;

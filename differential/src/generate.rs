@@ -53,8 +53,8 @@ struct Draft {
 
 /// Generates a random script.
 ///
-/// Calls never race: every event that a script waits for occurs with every library, unless a rule of the
-/// comparison permits its absence.
+/// Calls never race: every event that the script waits for occurs with every library, unless a comparison rule permits
+/// its absence.
 #[must_use]
 pub fn script(seed: u64) -> String {
     let mut random = Random(seed);
@@ -119,7 +119,7 @@ impl Draft {
         }
     }
 
-    /// Waits until everything has arrived, before calls with results that depend on it.
+    /// Waits until all messages have arrived, and then adds calls whose results depend on this.
     fn settled(&mut self, calls: impl FnOnce(&mut Self)) {
         self.await_messages();
         calls(self);
@@ -178,7 +178,7 @@ impl Draft {
         } else {
             self.line(&format!("a close @{name} notify"));
         }
-        // Both sides get an event. The closing side gets it later if an acknowledgement is lost.
+        // Both sides report the disconnect. The closing side reports it later if an acknowledgement is lost.
         self.line(&format!("wait a disconnected {name}"));
         self.line(&format!("wait {name} disconnected a"));
         self.clients[client].is_connected = false;

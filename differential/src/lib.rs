@@ -1,9 +1,9 @@
-//! Runs the same scripts of calls on the original C++ RakNet and on rakwire, in every combination, and compares the
-//! events that applications receive.
+//! Runs scripts of API calls on the original C++ RakNet and on rakwire, in every combination, and compares the events
+//! that applications receive.
 //!
-//! A [`script::Script`] lists peers and their calls. A [`run`] starts a driver process for each peer, with a proxy of
-//! simulated links between them, and returns a [`trace::Trace`]. [`compare`] lists the differences between two traces
-//! that no rule permits, and [`table`] contains the documented differences.
+//! A [`script::Script`] lists peers and their calls. The module [`run`] starts a driver process for each peer, connects
+//! them by simulated links, and returns a [`trace::Trace`]. The module [`compare`] lists the differences between two
+//! traces that no rule permits, and [`table`] contains the documented differences.
 
 pub mod compare;
 pub mod difference;

@@ -74,7 +74,7 @@ fn start(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
     table::check_pages(&rows)?;
     let options = Options { seed: arguments.seed, at_once: arguments.at_once };
     let outcomes = suite::run_all(&scripts, &programs, &rows, &options, print_outcome)?;
-    // A selection of scripts does not use all rows of the table.
+    // With a selection of scripts, some rows of the table are necessarily unused.
     let is_all = arguments.only.is_none() && arguments.random.is_none() && arguments.file.is_none();
     let unused = if is_all { suite::unused_rows(&rows, &outcomes) } else { Vec::new() };
     for row in &unused {

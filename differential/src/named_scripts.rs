@@ -2,7 +2,7 @@
 
 use crate::script::{Script, ScriptError, parse};
 
-/// The text of the table.
+/// The contents of `differences.txt`.
 pub const DIFFERENCES: &str = include_str!("../differences.txt");
 
 const FILES: [&str; 5] = [

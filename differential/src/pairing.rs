@@ -1,4 +1,4 @@
-//! The libraries of the peers of a script.
+//! The library that each peer of a script uses.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ pub enum Library {
     Rakwire,
 }
 
-/// The library of the first peer of a script, and that of the other peers.
+/// The libraries of a run: one for the first peer of the script, and one for all other peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pairing {
     /// The library of the first peer, which most scripts use as a server.
     pub first: Library,
-    /// The library of the others.
+    /// The library of all other peers.
     pub others: Library,
 }
 

@@ -1,4 +1,4 @@
-//! Compiles the driver twice: with the headers of the original, and with those of rakwire.
+//! Compiles the driver twice: for the original, and for rakwire.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ pub struct Programs {
     rakwire: PathBuf,
 }
 
-/// Object files in the folder of the original that are not part of its library.
+/// Object files in the build folder of the original that belong to other programs, not to its library.
 const OTHER_PROGRAMS: [&str; 7] =
     ["peer.o", "tcp.o", "plugins.o", "PacketizedTCP.o", "ConnectionGraph2.o", "ReadyEvent.o", "RPC4Plugin.o"];
 
@@ -87,7 +87,7 @@ fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns rakwire's newest static library that cargo built together with this program.
+/// Returns the newest static library of rakwire in the folder of this program, where cargo builds both.
 fn static_library() -> io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let mut found = Vec::new();

@@ -1,5 +1,9 @@
-//! Guarantees that every single trace must meet: no damaged or duplicate messages, sequenced messages in
-//! order, messages only within a connection, and no acknowledgement of a message that did not arrive.
+//! Guarantees that each trace must meet, independently of the reference:
+//!
+//! - no corrupted or duplicate messages
+//! - sequenced messages in order
+//! - messages only within a connection
+//! - no acknowledgement of a message that did not arrive
 
 use std::collections::BTreeSet;
 
@@ -8,7 +12,7 @@ use crate::script::Script;
 use crate::trace::{Entry, ITSELF, Stream, Trace};
 use crate::traffic::Traffic;
 
-/// Returns the guarantees that a trace breaks.
+/// Returns the guarantees that a trace breaks at a peer.
 pub(crate) fn broken(traffic: &Traffic<'_>, script: &Script, trace: &Trace, peer: usize) -> Vec<Difference> {
     let mut broken = Vec::new();
     let mut report = |stream: &str, text: String| {
@@ -45,7 +49,7 @@ pub(crate) fn broken(traffic: &Traffic<'_>, script: &Script, trace: &Trace, peer
     broken
 }
 
-/// Returns the messages that were acknowledged but that the remote application did not receive.
+/// Returns messages that were acknowledged, although the remote application did not receive them.
 fn acknowledged_in_vain(
     traffic: &Traffic<'_>,
     script: &Script,
@@ -72,7 +76,7 @@ fn acknowledged_in_vain(
     in_vain.collect()
 }
 
-/// Returns the sender of a message that was received before or after its connection.
+/// Returns the sender of a message that was received outside a connection, if there is one.
 fn outside(entries: &[Entry]) -> Option<String> {
     let mut open = BTreeSet::new();
     for entry in entries {

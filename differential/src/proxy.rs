@@ -13,7 +13,7 @@ use rakwire::sim::{Conditions, Link};
 /// The maximum interval between polls of the sockets while nothing is in flight.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// One direction of the path between two peers.
+/// One direction of the path between a pair of peers.
 struct Direction {
     link: Link,
     from: UdpSocket,
@@ -28,7 +28,8 @@ struct Shared {
     peers: usize,
 }
 
-/// A network between peers. Each peer sees each other peer at a separate address, whichever of them connects.
+/// A network between peers. Each peer sees every other peer at a separate address, which is the same for incoming and
+/// outgoing connections.
 pub struct Network {
     shared: Arc<Mutex<Shared>>,
     addresses: Vec<SocketAddr>,
@@ -43,8 +44,8 @@ impl Network {
         let mut directions = Vec::new();
         let mut addresses = Vec::new();
         for place in 0..peers * peers {
-            // Through this socket, one other peer sees peer `of`. Each peer has its own IP address, so that it can be
-            // banned.
+            // At this socket's address, another peer sees peer `of`. Each peer has its own IP address, so a script can
+            // ban it.
             let of = place % peers;
             let socket = UdpSocket::bind(SocketAddrV4::new(ip_of(of), 0))?;
             socket.set_nonblocking(true)?;
@@ -71,7 +72,7 @@ impl Network {
         (0..self.peers).find(|of| self.address(*of, seen_by) == address)
     }
 
-    /// Sets the socket address of a peer. Call it after each start of the peer.
+    /// Sets the real socket address of a peer. Call it after each start of the peer.
     pub fn place(&self, peer: usize, at: SocketAddr) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let peers = shared.peers;
@@ -81,7 +82,7 @@ impl Network {
         }
     }
 
-    /// Returns the socket of a peer.
+    /// Returns the real socket address of a peer, once it has started.
     #[must_use]
     pub fn place_of(&self, peer: usize) -> Option<SocketAddr> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).directions[peer].to
@@ -107,7 +108,7 @@ impl Drop for Network {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panicking thread has already printed the reason.
+            // If the thread has panicked, it has already printed the reason.
             let _ = thread.join();
         }
     }
@@ -131,7 +132,8 @@ fn carry(shared: &Mutex<Shared>, is_over: &AtomicBool) {
     }
 }
 
-/// Moves received datagrams into the links, and sends those that have passed. Returns true if any datagram moved.
+/// Moves received datagrams into the links, and sends datagrams that have left the links. Returns true if any datagram
+/// moved.
 fn step(shared: &mut Shared, now: Instant, bytes: &mut [u8]) -> bool {
     let mut moved = false;
     let peers = shared.peers;
@@ -148,7 +150,7 @@ fn step(shared: &mut Shared, now: Instant, bytes: &mut [u8]) -> bool {
         let to = direction.to;
         while let Some(datagram) = shared.directions[place].link.receive(now) {
             moved = true;
-            // `of` sees the sender at another socket, the one at which `of` sees `seen_by`.
+            // Send from the socket at which `of` sees `seen_by`.
             if let (Some(to), false) = (to, is_cut) {
                 // A datagram that the operating system refuses is lost, as on any network.
                 let _ = shared.directions[of * peers + seen_by].from.send_to(&datagram, to);

@@ -11,7 +11,7 @@ use crate::proxy::{Network, ip_of};
 use crate::script::{Script, Step};
 use crate::trace::{self, Entry, ITSELF, Trace};
 
-/// The time limit of a call or a wait, generous for slow machines.
+/// The time limit of a call or a wait, generous for busy machines.
 const TIME_LIMIT: Duration = Duration::from_secs(25);
 /// The interval at which drivers are polled.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -24,9 +24,9 @@ struct Run<'a> {
     network: Network,
     drivers: Vec<Option<Driver>>,
     guids: Vec<Vec<u64>>,
-    /// The results so far, in the order of the calls.
+    /// Received results that no call has consumed yet, in the order of the calls, for each peer.
     results: Vec<Vec<String>>,
-    /// The events, as text, that no wait has consumed yet.
+    /// Events, as text, that no wait has consumed yet, for each peer.
     unused: Vec<Vec<String>>,
     /// The calls that have no result yet.
     pending: Vec<(usize, String)>,
@@ -34,7 +34,7 @@ struct Run<'a> {
     trace: Trace,
 }
 
-/// Runs a script and returns its trace. Errors are those of the machine, not of a library.
+/// Runs a script, and returns its trace. Returns an error only for problems of the machine, such as a missing program.
 pub fn run(script: &Script, pairing: Pairing, programs: &Programs, seed: u64) -> io::Result<Trace> {
     let peers = script.peers.len();
     let mut run = Run {

@@ -8,20 +8,20 @@ use rakwire::sim::Conditions;
 /// A script.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// Its name, which the table of differences uses.
+    /// The name of the script, used in `differences.txt`.
     pub name: String,
-    /// The conditions of the network at its beginning.
+    /// The conditions of the network at the start of the script.
     pub conditions: Conditions,
-    /// The names of its peers, in the order of their first calls. The first one acts as the server.
+    /// The names of the peers, in the order of their first calls. The first peer usually acts as the server.
     pub peers: Vec<String>,
-    /// Its steps.
+    /// The steps of the script.
     pub steps: Vec<Step>,
 }
 
 /// A step of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// A call by a peer. `@NAME` in it is the address of another peer, and `%NAME` its IP address.
+    /// A call by a peer. In `words`, `@NAME` is the address of another peer, and `%NAME` its IP address.
     Call {
         /// The index of the peer.
         peer: usize,
@@ -46,7 +46,7 @@ pub enum Step {
     },
     /// Waits until no peer has reported an event for this time.
     Settle(Duration),
-    /// Waits.
+    /// Waits for this time.
     Pause(Duration),
     /// Drops all datagrams between two peers.
     Cut(usize, usize),
@@ -58,7 +58,7 @@ pub enum Step {
     Network(Conditions),
 }
 
-/// A line that is not valid in the language.
+/// The error for a line that is not valid in the script language.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ScriptError {
     /// The line number, from 1.
@@ -124,14 +124,14 @@ pub fn parse(text: &str) -> Result<Vec<Script>, ScriptError> {
 }
 
 impl Script {
-    /// Returns true if the network loses, duplicates or reorders datagrams, or is cut, at some time.
+    /// Returns true if the network loses, duplicates or reorders datagrams, or is cut, during the script.
     #[must_use]
     pub fn is_lossy(&self) -> bool {
         let is_cut = self.steps.iter().any(|step| matches!(step, Step::Cut(..) | Step::Kill(_)));
         is_cut || self.all_conditions().any(is_lossy)
     }
 
-    /// Returns true if the network duplicates datagrams at some time.
+    /// Returns true if the network duplicates datagrams during the script.
     #[must_use]
     pub fn doubles_datagrams(&self) -> bool {
         self.all_conditions().any(|conditions| conditions.duplication > 0.0)

@@ -13,8 +13,8 @@ use crate::run::run;
 use crate::script::Script;
 use crate::table::Row;
 
-/// The number of runs of the reference before a difference counts, because the multi-threaded original
-/// differs from itself at times.
+/// The maximum number of additional reference runs. The original is multi-threaded and sometimes differs from itself; a
+/// comparison without differences against any of these runs is sufficient.
 const REPETITIONS: u64 = 3;
 
 /// The options of a suite.
@@ -41,7 +41,7 @@ pub struct Outcome {
     pub rows: Vec<usize>,
 }
 
-/// Runs the scripts. Calls `report` with each outcome as soon as it is known.
+/// Runs the scripts, several at a time. Calls `report` with each outcome as soon as it is known.
 pub fn run_all(
     scripts: &[Script],
     programs: &Programs,
@@ -114,7 +114,7 @@ fn judge(script: &Script, pairing: Pairing, table: &[Row], comparison: Compariso
     outcome
 }
 
-/// Returns the rows that no outcome used.
+/// Returns the rows of the table that no outcome used.
 #[must_use]
 pub fn unused_rows<'a>(table: &'a [Row], outcomes: &[Outcome]) -> Vec<&'a Row> {
     let is_used = |row: &&Row| outcomes.iter().any(|outcome| outcome.rows.contains(&row.line));

@@ -17,7 +17,7 @@ pub struct Row {
     stream: String,
     reference: String,
     other: String,
-    /// The document and the heading that describe the difference.
+    /// The document and heading that describe the difference, as `PATH#ANCHOR`.
     pub page: String,
 }
 
@@ -25,7 +25,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ScriptPattern {
     name: String,
-    /// True if the row applies only to networks that duplicate datagrams.
+    /// True if the row applies only to scripts whose network duplicates datagrams.
     doubles: bool,
 }
 
@@ -94,7 +94,7 @@ fn row(line: usize, text: &str) -> Result<Row, TableError> {
 }
 
 impl Row {
-    /// Returns true if the row permits a difference of a script in a pairing.
+    /// Returns true if the row permits this difference.
     #[must_use]
     pub fn permits(&self, difference: &Difference, script: &Script, pairing: Pairing) -> bool {
         let peer = script.peers.iter().position(|name| *name == difference.peer).unwrap_or(0);
@@ -128,7 +128,7 @@ pub fn check_pages(rows: &[Row]) -> Result<(), TableError> {
     rows.iter().try_for_each(|row| row.check_page(&root))
 }
 
-/// Returns the anchor of a heading line.
+/// Returns the anchor of a Markdown heading.
 fn slug(line: &str) -> String {
     let kept = line.trim_start_matches('#').trim().chars();
     let kept = kept.filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));

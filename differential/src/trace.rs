@@ -30,14 +30,14 @@ pub enum Entry {
     Receipt {
         /// The remote to which the message was sent.
         with: String,
-        /// The number of the message.
+        /// The number of the message that the receipt is for.
         number: i64,
         /// True if the message was acknowledged.
         is_acknowledged: bool,
     },
     /// A ping or pong, an out-of-band message or an advertisement.
     Unconnected(String),
-    /// A message without a number: its sender and its bytes.
+    /// A message without a number, such as raw bytes or a timestamp.
     Bytes {
         /// The name of the sender.
         with: String,
@@ -55,13 +55,13 @@ pub struct Message {
     pub reliability: u8,
     /// The channel that the sender chose.
     pub channel: u8,
-    /// Its number, counted by the sender over all its messages.
+    /// The number of the message. Each sender counts all messages that it sends.
     pub number: u32,
-    /// Its length in bytes.
+    /// The length of the message in bytes.
     pub size: u32,
 }
 
-/// The part of a trace that is compared as a unit.
+/// A part of a peer's trace that is compared as a unit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stream {
     /// The results of the calls.
@@ -149,7 +149,7 @@ fn split(entry: &Entry) -> (Stream, String) {
         Entry::Call(text) => (Stream::Calls, text.clone()),
         Entry::Connection { event, with } => (Stream::Connection(with.clone()), event.clone()),
         Entry::Message(Message { from, reliability, channel, number, size }) => {
-            // Variants with a receipt share the order of their channel with those without.
+            // Reliabilities with a receipt share the order of their channel with their counterparts without one.
             let kind = match reliability {
                 5 => 0,
                 6 => 2,
@@ -171,7 +171,7 @@ fn split(entry: &Entry) -> (Stream, String) {
     }
 }
 
-/// Parses an event line of a driver. `name` maps an address to a peer name, and `identity` a GUID.
+/// Parses an event line of a driver. `name` maps an address to a peer name, and `identity` maps a GUID to one.
 pub fn event(
     line: &str,
     name: impl Fn(&str) -> String,
@@ -201,7 +201,7 @@ pub fn event(
         "timestamp" => Entry::Bytes { with, text: format!("timestamp {rest}") },
         "damaged" => Entry::Bytes { with, text: "damaged".to_owned() },
         kind => {
-            // Applications treat a GUID of another peer as an error. The GUIDs of failed attempts vary.
+            // A wrong GUID counts as a difference, except for failed attempts, where GUIDs vary.
             let guid = words.get(2).and_then(|word| word.parse().ok()).and_then(identity);
             let is_open = matches!(kind, "accepted" | "incoming" | "disconnected" | "lost");
             let event = match guid {

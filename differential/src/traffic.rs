@@ -1,4 +1,4 @@
-//! The numbered messages that a script sends, and those that a disconnect may cut off.
+//! The numbered messages that a script sends, and which of them a disconnect may cut off.
 
 use crate::script::{Script, Step};
 
@@ -11,7 +11,7 @@ struct Send {
     channel: u8,
     priority: u32,
     size: u32,
-    /// The number of its first message. Each process numbers the messages that it sends.
+    /// The number of the first message of this call. Each process numbers the messages that it sends.
     first: u32,
     last: u32,
 }
@@ -24,7 +24,8 @@ enum Target {
 }
 
 impl Send {
-    /// Returns true if its messages go to a peer that is connected.
+    /// Returns true if the messages are addressed to a peer. A broadcast is addressed to all other peers, except an
+    /// excluded one.
     fn is_for(&self, peer: usize) -> bool {
         match self.to {
             Target::Peer(to) => to == peer,
@@ -37,17 +38,17 @@ impl Send {
         self.last + 1 - self.first
     }
 
-    /// Returns true for sequenced and ordered messages on a channel, which share the order of the channel.
+    /// Returns true for sequenced and ordered messages on a channel. They share the ordering of the channel.
     fn is_on_channel(&self, channel: u8) -> bool {
         matches!(self.reliability, 1 | 3 | 4 | 7) && self.channel == channel
     }
 }
 
-/// The messages of a script.
+/// The numbered messages of a script.
 #[derive(Clone, Debug)]
 pub struct Traffic<'a> {
     script: &'a Script,
-    /// The sends, with the indices of their steps.
+    /// The sending calls, with the indices of their steps.
     sends: Vec<(usize, Send)>,
 }
 
@@ -69,10 +70,11 @@ impl CutOff {
     }
 }
 
-/// The sequenced and ordered messages of a pair on a channel. A later one of either kind can overtake sequenced ones.
+/// The sequenced and ordered messages from one peer to another on a channel. A later message of either kind can
+/// overtake a sequenced one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sequenced {
-    /// True if messages may overtake each other even on a clean path, because they have several priorities or are
+    /// True if messages may overtake each other even on a lossless path, because they have different priorities or are
     /// split.
     pub may_overtake: bool,
     /// The reliability and number of the last message, which cannot be overtaken.
@@ -111,7 +113,7 @@ impl<'a> Traffic<'a> {
         found.map(|(_, send)| send.reliability)
     }
 
-    /// Returns the order of the messages of a pair on a channel.
+    /// Returns how the messages from one peer to another on a channel can overtake each other.
     #[must_use]
     pub fn sequenced(&self, from: usize, to: usize, channel: u8) -> Sequenced {
         let of_channel =
@@ -124,10 +126,11 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// Returns the messages of a pair that disconnects may cut off.
+    /// Returns the messages from one peer to another that disconnects may cut off.
     ///
-    /// These are the messages before a step that disconnects and those until the next connect, unless the script has
-    /// waited for all messages. `is_lost` is true if a trace contains a disconnect, which a broken path may also cause.
+    /// These are the messages before a step that disconnects, unless the script has waited for them, and the messages
+    /// until the next connect. `is_lost` is true if a trace contains a disconnect event: a broken path may cause a
+    /// disconnect, too.
     #[must_use]
     pub fn cut_off(&self, from: usize, to: usize, is_lost: bool) -> CutOff {
         let mut cut = Draft::default();
@@ -151,8 +154,8 @@ impl<'a> Traffic<'a> {
         cut.finish()
     }
 
-    /// Returns the messages of a pair with receipts that a disconnect may cut off. Such a message may have arrived
-    /// nevertheless.
+    /// Returns the messages with receipts, from one peer to another, whose receipts a disconnect may cut off. The
+    /// message itself may have arrived.
     #[must_use]
     pub fn cut_off_receipts(&self, from: usize, to: usize, is_lost: bool) -> CutOff {
         let is_cut = self.script.steps.iter().any(|step| ends(self.script, step, from, to, is_lost));
@@ -168,7 +171,7 @@ impl<'a> Traffic<'a> {
     }
 }
 
-/// The ranges of messages while the steps of a script are read.
+/// The cut-off ranges, while the steps of a script are read.
 #[derive(Default)]
 struct Draft {
     ranges: Vec<(u32, u32)>,
@@ -202,7 +205,7 @@ impl Draft {
     }
 }
 
-/// Parses `send TARGET RELIABILITY CHANNEL PRIORITY SIZE [COUNT]`, or the same with `broadcast`.
+/// Parses `send TARGET RELIABILITY CHANNEL PRIORITY SIZE [COUNT]`, or `broadcast` with the same parameters.
 fn read(script: &Script, from: usize, words: &str, before: u32) -> Option<Send> {
     let mut words = words.split(' ');
     let call = words.next()?;

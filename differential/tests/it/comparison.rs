@@ -24,7 +24,7 @@ fn receipt(number: i64, is_acknowledged: bool) -> Entry {
     Entry::Receipt { with: "b".to_owned(), number, is_acknowledged }
 }
 
-/// A trace in which `a` has an incoming connection, then these entries.
+/// Returns a trace in which `a` has an incoming connection, followed by these entries.
 fn trace(entries: &[Entry]) -> Trace {
     let mut all = vec![connection("incoming")];
     all.extend_from_slice(entries);
@@ -173,7 +173,7 @@ fn connection_events_and_results_must_be_equal_on_every_path() {
     found(LOSSY, &[call("list = 1 b")], &[call("list = 0")]);
     let waits = [call("wait: no lost b"), call("state @b = connected")];
     let failed = compared(CLEAN, &[call("list = 1 b"), call("state @b = not-connected")], &waits);
-    assert_eq!(failed.differences.len(), 1, "what follows a failed wait is its consequence");
+    assert_eq!(failed.differences.len(), 1, "differences after a failed wait are not reported");
 }
 
 #[test]

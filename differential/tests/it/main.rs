@@ -1,4 +1,4 @@
-//! The original and rakwire in every pairing, and faults that the comparison must find.
+//! Tests the original and rakwire in every pairing, and deliberate faults that the comparison must find.
 
 mod comparison;
 mod pairings;

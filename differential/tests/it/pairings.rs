@@ -11,7 +11,7 @@ use rakwire_differential::script::{Script, parse};
 use rakwire_differential::suite::{self, Options, Outcome};
 use rakwire_differential::{generate, named_scripts, table};
 
-/// The number of scripts that run simultaneously; they mostly wait.
+/// The number of scripts that run simultaneously. They mostly wait, so it may exceed the number of cores.
 const AT_ONCE: usize = 8;
 
 fn programs() -> &'static Programs {
@@ -75,9 +75,9 @@ struct Fault {
     name: &'static str,
     /// A `sed` filter applied to the output of the driver.
     filter: &'static str,
-    /// The messages that the script waits for before it disconnects.
+    /// The number of messages that the script waits for before it disconnects.
     waited: &'static str,
-    /// The differences that it must cause: a pairing, and a peer with a stream.
+    /// The differences that the fault must cause, each as a pairing and a peer with its stream.
     causes: &'static [(&'static str, &'static str)],
 }
 
@@ -128,7 +128,7 @@ const FAULTS: [Fault; 5] = [
     },
 ];
 
-/// Creates a driver of rakwire with output through a `sed` filter.
+/// Creates a driver of rakwire whose output passes through a `sed` filter.
 fn faulty(filter: &str, name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let driver = programs().of(Library::Rakwire).display().to_string();
