@@ -300,6 +300,6 @@ fn failed_waits(script: &Script, reference: &Trace, peer: usize) -> Option<Diffe
         peer: script.peers[peer].clone(),
         stream: "waits of the script".to_owned(),
         reference: listed(&failed),
-        other: "not compared: change the script".to_owned(),
+        other: "not compared; change the script to wait only for events of the original".to_owned(),
     })
 }

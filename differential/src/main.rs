@@ -78,7 +78,7 @@ fn start(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
     let is_all = arguments.only.is_none() && arguments.random.is_none() && arguments.file.is_none();
     let unused = if is_all { suite::unused_rows(&rows, &outcomes) } else { Vec::new() };
     for row in &unused {
-        println!("differences.txt, line {}: no script has this difference, remove the row", row.line);
+        println!("differences.txt, line {}: no script has this difference; remove the row", row.line);
     }
     let failed = outcomes.iter().filter(|outcome| !outcome.differences.is_empty()).count();
     println!("{} scripts, {} comparisons, {failed} with differences", scripts.len(), outcomes.len());
@@ -98,7 +98,9 @@ fn choose(arguments: &Arguments) -> Result<Vec<Script>, Box<dyn std::error::Erro
         scripts.retain(|script| script.name.contains(text));
     }
     if scripts.is_empty() {
-        return Err("no script has such a name: `differential --list` prints all of them".into());
+        return Err(
+            "no script name contains the text of --only; `differential --list` lists all scripts".into()
+        );
     }
     Ok(scripts)
 }

@@ -99,7 +99,9 @@ fn static_library() -> io::Result<PathBuf> {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("librakwire_c"))
     });
     let newest = found.into_iter().max_by_key(|path| path.metadata().and_then(|data| data.modified()).ok());
-    newest.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "librakwire_c.a is missing: cargo build"))
+    newest.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, "librakwire_c.a is missing; run `cargo build`")
+    })
 }
 
 fn files(folder: &Path, end: &str) -> io::Result<Vec<PathBuf>> {

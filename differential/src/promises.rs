@@ -44,7 +44,10 @@ pub(crate) fn broken(traffic: &Traffic<'_>, script: &Script, trace: &Trace, peer
         report("connections", format!("a message from {from} without a connection"));
     }
     for (with, number) in acknowledged_in_vain(traffic, script, trace, peer) {
-        report(&format!("receipts of {with}"), format!("{number} acked, and {with} has not got the message"));
+        report(
+            &format!("receipts of {with}"),
+            format!("{number} acked, but {with} has not received the message"),
+        );
     }
     broken
 }

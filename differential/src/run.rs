@@ -110,7 +110,7 @@ impl Run<'_> {
             let result = |run: &mut Self| !run.results[peer].is_empty();
             if !self.wait(TIME_LIMIT, result)? {
                 let is_running = self.drivers[peer].as_mut().is_some_and(Driver::is_running);
-                let state = if is_running { "does not return" } else { "has ended its process" };
+                let state = if is_running { "does not return" } else { "has terminated" };
                 self.failed(peer, &format!("{words:?} {state}"));
                 continue;
             }

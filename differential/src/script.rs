@@ -176,16 +176,16 @@ impl Script {
     }
 
     fn call(&mut self, peer: &str, call: &[&str], is_together: bool) -> Result<Step, String> {
-        let name = call.first().ok_or_else(|| format!("{peer:?} calls nothing"))?;
+        let name = call.first().ok_or_else(|| format!("the line has no call after the peer {peer:?}"))?;
         if !CALLS.contains(name) {
-            return Err(format!("{name:?} is no call, known: {}", CALLS.join(" ")));
+            return Err(format!("{name:?} is not a call; the calls are {}", CALLS.join(" ")));
         }
         if *name == "start" && self.known(peer).is_err() {
             self.peers.push(peer.to_owned());
         }
         for word in call.iter().filter_map(|word| word.strip_prefix(['@', '%'])) {
             if !self.peers.iter().any(|known| known == word) {
-                return Err(format!("{word:?} has not been started: start all peers first"));
+                return Err(format!("{word:?} has not been started; start all peers first"));
             }
         }
         Ok(Step::Call { peer: self.known(peer)?, words: call.join(" "), is_together })
@@ -215,7 +215,11 @@ fn conditions(words: &[&str]) -> Result<Conditions, String> {
             "reorder" => conditions.reordering = share(value)?,
             "delay" => conditions.latency = milliseconds(value)?,
             "jitter" => conditions.jitter = milliseconds(value)?,
-            _ => return Err(format!("{name:?} is no condition: loss, duplicate, reorder, delay, jitter")),
+            _ => {
+                return Err(format!(
+                    "{name:?} is not a condition; use loss, duplicate, reorder, delay or jitter"
+                ));
+            }
         }
     }
     Ok(conditions)
@@ -223,15 +227,15 @@ fn conditions(words: &[&str]) -> Result<Conditions, String> {
 
 fn share(word: &str) -> Result<f64, String> {
     let value = word.parse().ok().filter(|value| (0.0..=1.0).contains(value));
-    value.ok_or_else(|| format!("{word:?} is not between 0 and 1"))
+    value.ok_or_else(|| format!("{word:?} is not a number from 0 to 1"))
 }
 
 fn milliseconds(word: &str) -> Result<Duration, String> {
-    word.parse().map(Duration::from_millis).map_err(|_| format!("{word:?} is no number of milliseconds"))
+    word.parse().map(Duration::from_millis).map_err(|_| format!("{word:?} is not a number of milliseconds"))
 }
 
 fn number(word: &str) -> Result<usize, String> {
-    word.parse().map_err(|_| format!("{word:?} is no number"))
+    word.parse().map_err(|_| format!("{word:?} is not a number"))
 }
 
 #[cfg(test)]
@@ -244,11 +248,11 @@ mod tests {
         for (text, line, mistake) in [
             ("a start 8 8", 1, "before the first"),
             ("script one\na send @b 3 0 1 50", 2, "\"b\" has not been started"),
-            (&format!("{start}a fly"), 3, "\"fly\" is no call"),
+            (&format!("{start}a fly"), 3, "\"fly\" is not a call"),
             (&format!("{start}wait c incoming a"), 3, "\"c\" has not been started"),
-            (&format!("{start}network loss 2"), 3, "\"2\" is not between 0 and 1"),
-            (&format!("{start}network speed 2"), 3, "\"speed\" is no condition"),
-            (&format!("{start}pause long"), 3, "\"long\" is no number of milliseconds"),
+            (&format!("{start}network loss 2"), 3, "\"2\" is not a number from 0 to 1"),
+            (&format!("{start}network speed 2"), 3, "\"speed\" is not a condition"),
+            (&format!("{start}pause long"), 3, "\"long\" is not a number of milliseconds"),
         ] {
             let error = parse(text).expect_err(text);
             assert_eq!(error.line, line, "{text}");

@@ -64,23 +64,25 @@ fn row(line: usize, text: &str) -> Result<Row, TableError> {
     let columns: Vec<&str> = text.split('|').map(str::trim).collect();
     let error = |mistake: &str| TableError { line, mistake: mistake.to_owned() };
     let [script, peer, stream, reference, other, page] = columns[..] else {
-        return Err(error("needs six columns: script | peer | stream | original | now | page"));
+        return Err(error("a row needs six columns: script | peer | stream | original | now | page"));
     };
     let script = match script.split_once(" over ") {
         None => ScriptPattern { name: script.to_owned(), doubles: false },
         Some((name, "doubled datagrams")) => ScriptPattern { name: name.to_owned(), doubles: true },
-        Some(_) => return Err(error("behind the script stands nothing, or `over doubled datagrams`")),
+        Some(_) => return Err(error("only `over doubled datagrams` may follow the script")),
     };
     let mut words = peer.split_whitespace();
-    let name = words.next().ok_or_else(|| error("the second column is a peer, or *"))?.to_owned();
+    let name = words.next().ok_or_else(|| error("the second column must be a peer or *"))?.to_owned();
     let library = match words.next() {
         None => None,
         Some("rakwire") => Some(Library::Rakwire),
         Some("original") => Some(Library::Original),
-        Some(_) => return Err(error("behind the peer stands nothing, `rakwire` or `original`")),
+        Some(_) => return Err(error("only `rakwire` or `original` may follow the peer")),
     };
     if !page.contains('#') {
-        return Err(error("the last column is a page with a heading, such as docs/differential.md#closing"));
+        return Err(error(
+            "the last column must be a page with a heading, such as docs/differential.md#closing",
+        ));
     }
     Ok(Row {
         line,
