@@ -63,7 +63,7 @@ fn missing_or_reordered_ordered_messages_are_a_difference() {
 }
 
 #[test]
-fn order_is_compared_within_a_channel_including_receipts() {
+fn order_is_compared_within_a_channel_across_receipt_variants() {
     let one = [message(3, 0, 1), message(3, 1, 2)];
     assert_eq!(compared(CLEAN, &one, &[message(3, 1, 2), message(3, 0, 1)]), Comparison::default());
     found(CLEAN, &[message(3, 0, 1), message(7, 0, 2)], &[message(7, 0, 2), message(3, 0, 1)]);
@@ -114,7 +114,7 @@ fn unreliable_messages_may_be_lost_only_on_a_lossy_path() {
 }
 
 #[test]
-fn reordered_sequenced_messages_are_a_difference() {
+fn sequenced_messages_may_be_overtaken_on_a_lossy_path_but_not_reordered() {
     let one = [message(4, 0, 1), message(4, 0, 2), message(4, 0, 3)];
     permitted(LOSSY, &one, &[message(4, 0, 3)], Rule::Overtaken);
     found(LOSSY, &one, &one[..2]);

@@ -45,7 +45,7 @@ fn named_scripts_show_only_documented_differences() {
 }
 
 #[test]
-fn random_scripts_show_no_difference() {
+fn random_scripts_show_only_permitted_differences() {
     let text: String = (1..=16).map(generate::script).collect();
     let found = differences(&run(&parse(&text).expect("scripts"), programs()));
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -142,7 +142,7 @@ fn scripts(waited: &str) -> Vec<Script> {
 }
 
 #[test]
-fn deliberate_faults_are_found_in_every_pairing_that_shows_them() {
+fn deliberate_faults_are_found_in_every_affected_pairing() {
     for waited in ["4", "5"] {
         assert_eq!(differences(&run(&scripts(waited), programs())), [""; 0], "without a fault");
     }
