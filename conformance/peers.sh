@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Judges the peers that interop/setup.sh has built and rakwire's own, and prints docs/conformance.md.
-# Usage: conformance/peers.sh [NAME ...]    (default: all; with names the other results stay as they are)
-# The program `rakwire` is target/debug/rakwire, or that of the variable RAKWIRE_PROGRAM.
+# Runs the suite against the peers that interop/setup.sh builds, and against rakwire. Prints docs/conformance.md. Usage:
+# conformance/peers.sh [NAME ...] (default: all; with names the other results stay as they are) The program `rakwire` is
+# target/debug/rakwire, or that of the variable RAKWIRE_PROGRAM.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -21,17 +21,17 @@ judge() {
         case " ${wanted[*]} " in *" $file "*) ;; *) return ;; esac
     fi
     echo "$file" >&2
-    # Its status tells whether a case failed, which the page shows.
+    # Ignore the exit status: the page shows failed cases.
     "$suite" "$@" --json --peer "$name" --peer-version "$version" --peer-note "$note" >"$out/$file.json.new"
     [ -s "$out/$file.json.new" ] && mv "$out/$file.json.new" "$out/$file.json"
 }
 
-# server FILE NAME VERSION NOTE PROTOCOL COMMAND: a server of RakNet that sends messages back.
+# server FILE NAME VERSION NOTE PROTOCOL COMMAND: a RakNet server that echoes messages.
 server() {
     judge "$1" "$2" "$3" "$4" --start "$6" --protocol "$5" --echo --timeout 600
 }
 
-# client FILE NAME VERSION NOTE COMMAND [TIMEOUT]: a client of RakNet, a fresh one for each case.
+# client FILE NAME VERSION NOTE COMMAND [TIMEOUT]: a RakNet client, started for each case.
 client() {
     judge "$1" "$2" "$3" "$4" --listen 127.0.0.1:0 --start "$5" --timeout "${6:-600}"
 }
@@ -43,7 +43,7 @@ server server-python "raknet (PyPI)" "0.3.0, C++ RakNet in a wheel" "" 6 "$bin/p
 server server-rust-raknet rust-raknet 1.4.0 "" 11 \
     "$bin/rust-raknet-peer server --port {port} --protocol 11"
 server server-tokio-raknet tokio-raknet 0.2.0 "Its peer is that of the benchmarks." 11 "$bin/tokio-raknet-peer echo --port {port}"
-# library FILE NAME VERSION PROTOCOL PEER: one of the libraries that a peer knows.
+# library FILE NAME VERSION PROTOCOL PEER: a server with a library that the peer program supports.
 library() {
     server "$1" "$2" "$3" "" "$4" "$bin/$5-peer server --port {port} --library $2"
 }

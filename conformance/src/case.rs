@@ -1,4 +1,4 @@
-//! Cases, their context and their outcomes.
+//! Cases, the context in which they run, and their outcomes.
 
 use crate::check::skip;
 use crate::check::{Check, Stop, Timing};
@@ -41,9 +41,9 @@ pub enum Needs {
     Server,
     /// A server that requires cookies.
     Cookies,
-    /// A server with a password that was passed to the suite.
+    /// A server whose password was passed to the suite.
     Password,
-    /// A server with a number of slots that was passed to the suite.
+    /// A server whose number of slots was passed to the suite.
     Capacity,
     /// A server that echoes application messages.
     Echo,
@@ -54,7 +54,7 @@ pub enum Needs {
 /// A case, as a row of the table of cases.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// The number, which never changes: the group in hundreds, and the position in the group.
+    /// The number, which never changes. The hundreds are the group.
     pub number: u16,
     /// The name.
     pub name: &'static str,
@@ -66,7 +66,7 @@ pub struct Case {
     pub requirement: &'static str,
     /// Runs the check.
     pub run: fn(&mut Context) -> Check,
-    /// The fault of the built-in model that this case must detect.
+    /// The fault of the built-in model that this case must detect, for the tests of the suite.
     pub fault: Fault,
     /// The precondition of the case.
     pub needs: Needs,
@@ -108,13 +108,13 @@ impl Case {
         }
     }
 
-    /// Returns the case with a precondition.
+    /// Sets the precondition of the case.
     #[must_use]
     pub const fn needs(self, needs: Needs) -> Self {
         Self { needs, ..self }
     }
 
-    /// Returns the case for another role.
+    /// Sets the role that the case tests.
     #[must_use]
     pub const fn of(self, role: Role) -> Self {
         Self { role, ..self }
@@ -124,15 +124,15 @@ impl Case {
 /// Facts about the peer that were passed to the suite.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The protocol version to announce.
+    /// The protocol version that the suite announces.
     pub version: u8,
-    /// The server echoes application messages.
+    /// True if the server echoes application messages.
     pub echo: bool,
     /// The password of the server.
     pub password: Option<String>,
     /// The number of slots of the server.
     pub capacity: Option<usize>,
-    /// The address at which the suite listens, if clients are tested.
+    /// The address on which the suite listens, if it tests clients.
     pub listening: Option<Listening>,
     /// The command line that starts a server for each case.
     pub server: Option<String>,
@@ -148,13 +148,13 @@ const ANSWER: Duration = Duration::from_secs(2);
 pub struct Context {
     /// The address of the server.
     pub target: SocketAddr,
-    /// Timeouts.
+    /// The time limits.
     pub timing: Timing,
     /// Facts about the peer.
     pub options: Options,
     /// The datagrams of the case so far.
     pub trace: Trace,
-    /// The peers that were started for the case. They are stopped at its end.
+    /// The peers that were started for the case. They are stopped at the end of the case.
     pub(crate) started: Vec<Started>,
     /// The sockets of clients that the suite did not start.
     pub(crate) accepted: Vec<UdpSocket>,
@@ -211,16 +211,16 @@ pub enum Outcome {
 pub struct Report {
     /// The case.
     pub case: &'static Case,
-    /// Its outcome.
+    /// The outcome of the case.
     pub outcome: Outcome,
-    /// Its duration.
+    /// The duration of the case.
     pub took: Duration,
-    /// Its datagrams.
+    /// The datagrams of the case.
     pub trace: Trace,
 }
 
 impl Report {
-    /// Returns true if the case counts as failed.
+    /// Returns true if the case counts as failed: with `strict`, a failed SHOULD counts, too.
     #[must_use]
     pub fn counts_as_failure(&self, strict: bool) -> bool {
         matches!(self.outcome, Outcome::Failed(_)) && (strict || self.case.level == Level::Must)
@@ -233,7 +233,7 @@ impl Report {
 ///
 /// Returns an error if a socket of the suite fails.
 pub fn run(case: &'static Case, target: SocketAddr, timing: Timing, options: &Options) -> io::Result<Report> {
-    // Retried once, because another program may have taken the free port in the meantime.
+    // Retry once, because another program may have taken the free port in the meantime.
     let start = |line| start::server(line, START).or_else(|_| start::server(line, START));
     let server = options.server.as_deref().map(start).transpose()?;
     if let Some((_, address)) = server.as_ref().filter(|_| case.role != Role::GameServer) {

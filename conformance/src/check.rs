@@ -1,4 +1,4 @@
-//! Results of checks, and their timeouts.
+//! The results of checks, and the time limits that they use.
 
 use std::io;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Check {
 pub struct Timing {
     /// The time limit for an answer that is due immediately.
     pub answer: Duration,
-    /// The time without a datagram that counts as no answer.
+    /// How long a check waits before it concludes that there is no answer.
     pub quiet: Duration,
     /// The maximum time after which a peer closes an unresponsive connection.
     pub lifetime: Duration,

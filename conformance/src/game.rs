@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 /// A received packet.
 #[derive(Clone, Debug)]
 pub struct Came {
-    /// The time of receipt.
+    /// The time at which the packet was received.
     pub at: Instant,
-    /// Its bytes.
+    /// The bytes of the datagram.
     pub bytes: Vec<u8>,
     /// The packet.
     pub packet: Packet,
@@ -22,7 +22,7 @@ pub struct Came {
 pub struct GameSession {
     /// The socket.
     pub link: Link,
-    /// The seasoning from the handshake.
+    /// The seasoning: the salt XOR the server's pepper, which the client sends to open the connection.
     pub seasoning: [u8; 4],
     /// The sequence number of the next payload.
     pub sequence: u16,
@@ -34,7 +34,7 @@ pub struct GameSession {
     pub packets: Vec<Came>,
 }
 
-/// The salt that the suite sends. Peers cannot mistake it for a packet header.
+/// The salt that the suite sends. It cannot be mistaken for a packet header.
 pub const SALT: [u8; 4] = [0x5a, 0x01, 0x02, 0x03];
 
 /// Sends a salt and returns the server's pepper.
@@ -127,7 +127,7 @@ impl GameSession {
         self.wait(time, |_| false).map(|_| ())
     }
 
-    /// Handles received datagrams for the time limit of an answer.
+    /// Handles received datagrams for the time after which no answer is expected.
     pub fn quiet(&mut self) -> Check {
         self.pass(self.link.timing.quiet)
     }
@@ -149,14 +149,14 @@ impl GameSession {
         Ok(())
     }
 
-    /// Returns how many acknowledgements of a chunk were received.
+    /// Returns the number of received acknowledgements of a chunk.
     #[must_use]
     pub fn acks_of(&self, chunk: u8, sequence: u16) -> usize {
         let names = |came: &&Came| came.packet.chunk == chunk && came.packet.sequence == sequence;
         self.acks.iter().filter(names).count()
     }
 
-    /// Fails unless a chunk is acknowledged in time.
+    /// Fails unless the server acknowledges a chunk within the time limit of an answer.
     pub fn expect_ack(&mut self, chunk: u8, sequence: u16, what: &str) -> Check {
         let answer = self.link.timing.answer;
         let came = self.wait(answer, |session| session.acks_of(chunk, sequence) > 0)?;
@@ -203,7 +203,7 @@ impl GameSession {
         None
     }
 
-    /// Returns how often a payload was received.
+    /// Returns the number of received copies of a payload.
     #[must_use]
     pub fn came(&self, payload: &[u8]) -> usize {
         self.payloads().iter().filter(|other| other[..] == *payload).count()

@@ -1,4 +1,4 @@
-//! Reports as a single self-contained HTML file that also fits phones.
+//! Writes reports as a single self-contained HTML file, which phones can show, too.
 
 use crate::case::{Outcome, Report};
 use crate::cases;

@@ -1,8 +1,7 @@
 //! A conformance suite for RakNet.
 //!
-//! Numbered cases test a server or a client with raw datagrams, against docs/raknet.md and
-//! docs/game-protocol.md of rakwire. The suite depends on no rakwire crate: it has its own encoder, decoder
-//! and clock.
+//! Numbered cases test a server or a client with raw datagrams, against docs/raknet.md, docs/game-protocol.md and
+//! docs/secure.md of rakwire. The suite depends on no rakwire crate: it has its own encoder, decoder and clock.
 
 pub mod case;
 pub mod cases;

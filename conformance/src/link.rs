@@ -1,4 +1,4 @@
-//! A socket that records every datagram.
+//! A UDP socket that records every sent and received datagram.
 
 use crate::check::{Check, Timing, fail};
 use crate::secure::Seal;
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 pub struct Entry {
     /// The time since the case began.
     pub at: Duration,
-    /// The number of the socket, from 1.
+    /// The number of the socket in the case, from 1.
     pub socket: usize,
-    /// True if the suite sent it.
+    /// True if the suite sent the datagram, false if it received it.
     pub sent: bool,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -39,7 +39,7 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// The number of datagrams that a dump shows from the start of the trace, and from its end.
+    /// The number of datagrams that a dump shows from the start of the trace, and as many from its end.
     const SHOWN: usize = 40;
 
     /// Returns the time since the case began.
@@ -81,7 +81,8 @@ impl Trace {
     }
 }
 
-/// Appends lines of sixteen bytes with their offsets. Runs of equal lines are shown once.
+/// Appends lines of sixteen bytes with their offsets. Of equal consecutive lines only the first is shown, as in
+/// `hexdump`.
 fn hex_dump(bytes: &[u8], out: &mut String) {
     let mut before: Option<&[u8]> = None;
     let mut starred = false;
@@ -102,15 +103,15 @@ fn hex_dump(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Opens a socket at a port that this process has not used, because a server may still have a connection with
-/// an old port.
+/// Opens a socket on a port that this process has not used before. A server may still have a connection with a port
+/// that was used.
 fn fresh_socket(any: &str) -> io::Result<UdpSocket> {
     static USED: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     let mut refused = Vec::new();
     loop {
         let socket = UdpSocket::bind(any)?;
         let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
-        // After some hundreds of attempts all ports were used, and an old one is accepted.
+        // After 300 attempts, probably all ports were used; accept a used one.
         if used.insert(socket.local_addr()?.port()) || refused.len() > 300 {
             return Ok(socket);
         }
@@ -118,7 +119,7 @@ fn fresh_socket(any: &str) -> io::Result<UdpSocket> {
     }
 }
 
-/// A socket for datagrams of one peer.
+/// A socket that exchanges datagrams with one peer.
 #[derive(Debug)]
 pub struct Link {
     socket: UdpSocket,
@@ -134,7 +135,7 @@ pub struct Link {
     pub received: usize,
     /// The keys of a secure connection. If set, datagrams of the connection are encrypted and decrypted.
     pub seal: Option<Seal>,
-    /// The counters of the datagrams that were decrypted.
+    /// The counters (nonces) of the decrypted datagrams.
     pub counters: Vec<u64>,
 }
 
@@ -156,8 +157,8 @@ impl Link {
         Self { socket, target, timing, trace, number, sent: 0, received: 0, seal: None, counters }
     }
 
-    /// Waits for a datagram that `begins` accepts at a bound socket. The link then accepts only datagrams of
-    /// its sender.
+    /// Waits on a bound socket for a datagram that `begins` accepts. The link then receives only datagrams from its
+    /// sender.
     ///
     /// Returns `None` if none arrives before `deadline`.
     pub fn accept(
@@ -193,7 +194,7 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// Returns an error if the operating system does not know it.
+    /// Returns an error if the operating system does not return it.
     pub fn local(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
@@ -209,7 +210,7 @@ impl Link {
         }
     }
 
-    /// Sends bytes unchanged. A closed port of the peer is not an error.
+    /// Sends bytes unencrypted. If the peer's port is closed, that is not an error.
     pub fn send_as_it_is(&mut self, bytes: &[u8]) -> Check {
         self.trace.push(self.number, true, bytes);
         self.sent += bytes.len();
@@ -239,7 +240,7 @@ impl Link {
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
-                    // No socket is bound to the peer's port at the moment. Later datagrams may succeed.
+                    // The peer's port is currently closed. It may open later.
                     ErrorKind::ConnectionRefused => std::thread::sleep(Duration::from_millis(1)),
                     _ => return Err(error.into()),
                 },
@@ -247,7 +248,7 @@ impl Link {
         }
     }
 
-    /// Returns the content of a datagram; in a secure connection `None` if it cannot be decrypted.
+    /// Returns a datagram, decrypted if the connection is secure. Returns `None` if it cannot be decrypted.
     fn opened(&mut self, bytes: Vec<u8>) -> Option<Vec<u8>> {
         match self.seal.as_mut().filter(|_| bytes.first().is_some_and(|first| first & 0x80 != 0)) {
             Some(seal) => {
@@ -270,7 +271,7 @@ impl Link {
         Ok(None)
     }
 
-    /// Returns the datagrams that arrive within the time in which none is expected.
+    /// Returns the datagrams that arrive within the quiet time, in which none should.
     pub fn during_quiet(&mut self) -> Check<Vec<Vec<u8>>> {
         let deadline = Instant::now() + self.timing.quiet;
         let mut all = Vec::new();
@@ -280,7 +281,7 @@ impl Link {
         Ok(all)
     }
 
-    /// Fails if a datagram arrives within the time in which none is expected.
+    /// Fails if a datagram arrives within the quiet time.
     pub fn silence(&mut self, after: &str) -> Check {
         match self.during_quiet()?.first().map(|bytes| bytes.first()) {
             None => Ok(()),
@@ -291,8 +292,8 @@ impl Link {
         }
     }
 
-    /// Sends a datagram and waits for an offline message. Sends it a second time if none arrives, because
-    /// datagrams may be lost.
+    /// Sends a datagram and waits for an offline message with one of these ids. Sends it once more if none arrives,
+    /// because datagrams may be lost.
     pub fn ask(&mut self, bytes: &[u8], ids: &[u8]) -> Check<Option<Vec<u8>>> {
         for _ in 0..2 {
             self.send(bytes)?;
@@ -303,7 +304,7 @@ impl Link {
         Ok(None)
     }
 
-    /// Fails unless the peer answers an unconnected ping in time.
+    /// Fails unless the peer still answers an unconnected ping.
     pub fn still_answers(&mut self, after: &str) -> Check {
         let time = 0x7e57_0000_0000 | self.sent as u64;
         let ping = wire::ping(id::PING, time, 0x7e57);

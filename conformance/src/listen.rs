@@ -1,4 +1,4 @@
-//! Accepting clients, and the handshake in the role of the server.
+//! Accepts clients, and runs the handshake as the server.
 
 use crate::case::Context;
 use crate::check::{Check, fail};
@@ -43,7 +43,7 @@ impl Context {
         }
     }
 
-    /// Disconnects clients that the suite did not start, so that they reconnect for the next case.
+    /// Disconnects clients that the suite did not start. They then reconnect for the next case.
     pub(crate) fn dismiss(&mut self) {
         let newest = self.trace.entries().into_iter().filter(|entry| entry.sent).filter_map(|entry| {
             match Datagram::read(&entry.bytes)? {
@@ -54,7 +54,7 @@ impl Context {
         let next = newest.max().map_or(0, |newest| newest + 1);
         let notice = wire::data(0x84, next, &[Capsule::unreliable(vec![id::DISCONNECTION])]);
         for socket in self.accepted.drain(..) {
-            // Errors are ignored, because the case is over.
+            // The case is over, so ignore errors.
             let _ = socket.send(&notice);
         }
     }
@@ -73,7 +73,7 @@ impl Context {
 }
 
 impl Attempt {
-    /// Returns the MTU that the first request 1 probes.
+    /// Returns the MTU that the first request 1 probes: its length and the headers of IP and UDP.
     #[must_use]
     pub fn probed(&self) -> u16 {
         (self.first.len() + wire::UDP_OVERHEAD) as u16
@@ -97,7 +97,7 @@ impl Attempt {
         Ok(bytes.and_then(|bytes| Some((bytes.clone(), wire::read_request_2(&bytes)?))))
     }
 
-    /// Sends a reply 1 with at most this MTU, waits for request 2, and sends reply 2.
+    /// Sends a reply 1 that offers at most this MTU, waits for request 2, and sends reply 2.
     pub fn reserve(mut self, most: u16) -> Check<Session> {
         let mtu = self.probed().min(most);
         for _ in 0..3 {
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Builds a message 10 with this number of addresses.
+    /// Builds a connection request accepted (10) with this number of addresses.
     #[must_use]
     pub fn accepted(&self, addresses: usize) -> Vec<u8> {
         let request = self.first(id::CONNECTION_REQUEST);
@@ -140,7 +140,7 @@ impl Session {
         wire::accepted(self.link.target, addresses, time.map_or(0, u64::from_be_bytes), now())
     }
 
-    /// Sends message 10 as the first reliable ordered message of its channel.
+    /// Sends connection request accepted (10) as the first message on ordering channel 0.
     pub fn send_10(&mut self, payload: Vec<u8>) -> Check<u32> {
         let number = self.next_reliable();
         self.send(&[Capsule::ordered(number, 0, 0, payload)])

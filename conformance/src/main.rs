@@ -32,9 +32,9 @@ fn list(out: &mut impl io::Write, arguments: &Arguments) -> io::Result<()> {
     Ok(())
 }
 
-/// Prints a text and a line break.
+/// Prints a line to standard output.
 fn say(text: &str) {
-    // The reader of a pipe may close it early. Requested files must be written nevertheless.
+    // If standard output is a closed pipe, requested files must still be written.
     let _ = writeln!(io::stdout(), "{text}");
 }
 
@@ -85,7 +85,7 @@ fn judge(arguments: &Arguments) -> Result<Vec<Report>, String> {
     Ok(reports)
 }
 
-/// Returns the command line for repeating the run, without the description of the peer.
+/// Returns the command line with which to repeat the run, without the options that describe the peer.
 fn command_line() -> String {
     let mut words = vec!["rakwire-conformance".to_owned()];
     let mut given = std::env::args().skip(1);
@@ -111,7 +111,7 @@ fn subject(arguments: &Arguments) -> Subject {
         Role::SecureServer => "secure-server",
     };
     let about = arguments.about.clone();
-    // A server started by the suite has another address in each case.
+    // A server that the suite starts has a different address in each case.
     let started = arguments.start.as_deref().filter(|_| arguments.address().is_empty());
     let target = started.unwrap_or_else(|| arguments.address()).to_owned();
     Subject {
@@ -170,7 +170,7 @@ fn finish(arguments: &Arguments) -> Result<bool, String> {
         return write_page(page).map(|()| true);
     }
     if arguments.list {
-        // The reader of a pipe may close it early.
+        // Ignore a closed pipe.
         return list(&mut io::stdout().lock(), arguments).map_or(Ok(false), |()| Ok(true));
     }
     let reports = judge(arguments)?;
@@ -183,7 +183,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(reason) => {
-            // Standard error may be closed, which is ignored.
+            // Ignore a closed standard error.
             let _ = writeln!(io::stderr(), "rakwire-conformance: {reason}");
             ExitCode::from(2)
         }

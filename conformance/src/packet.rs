@@ -1,6 +1,6 @@
 //! Packets of the Game Protocol, written only from docs/game-protocol.md.
 
-/// The flag of a packet that requests an acknowledgement.
+/// The flag of a reliable packet, which requests an acknowledgement.
 pub const REL: u8 = 1;
 /// The flag of an acknowledgement.
 pub const ACK: u8 = 2;
@@ -18,7 +18,7 @@ pub struct Packet {
     pub flags: u8,
     /// The index of the chunk.
     pub chunk: u8,
-    /// The number of the payload.
+    /// The sequence number of the payload.
     pub sequence: u16,
     /// The bytes of the chunk.
     pub body: Vec<u8>,

@@ -1,4 +1,4 @@
-//! A Markdown page from the JSON documents of several runs, with a table of peers and groups of cases.
+//! Writes a Markdown page from the JSON documents of several runs, with tables of peers by groups of cases.
 
 use crate::cases;
 use crate::report::Peer;
@@ -30,7 +30,7 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not such a document.
+    /// Returns an error if the text is not a JSON document of a run.
     pub fn read(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
@@ -125,11 +125,11 @@ fn about(run: &Run, out: &mut String) {
     out.push('\n');
 }
 
-/// The maximum number of rows below a heading, which keeps the page readable.
+/// The maximum number of rows below a heading, to keep the page readable.
 const ROWS: usize = 50;
 
-/// Appends a heading and a row for each case that has this outcome at any peer, with the reason at the first
-/// such peer.
+/// Appends a heading, and a row for each case that any peer has with this outcome. The row has the reason for the first
+/// of these peers.
 fn failures(runs: &[&Run], title: &str, outcome: &str, out: &mut String) {
     let mut rows: BTreeMap<u16, (&Judged, Vec<&str>)> = BTreeMap::new();
     for run in runs {

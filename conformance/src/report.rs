@@ -1,4 +1,4 @@
-//! Reports as text, JSON and JUnit.
+//! Writes reports as text, JSON and JUnit XML.
 
 use crate::case::{Level, Outcome, Report};
 use crate::cases;
@@ -11,9 +11,9 @@ use std::time::Duration;
 pub struct Totals {
     /// Cases that passed.
     pub passed: usize,
-    /// Cases that failed and count.
+    /// Cases that count as failed.
     pub failed: usize,
-    /// Cases of SHOULD that failed without `--strict`.
+    /// Cases of a SHOULD that failed, without `--strict`.
     pub deviations: usize,
     /// Cases that do not apply.
     pub skipped: usize,
@@ -102,7 +102,7 @@ struct JsonCase<'a> {
     datagrams: Vec<JsonDatagram>,
 }
 
-/// Facts about a peer that were passed to the suite. Unknown ones are empty.
+/// Facts about a peer that were passed to the suite. Unknown facts are empty.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Peer {
     /// Its name.
@@ -115,7 +115,7 @@ pub struct Peer {
     pub note: String,
 }
 
-/// The peer under test, and how it was tested.
+/// The peer under test, and the command that tested it.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
     /// The address.
@@ -143,7 +143,7 @@ struct Json<'a> {
 ///
 /// # Errors
 ///
-/// Never fails for these types; the error is that of the serialiser's signature.
+/// Never fails for these types; the serialiser's signature has an error.
 pub fn json(subject: &Subject, reports: &[Report], strict: bool) -> serde_json::Result<String> {
     let case = |report| -> JsonCase<'_> { json_case(report, strict) };
     let cases = reports.iter().map(case).collect();

@@ -46,7 +46,7 @@ fn nonce(counter: u64) -> Nonce {
 /// Encrypts with ChaCha20-Poly1305 and appends the tag.
 fn encrypt(key: &[u8; 32], counter: u64, aad: &[u8], msg: &[u8]) -> Vec<u8> {
     let cipher = ChaCha20Poly1305::new(&(*key).into());
-    // It fails only for messages of many gigabytes.
+    // Encryption fails only for messages of many gigabytes.
     cipher.encrypt(&nonce(counter), Payload { msg, aad }).unwrap_or_default()
 }
 
@@ -76,7 +76,7 @@ impl KeyPair {
     }
 }
 
-/// The state of a handshake, of either side.
+/// The state of a handshake on either side.
 #[derive(Clone, Debug)]
 pub struct Handshake {
     ck: [u8; 32],
@@ -86,7 +86,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Starts with the data that both sides know.
+    /// Creates the state from data that both sides know: the prologue and the server's public key.
     #[must_use]
     pub fn new(prologue: &[u8], server: &[u8; 32]) -> Self {
         let name = hash(&[NAME]);
@@ -192,13 +192,13 @@ impl Seal {
     /// Decrypts a datagram. Returns its counter and its plaintext.
     pub fn open(&mut self, bytes: &[u8]) -> Option<(u64, Vec<u8>)> {
         let (header, sealed) = bytes.split_first_chunk::<3>()?;
-        // Bits 5 and 6 are the epoch, of which the suite supports only the first.
+        // Bits 5 and 6 are the key epoch. The suite supports only epoch 0.
         (header[0] & 0x60 == 0).then_some(())?;
         let low = u64::from(u32::from_be_bytes([0, header[0], header[1], header[2]]));
         let range = 1_u64 << COUNTER_BITS;
         let due = self.highest.map_or(0, |highest| highest + 1);
         let near = (due & !(range - 1)) | low & (range - 1);
-        // Of the counters with these low bits, the one closest to the expected counter.
+        // Choose the counter with these low bits that is closest to the expected counter.
         let counter = [near.checked_sub(range), Some(near), Some(near + range)]
             .into_iter()
             .flatten()
@@ -243,7 +243,7 @@ pub fn read_reply_1(bytes: &[u8]) -> Option<SecureReply> {
     Some(SecureReply { guid, cookie, key, mtu: from.u16()? })
 }
 
-/// Returns everything that both sides sent unencrypted, which the handshake authenticates.
+/// Returns the prologue of the handshake: all unencrypted fields, which the handshake authenticates.
 #[must_use]
 pub fn prologue(reply: &SecureReply, head: &[u8], address: &[u8], mtu: u16, guid: u64) -> Vec<u8> {
     let mut key = reply.key;
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn the_hash_is_blake2s_256() {
         let hex = |bytes: [u8; 32]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        // The BLAKE2s-256 hash of "abc" from RFC 7693, appendix B.
+        // The BLAKE2s-256 hash of "abc", from RFC 7693, appendix B.
         let abc = "508c5e8c327c14e2e1a72ba34eeb452f37458b209ed63a294d999b4c86675982";
         assert_eq!(hex(hash(&[b"abc"])), abc);
     }

@@ -1,4 +1,4 @@
-//! The handshake of a secure connection in the role of the client, step by step.
+//! Runs the handshake of a secure connection as the client, step by step.
 
 use crate::case::Context;
 use crate::check::{Check, ensure, fail, skip};
@@ -15,9 +15,9 @@ pub const REPLY_1: usize = 96;
 pub struct Choices {
     /// The identifier of the handshake pattern.
     pub pattern: u8,
-    /// The number of the challenge in its attempt.
+    /// The number of the challenge within its connection attempt.
     pub number: u8,
-    /// The protocol version that was sent first.
+    /// The protocol version of the client's first request 1.
     pub first_version: u8,
     /// The client's GUID.
     pub guid: u64,
@@ -38,7 +38,7 @@ pub struct Challenge {
     pub mtu: u16,
 }
 
-/// Creates a key pair that no other case uses. It protects nothing, so it may be derived from the clock.
+/// Creates a key pair that no other case uses. It protects no real data, so it may be derived from the clock.
 fn ephemeral() -> KeyPair {
     KeyPair::new(hash(&[&new_guid().to_be_bytes(), &new_guid().to_be_bytes()]))
 }
@@ -118,7 +118,7 @@ pub fn request(session: &Session, proof: &[u8; 32], password: &[u8]) -> Vec<u8> 
     [&head[..], &[1], proof, &[0], password].concat()
 }
 
-/// Reads a reply 2 and decrypts its answer, which must equal the unencrypted fields.
+/// Reads a reply 2 and decrypts its answer. Fails unless the answer equals the unencrypted fields.
 pub fn finish(challenge: &Challenge, bytes: &[u8]) -> Check<(Reply2, Handshake)> {
     let Some(second) = wire::read_reply_2(bytes) else {
         return fail("reply 2 cannot be read");

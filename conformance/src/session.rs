@@ -1,5 +1,5 @@
-//! A connection, mostly as a client: the handshake step by step, with all numbers under the control of the
-//! case.
+//! A connection of the suite, usually as the client. The handshake runs step by step, and the case controls all
+//! sequence numbers.
 
 use crate::case::Context;
 use crate::check::{Check, ensure, fail, skip};
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// A received capsule.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// The number of its datagram.
+    /// The datagram number.
     pub datagram: u32,
-    /// The time of receipt.
+    /// The time at which the capsule was received.
     pub at: Instant,
     /// The capsule.
     pub capsule: Capsule,
@@ -35,7 +35,7 @@ pub struct Session {
     pub number: u32,
     /// The number of the next reliable message.
     pub reliable: u32,
-    /// The number of addresses in a message 10 for the protocol version of the client.
+    /// The number of addresses that connection request accepted (10) has in this protocol version.
     pub addresses: usize,
     /// True if datagrams of the peer are acknowledged.
     pub acknowledges: bool,
@@ -51,7 +51,7 @@ pub struct Session {
     pub arrivals: Vec<Arrival>,
     /// The numbers, times and lengths of the received datagrams.
     pub datagrams: Vec<(u32, Instant, usize)>,
-    /// The number of datagrams with an invalid capsule, and of malformed acknowledgements.
+    /// The number of received datagrams with an invalid capsule, and of malformed acknowledgements.
     pub broken: usize,
 }
 
@@ -79,8 +79,8 @@ pub fn reply_1(link: &mut Link, version: u8, len: usize) -> Check<(Vec<u8>, Repl
     }
 }
 
-/// Waits until the server answers request 1 again. RakNet temporarily bans an address if its first message is
-/// not 09.
+/// Waits until the server answers request 1 again. RakNet temporarily bans an address if its first message is not a
+/// connection request (09).
 pub fn recover(context: &mut Context) -> Check {
     let deadline = Instant::now() + context.timing.lifetime;
     let mut link = context.link()?;
@@ -94,7 +94,7 @@ pub fn request_2(link: &Link, reply: Reply1, mtu: u16, guid: u64) -> Vec<u8> {
     wire::request_2(reply.cookie, link.target, mtu, guid)
 }
 
-/// Sends request 2. Returns reply 2, or the packet sent instead.
+/// Sends request 2. Returns reply 2, or the message that the server sends instead.
 ///
 /// `reply` is updated, because under load a server may send another reply 1 that requires a cookie.
 pub fn answer_to_request_2(link: &mut Link, reply: &mut Reply1, mtu: u16, guid: u64) -> Check<Vec<u8>> {
@@ -218,13 +218,14 @@ impl Session {
         self.send(&[Capsule::reliable(number, payload)])
     }
 
-    /// Repeats a reliable message until it is acknowledged, within the time limit of an answer.
+    /// Sends a reliable message. Fails unless it is acknowledged within the time limit of an answer.
     pub fn send_surely(&mut self, payload: Vec<u8>) -> Check {
         let number = self.send_reliable(payload)?;
         ensure(self.wait_ack(number)?, || format!("datagram {number} was not acknowledged"))
     }
 
-    /// Requests the connection, waits for message 10, and sends message 13.
+    /// Sends a connection request (09), waits for connection request accepted (10), and sends new incoming connection
+    /// (13).
     pub fn open(&mut self, password: &[u8]) -> Check {
         let accepted = self.request(password)?;
         let server = self.link.target;
@@ -232,7 +233,7 @@ impl Session {
         self.send_13(server, addresses, accepted.time)
     }
 
-    /// Sends message 13.
+    /// Sends new incoming connection (13).
     pub fn send_13(&mut self, server: SocketAddr, addresses: usize, accepted: u64) -> Check {
         let number = self.next_reliable();
         let payload = wire::new_incoming(server, addresses, accepted, now());
@@ -240,7 +241,7 @@ impl Session {
         ensure(self.wait_ack(datagram)?, || "13 was not acknowledged".into())
     }
 
-    /// Sends a connection request and waits for message 10.
+    /// Sends a connection request (09), and waits for connection request accepted (10).
     pub fn request(&mut self, password: &[u8]) -> Check<wire::Accepted> {
         let request = wire::connection_request(self.guid, now(), password);
         self.send_reliable(request)?;
@@ -255,13 +256,13 @@ impl Session {
         }
     }
 
-    /// Returns the first received capsule with this message id.
+    /// Returns the first received unsplit message with this id.
     #[must_use]
     pub fn first(&self, id: u8) -> Option<&Arrival> {
         self.with_id(id).next()
     }
 
-    /// Returns the received capsules with this message id.
+    /// Returns the received unsplit messages with this id.
     pub fn with_id(&self, id: u8) -> impl Iterator<Item = &Arrival> {
         let whole = |arrival: &&Arrival| arrival.capsule.split.is_none();
         self.arrivals.iter().filter(whole).filter(move |arrival| arrival.capsule.payload.first() == Some(&id))
@@ -304,7 +305,7 @@ impl Session {
         self.wait(time, |_| false).map(|_| ())
     }
 
-    /// Handles received datagrams for the time limit of an answer.
+    /// Handles received datagrams for the time after which no answer is expected.
     pub fn quiet(&mut self) -> Check {
         self.pass(self.link.timing.quiet)
     }
@@ -342,7 +343,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns how many pongs for a ping with this time were received.
+    /// Returns the number of received pongs for a ping with this time.
     #[must_use]
     pub fn pongs(&self, time: u64) -> usize {
         let time = time.to_be_bytes();
@@ -351,14 +352,14 @@ impl Session {
             .count()
     }
 
-    /// Fails unless a pong for a ping with this time arrives in time.
+    /// Fails unless a pong for a ping with this time arrives within the time limit of an answer.
     pub fn expect_pong(&mut self, time: u64, what: &str) -> Check {
         let answer = self.link.timing.answer;
         let came = self.wait(answer, |session| session.pongs(time) > 0)?;
         ensure(came, || format!("{what}: the ping in it was not answered"))
     }
 
-    /// Fails if a pong for a ping with this time arrives.
+    /// Fails if a pong for a ping with this time has arrived, or arrives within the quiet time.
     pub fn expect_no_pong(&mut self, time: u64, what: &str) -> Check {
         self.quiet()?;
         ensure(self.pongs(time) == 0, || format!("{what}: the ping in it was answered"))

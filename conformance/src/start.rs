@@ -1,4 +1,4 @@
-//! Peers that the suite starts for each case, and the address at which it listens for clients.
+//! Starts peers for cases, and holds the address on which the suite listens for clients.
 
 use crate::model::{Fault, Model};
 use crate::wire::{self, id};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The origin of the client.
+/// How a client comes to connect to the suite.
 #[derive(Clone, Debug)]
 pub enum Dialler {
     /// A client that is started elsewhere and connects repeatedly.
@@ -19,7 +19,7 @@ pub enum Dialler {
     Model(Fault),
 }
 
-/// The address at which the suite waits for a client.
+/// The address on which the suite waits for a client, and how the client is started.
 #[derive(Clone, Debug)]
 pub struct Listening {
     /// The address. With port 0, each case uses another port.
@@ -37,7 +37,7 @@ impl Listening {
         !matches!(self.dialler, Dialler::Other)
     }
 
-    /// Starts a client, if the suite is to do so.
+    /// Starts a client, unless it is started elsewhere.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl Listening {
     }
 }
 
-/// A peer that was started for a case. It is stopped when this is dropped.
+/// A peer that was started for a case. Dropping this stops the peer.
 #[derive(Debug)]
 pub enum Started {
     /// A program.
@@ -63,7 +63,7 @@ pub enum Started {
     Model(Model),
 }
 
-/// A running program. It is killed when this is dropped.
+/// A running program. Dropping this kills the program.
 #[derive(Debug)]
 pub struct Program(Child);
 
@@ -97,12 +97,12 @@ pub fn server(line: &str, patience: Duration) -> io::Result<(Started, SocketAddr
     let program = Started::Program(Program(child));
     let (ready, first) = mpsc::channel();
     std::thread::spawn(move || {
-        // Unread output would block the server.
+        // Read all output, because a full pipe would block the server.
         for line in output.map(BufReader::new).into_iter().flat_map(BufReader::lines) {
             if line.is_err() {
                 break;
             }
-            // Sending fails after the first line, when the receiver no longer exists.
+            // The receiver exists only until the first line.
             let _ = ready.send(());
         }
     });
@@ -112,9 +112,9 @@ pub fn server(line: &str, patience: Duration) -> io::Result<(Started, SocketAddr
     }
 }
 
-/// Waits until a server answers a ping, because some servers print their line before they listen.
+/// Waits until a server answers a ping, because some servers print their first line before they listen.
 ///
-/// If none is answered, the server is tested nevertheless.
+/// If no ping is answered within `patience`, returns without an error, and the server is tested anyway.
 ///
 /// # Errors
 ///
@@ -124,7 +124,7 @@ pub fn wait_for_pong(server: SocketAddr, patience: Duration) -> io::Result<()> {
     socket.set_read_timeout(Some(Duration::from_millis(50)))?;
     let began = Instant::now();
     while began.elapsed() < patience {
-        // Sending may fail while the server is not listening yet.
+        // Sending may fail if the server is not listening yet.
         let _ = socket.send_to(&wire::ping(id::PING, 1, 1), server);
         if socket.recv_from(&mut [0; 2048]).is_ok() {
             break;

@@ -1,6 +1,6 @@
 //! The wire format of RakNet, written only from docs/raknet.md.
 //!
-//! The suite has its own encoder and decoder in order to detect faults in rakwire's codec.
+//! The suite has its own encoder and decoder, so that it detects faults in rakwire's codec.
 
 mod control;
 mod offline;
@@ -22,13 +22,13 @@ pub const SMALLEST_MTU: u16 = 576;
 /// The modulus of datagram numbers, message numbers and indices.
 pub const U24: u32 = 1 << 24;
 
-/// Message ids that the cases use.
+/// The message ids that the cases use.
 pub mod id {
     /// The ping inside a connection.
     pub const CONNECTED_PING: u8 = 0x00;
     /// A ping without a connection.
     pub const PING: u8 = 0x01;
-    /// A ping that is answered only by servers with free slots.
+    /// An unconnected ping that only servers with free slots answer.
     pub const PING_OPEN: u8 = 0x02;
     /// The answer to a connected ping.
     pub const CONNECTED_PONG: u8 = 0x03;
@@ -240,7 +240,7 @@ impl Capsule {
         self.write_bits(self.payload.len() as u16 * 8, 0, out);
     }
 
-    /// Encodes the capsule with a given length in bits and given low flag bits.
+    /// Encodes the capsule with this length in bits, and with these low bits in the flags byte.
     pub fn write_bits(&self, bits: u16, low: u8, out: &mut Vec<u8>) {
         out.push(self.reliability << 5 | u8::from(self.split.is_some()) << 4 | low);
         out.extend(bits.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Each case passes against the model, and fails against the model with the case's fault.
+//! Tests that each case passes against the correct model, and fails against the model with the case's fault.
 
 use rakwire_conformance::case::{Case, Needs, Options, Outcome, Role, run};
 use rakwire_conformance::cases;
@@ -51,11 +51,11 @@ fn judge(case: &'static Case, fault: Fault) -> Outcome {
     }
 }
 
-/// The number of attempts of a case with an unexpected outcome in parallel with others. The machine may be
-/// busy with something else for the whole time limit of an answer, and a fault appears in each attempt.
+/// The number of times that a case with an unexpected outcome is repeated, one at a time. On a busy machine a single
+/// outcome may be wrong, but a real fault appears in each repetition.
 const REPEATS: usize = 3;
 
-/// Judges every case and returns a line for each that is not as expected.
+/// Runs every case, and returns a line for each case with an unexpected outcome.
 fn judge_all(
     fault: impl Fn(&Case) -> Fault + Sync,
     expected: impl Fn(&Outcome) -> bool + Sync,
@@ -108,12 +108,12 @@ fn every_case_has_a_mutant() {
 fn numbers_and_names_are_unique_and_numbers_increase() {
     let numbers: Vec<_> = cases::all().map(|case| case.number).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
-    // A client's case may have the name of the same case for servers.
+    // A case for clients may have the same name as the case for servers.
     let names: HashSet<_> = cases::all().map(|case| (case.number > 2000, case.name)).collect();
     assert_eq!(names.len(), numbers.len());
 }
 
-/// The anchors and headings of a page.
+/// Returns the anchors and headings of a page.
 fn sections(page: &str) -> HashSet<String> {
     let slug = |heading: &str| -> String {
         let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-'));

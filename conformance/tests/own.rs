@@ -1,7 +1,7 @@
-//! The peers of rakwire pass in each role, where a SHOULD counts as well.
+//! Tests that rakwire's peers pass in each role. A SHOULD counts, too.
 //!
-//! The suite depends on nothing of rakwire, so the tests run the program that the variable `RAKWIRE_PROGRAM` names, and
-//! do nothing without it.
+//! The suite depends on no rakwire crate. The tests therefore run the program in the variable `RAKWIRE_PROGRAM`, and do
+//! nothing without it.
 
 use rakwire_conformance::case::{Options, Outcome, Role, run};
 use rakwire_conformance::cases;
@@ -34,7 +34,7 @@ impl Echo {
                 break address;
             }
         };
-        // Unread lines would block the server.
+        // Read all output, because a full pipe would block the server.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, address }
     }
@@ -42,7 +42,7 @@ impl Echo {
 
 impl Drop for Echo {
     fn drop(&mut self) {
-        // It may have exited.
+        // The program may have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -56,18 +56,18 @@ fn program() -> Option<String> {
     program
 }
 
-/// The one SHOULD that the server of rakwire does not keep: it answers request 2 only from addresses that have had a
-/// reply 1 from it, since an address that has not may be forged, and reply 2 is longer than request 2.
+/// The only SHOULD that rakwire's server does not meet. It answers request 2 only from addresses to which it has sent a
+/// reply 1: other addresses may be forged, and reply 2 is longer than request 2.
 const REQUEST_2_ALONE: u16 = 318;
 
-/// Runs all cases of a role and lists those that fail, also those of a SHOULD.
+/// Runs all cases of a role. Fails if any MUST or SHOULD is not met.
 fn strictly(role: Role, target: SocketAddr, options: &Options) {
     let timing = Timing::with_answer(Duration::from_millis(1000));
     let mut wrong = Vec::new();
     for case in cases::all().filter(|case| case.role == role && case.number != REQUEST_2_ALONE) {
         let judge = || run(case, target, timing, options).expect("a socket").outcome;
         let mut outcome = judge();
-        // The machine may be busy with something else for as long as an answer may take.
+        // Repeat once, because a busy machine may delay an answer beyond its time limit.
         if matches!(outcome, Outcome::Failed(_)) {
             outcome = judge();
         }
@@ -117,7 +117,7 @@ fn the_rakwire_secure_server_passes_every_case() {
         return;
     };
     let key = concat!(env!("CARGO_TARGET_TMPDIR"), "/conformance-server.key");
-    // A key of an earlier run serves as well.
+    // If the file exists, use the key of an earlier run.
     let _ = Command::new(&program).args(["keygen", key]).output().expect("the program starts");
     let echo = Echo::start(&program, &["--secure", key]);
     strictly(Role::SecureServer, echo.address, &options());

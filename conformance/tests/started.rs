@@ -1,4 +1,4 @@
-//! Clients that are started elsewhere, and servers that the suite starts.
+//! Tests clients that are started elsewhere, and servers that the suite starts.
 
 use rakwire_conformance::case::{Options, Outcome, run};
 use rakwire_conformance::cases;
@@ -16,7 +16,7 @@ const TIMING: Timing = Timing {
     lifetime: Duration::from_millis(1000),
 };
 
-/// A port of this machine that was free a moment ago.
+/// Returns a local address whose port was free a moment ago.
 fn free_address() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port")
 }
@@ -37,12 +37,12 @@ fn a_client_that_reconnects_is_tested_with_one_case_per_connection() {
     let options = Options { version: 6, listening: Some(listening), ..Options::default() };
     for number in [2201, 2302, 2409, 2501, 2600] {
         let case = cases::all().find(|case| case.number == number).expect("a case");
-        // A client may be at the end of its attempt when the case begins.
+        // Retry, because a client may be at the end of its attempt when the case begins.
         let passed = (0..3)
             .any(|_| run(case, address, TIMING, &options).expect("a socket").outcome == Outcome::Passed);
         assert!(passed, "{number}");
     }
-    // Only a client that the suite starts can be watched until it gives up.
+    // Case 2208 tests when a client gives up. It needs a client that the suite starts.
     let case = cases::all().find(|case| case.number == 2208).expect("a case");
     let outcome = run(case, address, TIMING, &options).expect("a socket").outcome;
     assert!(matches!(outcome, Outcome::Skipped(_)), "{outcome:?}");

@@ -69,7 +69,7 @@ fn unreliable_acked(context: &mut Context) -> Check {
 
 fn in_time(context: &mut Context) -> Check {
     let mut session = context.open_and_settle()?;
-    // A pong to the server would be acknowledged together with the measured message.
+    // If the suite answered the server's pings, the acknowledgement of its pong could include the measured message.
     session.answers_pings = false;
     session.pass(context.timing.quiet * 2)?;
     let mut best = u128::MAX;
@@ -96,7 +96,7 @@ fn format(context: &mut Context) -> Check {
 
 fn only_answers(context: &mut Context, bytes: &[u8]) -> Check {
     let mut session = context.open()?;
-    // The server would correctly acknowledge a pong.
+    // If the suite answered the server's pings, the server would correctly acknowledge the pong.
     session.answers_pings = false;
     session.quiet()?;
     let before = session.receipts.len();
@@ -220,7 +220,7 @@ fn delivered_once(context: &mut Context, same_datagram: bool) -> Check {
     ensure(count == 1, || format!("it was delivered {count} times"))
 }
 
-/// Returns the number of distinct pongs for a ping, without retransmissions of the same pong.
+/// Returns the number of distinct pongs for a ping. Retransmissions of a pong do not count.
 fn distinct_pongs(session: &Session, time: u64) -> usize {
     let time = time.to_be_bytes();
     let mut reliable = Vec::new();
@@ -263,8 +263,8 @@ fn late_not_missing(context: &mut Context) -> Check {
     ensure(!session.is_missing(late), || "it was".into())
 }
 
-/// Sends a connection request and does not acknowledge message 10. Returns message 10 and its datagram
-/// number.
+/// Sends a connection request (09), and does not acknowledge connection request accepted (10). Returns message 10 and
+/// its datagram number.
 fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     let password = context.password();
     let mut session = context.dial()?;
@@ -274,7 +274,7 @@ fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     let answer = context.timing.answer;
     session.wait(answer, |session| session.first(id::ACCEPTED).is_some())?;
     match session.first(id::ACCEPTED).cloned() {
-        // Case 408 tests this requirement. No other message of a server is known to be reliable.
+        // Case 408 tests that this message is reliable. No other message of a server is known to be.
         Some(first) if !first.capsule.is_reliable() => skip("10 travels unreliable"),
         Some(first) => Ok((session, first.capsule, first.datagram)),
         None => fail("no connection request accepted (10)"),
@@ -298,7 +298,7 @@ fn nak_resends(context: &mut Context) -> Check {
     session.link.send(&wire::records(0xa0, &[(datagram, datagram)]))?;
     resent(&mut session, 1)?;
     let first = began.elapsed();
-    // A retransmission after a timeout arrives later; a requested one arrives immediately.
+    // A retransmission after a timeout arrives later; one requested by a NAK arrives immediately.
     ensure(first < context.timing.quiet, || format!("the resend came {first:?} after it was asked for"))
 }
 
@@ -317,7 +317,7 @@ fn resend_message(context: &mut Context) -> Check {
 /// Acknowledges outstanding datagrams with `ack`, and fails if message 10 is retransmitted.
 fn not_resent(context: &mut Context, ack: impl Fn(u32) -> Vec<u8>) -> Check {
     let (mut session, first, datagram) = unacked(context)?;
-    // After the retransmission, the message is not in the first datagram of the range.
+    // Request a retransmission with a NAK first, so that the message is not in the first datagram of the range.
     session.link.send(&wire::records(0xa0, &[(datagram, datagram)]))?;
     resent(&mut session, 4)?;
     let newest = session.datagrams.iter().map(|datagram| datagram.0).max().unwrap_or_default();
@@ -348,7 +348,7 @@ fn acked_not_resent(context: &mut Context) -> Check {
 }
 
 fn run_read(context: &mut Context) -> Check {
-    // The range ends at a number that was not sent, so that it is a range even for a single datagram.
+    // The range ends at a number that was not sent. It is therefore a real range, even for a single datagram.
     not_resent(context, |newest| wire::records(0xc0, &[(0, newest + 1)]))
 }
 
@@ -448,7 +448,7 @@ fn approach_end(context: &mut Context) -> Check<Session> {
         session.number += 40_000;
         ping(&mut session, 0x5340_0000 + step)?;
         step += 1;
-        // The case does not test the capacity of the peer's receive queue.
+        // Wait regularly, because this case does not test the capacity of the peer's receive queue.
         if step.is_multiple_of(4) {
             let last = session.number - 1;
             ensure(session.wait_ack(last)?, || format!("datagram {last} was not acknowledged"))?;

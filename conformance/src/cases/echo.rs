@@ -1,6 +1,6 @@
 //! Group 11: application messages, end to end, with a server that echoes them.
 //!
-//! Servers may choose the reliability and the channel of echoes, so only bytes, numbers and order are tested.
+//! Servers may choose the reliability and the channel of echoes. Only their bytes, number and order are tested.
 
 use crate::case::{Case, Context, Needs};
 use crate::case::{MUST, SHOULD};
@@ -64,7 +64,7 @@ const fn echo(
 
 /// Returns the bytes of a message that differs from all others.
 fn message(seed: u32, len: usize) -> Vec<u8> {
-    // Libraries for Minecraft Bedrock pass on only messages that begin with this byte.
+    // Libraries for Minecraft Bedrock deliver only messages that begin with this byte.
     let mut bytes = vec![0xfe];
     bytes.extend(seed.to_be_bytes());
     bytes.extend((bytes.len()..len.max(5)).map(|at| (at as u32).wrapping_mul(seed | 1).rotate_left(7) as u8));
@@ -152,7 +152,7 @@ fn one_byte(context: &mut Context) -> Check {
     expect(&mut session, &[0xfe], "a message of one byte")
 }
 
-/// Sends a message, split if necessary, until all of it is acknowledged.
+/// Sends a message, split if necessary, and waits until all of it is acknowledged.
 fn send_long(session: &mut Session, bytes: &[u8], split_id: u16) -> Check {
     let longest = usize::from(session.reply_2.mtu) - 28 - 9 - 23;
     let pieces: Vec<_> = bytes.chunks(longest).collect();
@@ -302,7 +302,7 @@ fn fits_small_mtu(context: &mut Context) -> Check {
     fits(context, wire::SMALLEST_MTU)
 }
 
-/// Returns the parts of the one split message that was echoed, without retransmissions.
+/// Sends a split message, and returns the parts of its echo without retransmissions.
 fn parts_of_echo(context: &mut Context) -> Check<Vec<Capsule>> {
     let session = long_echo(context, 5000)?;
     let mut parts = BTreeMap::new();
@@ -426,7 +426,7 @@ fn after_loss(context: &mut Context) -> Check {
         let number = session.next_reliable();
         let capsule = Capsule::ordered(number, order, 2, message(order + 1, 20));
         if order % 3 == 0 {
-            // Uses the number of a datagram that is not sent, and so counts as lost.
+            // Skip the datagram number without sending, as if the datagram were lost.
             lost.push((session.number, capsule));
             session.number += 1;
         } else {

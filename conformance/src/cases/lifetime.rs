@@ -69,7 +69,7 @@ fn idle_kept(context: &mut Context) -> Check {
     session.still_answers("a long time with nothing but acknowledgements and pongs")
 }
 
-/// Repeats a connection request until the server accepts it.
+/// Repeats requests 1 and 2 until the server sends reply 2. Fails after twice the timeout of the peer.
 fn granted_in_time(context: &Context, mut link: crate::link::Link, guid: u64) -> Check {
     let deadline = Instant::now() + context.timing.lifetime * 2;
     let version = context.options.version;
@@ -139,7 +139,7 @@ fn resends_spaced(context: &mut Context) -> Check {
     ensure(spaced, || format!("it came after {shortest:?}"))
 }
 
-/// Opens a connection and sends the disconnect notification.
+/// Opens a connection, and sends a disconnection notification (15) with these bytes.
 fn closed(context: &mut Context, notice: &[u8]) -> Check<(Session, u32)> {
     let mut session = context.open_and_settle()?;
     let number = session.send_reliable(notice.to_vec())?;

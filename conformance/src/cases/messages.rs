@@ -181,7 +181,7 @@ fn zeros(context: &mut Context) -> Check {
     Ok(())
 }
 
-/// Sends a valid, an invalid and another valid capsule. The first must be delivered, and the last must not.
+/// Sends a valid, an invalid and another valid capsule in one datagram. The first must be delivered, the last must not.
 fn ends_datagram(context: &mut Context, bad: &[u8], what: &str) -> Check {
     let mut session = context.open()?;
     let mut bytes = Vec::new();
@@ -214,7 +214,7 @@ fn on_channel(session: &mut Session, channel: u8, order: u32, time: u64) -> Chec
     Ok(())
 }
 
-/// Sends an ordered message that the peer ignores. A ping would not do, because a peer may answer only the last of
+/// Sends an ordered message that the peer ignores. A ping is unsuitable, because a peer may answer only the last of
 /// several.
 fn filler_on_channel(session: &mut Session, channel: u8, order: u32) -> Check {
     let number = session.next_reliable();

@@ -14,7 +14,7 @@ mod secure;
 
 use crate::case::Case;
 
-/// All cases, by their numbers.
+/// Returns all cases in the order of their numbers.
 pub fn all() -> impl Iterator<Item = &'static Case> {
     let servers: [&'static [Case]; 8] = [
         offline::CASES,
@@ -34,7 +34,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         .flatten()
 }
 
-/// The name of the group of a case.
+/// Returns the name of the group of a case.
 #[must_use]
 pub fn group(number: u16) -> &'static str {
     match number / 100 {

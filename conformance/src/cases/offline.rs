@@ -122,7 +122,7 @@ fn open_time(context: &mut Context) -> Check {
     has_time(context, id::PING_OPEN, 0x00ff_00ff_1234_5678)
 }
 
-/// Fails if one of the datagrams is answered, or if a ping afterwards is not.
+/// Sends datagrams. Fails if one of them is answered, or if a later ping is not answered.
 fn unanswered(context: &mut Context, datagrams: &[Vec<u8>], what: &str) -> Check {
     let mut link = context.link()?;
     for datagram in datagrams {

@@ -287,7 +287,7 @@ fn two_mtu(context: &mut Context) -> Check {
 fn two_limit(context: &mut Context) -> Check {
     let (mut link, _, reply) = first(context, 1464)?;
     let request = session::request_2(&link, reply, 0xffff, new_guid());
-    // A refusal, or no answer, offers no MTU.
+    // A server may also refuse, or not answer; then there is no MTU to check.
     let reply = link.ask(&request, &[id::REPLY_2])?.and_then(|bytes| wire::read_reply_2(&bytes));
     ensure(reply.is_none_or(|reply| reply.mtu <= 1492), || {
         format!("the MTU is {}", reply.map_or(0, |reply| reply.mtu))
@@ -357,8 +357,7 @@ fn known_guid(context: &mut Context) -> Check {
 
 fn connected(context: &mut Context) -> Check {
     let mut session = context.open_and_settle()?;
-    // Some servers do not answer a request 1 from a connected address. The cookie of the first reply may
-    // still be valid.
+    // Some servers do not answer a request 1 from a connected address. Then try the cookie of the first reply.
     let found = reply_1(&mut session.link, context.options.version, 1464);
     let mut reply = found.map_or(session.reply_1, |found| found.1);
     let mtu = reply.mtu;
@@ -423,7 +422,7 @@ fn filled(context: &mut Context) -> Check<(Vec<session::Session>, Link, Reply1, 
     Ok((taken, link, reply, bytes))
 }
 
-/// Closes the connections of a case, so that the next case finds free slots.
+/// Closes all connections of a case, to free their slots for the next case.
 fn leave(taken: Vec<session::Session>) -> Check {
     for mut session in taken {
         session.send_reliable(vec![id::DISCONNECTION])?;

@@ -120,7 +120,7 @@ fn answer(context: &mut Context) -> Check {
     context.secure_dial().map(|_| ())
 }
 
-/// Sends a correct request 2 after `change`. It must not be answered.
+/// Sends a correct request 2 with a change applied. Fails if it is answered.
 fn changed(context: &mut Context, change: impl Fn(&mut Vec<u8>), what: &str) -> Check {
     let (mut link, reply) = context.secure_reply()?;
     let mut challenge = context.challenge(&link, &reply, context.choices());
@@ -179,7 +179,8 @@ fn again(context: &mut Context) -> Check {
     ensure(one == two, || "the second differs from the first".into())
 }
 
-/// Sends two challenges from one client, of which the first is answered.
+/// Sends a challenge with the first number, and fails unless it is answered. Returns another challenge with the second
+/// number, which is not sent yet.
 fn two_challenges(context: &mut Context, numbers: [u8; 2]) -> Check<(Link, secured::Challenge)> {
     let (mut link, reply) = context.secure_reply()?;
     let choices = Choices { number: numbers[0], ..context.choices() };
@@ -225,7 +226,7 @@ fn opens(context: &mut Context) -> Check {
     context.secure_open()?.still_answers("the handshake")
 }
 
-/// Fails if message 10 arrives within the time in which none is expected.
+/// Fails if connection request accepted (10) arrives within the quiet time.
 fn no_10(session: &mut Session, what: &str) -> Check {
     session.quiet()?;
     ensure(session.first(id::ACCEPTED).is_none(), || format!("{what} was accepted"))
@@ -348,7 +349,7 @@ fn counters(context: &mut Context) -> Check {
     ensure(first == Some(0) && !twice, || format!("they are {counters:?}"))
 }
 
-/// Sends a ping with a skipped counter, after one with a counter that is higher by `ahead`.
+/// Encrypts a ping and holds it back, increases the counter by `ahead`, sends another ping, and then the held one.
 fn behind(context: &mut Context, ahead: u64, time: u64) -> Check<Session> {
     let mut session = context.secure_open()?;
     session.quiet()?;

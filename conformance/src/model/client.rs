@@ -1,4 +1,4 @@
-//! The model as a client, until its connection is open.
+//! The client side of the model, until its connection is open.
 
 use super::connection::{Connection, Stage};
 use super::dial::Dial;
@@ -8,7 +8,7 @@ use crate::wire::{self, Capsule, id};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// The lengths of its successive requests 1.
+/// The lengths of successive requests 1 in bytes, without IP and UDP headers.
 const LADDER: [usize; 7] = [1464, 1464, 1172, 1172, 548, 548, 548];
 const INTERVAL: Duration = Duration::from_millis(100);
 const GUID: u64 = 0x6d6f_6465_6c00_0002;
@@ -30,7 +30,7 @@ impl Server {
         model
     }
 
-    /// Repeats an unanswered connection request.
+    /// Sends an unanswered connection request (09) again.
     pub(super) fn insist(&mut self) {
         let clock = self.clock();
         let Some(dial) = self.dial.as_mut().filter(|dial| !dial.opened) else {
@@ -212,7 +212,7 @@ impl Server {
         connection.send(if fault == Fault::RequestUnreliable { 0 } else { 2 }, request);
     }
 
-    /// Handles message 10.
+    /// Handles connection request accepted (10).
     pub(super) fn accepted_by_server(&mut self, from: SocketAddr, capsule: &Capsule) {
         let fault = self.fault;
         let payload = &capsule.payload;
@@ -256,7 +256,7 @@ impl Server {
         }
     }
 
-    /// Handles message 18.
+    /// Handles invalid password (18).
     pub(super) fn password_refused(&mut self, from: SocketAddr, payload: &[u8]) {
         let exact = self.fault == Fault::PasswordRefusalExact && payload.len() != 9;
         if !exact && self.fault != Fault::IgnoresRefusal(id::INVALID_PASSWORD) {

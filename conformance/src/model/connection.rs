@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 pub(super) enum Stage {
     /// Reply 2 was sent.
     Reserved,
-    /// Message 10 was sent.
+    /// Connection request accepted (10) was sent.
     Requested,
     /// The password was wrong.
     Refused,
-    /// Message 13 was received.
+    /// New incoming connection (13) was received.
     Open,
-    /// Message 15 was received.
+    /// Disconnection notification (15) was received.
     Closed(Instant),
 }
 
@@ -44,7 +44,7 @@ struct Unacked {
     capsule: Capsule,
 }
 
-/// A reaction of the server that a faulty connection triggers.
+/// What a faulty connection makes the whole server do.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Nothing,
@@ -61,7 +61,7 @@ pub(super) struct Connection {
     pub(super) stage: Stage,
     pub(super) heard: Instant,
     pub(super) outgoing: Vec<Vec<u8>>,
-    /// Messages to be handled by the server and its application.
+    /// Delivered messages, for the server and its application.
     pub(super) delivered: Vec<Capsule>,
     pub(super) opened: Option<Instant>,
     pub(super) pinged: Option<Instant>,
@@ -200,7 +200,7 @@ impl Connection {
         Wish::Nothing
     }
 
-    /// Returns true if a datagram is new, or `None` if it is ignored.
+    /// Returns true for a new datagram, false for a repeated one, and `None` if the datagram is to be ignored.
     fn accept_number(&mut self, number: u32) -> Option<bool> {
         let ahead = number.wrapping_sub(self.expected) & (U24 - 1);
         if self.fault == Fault::NoWrap && number + 0x80_0000 < self.expected {
@@ -463,7 +463,7 @@ impl Connection {
         number
     }
 
-    /// Resends packets that have timed out.
+    /// Retransmits messages whose retransmission timeout has expired.
     pub(super) fn resend_late(&mut self) {
         let after = if self.fault == Fault::ResendsWildly { Duration::ZERO } else { RESEND };
         self.resend(|_, unacked| unacked.at.elapsed() >= after);
@@ -492,7 +492,7 @@ impl Connection {
         }
     }
 
-    /// Drops unacknowledged packets.
+    /// Stops retransmitting: drops all unacknowledged messages.
     pub(super) fn stop_sending(&mut self) {
         self.unacked.clear();
     }

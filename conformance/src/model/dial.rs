@@ -9,7 +9,7 @@ pub(super) struct Dial {
     pub(super) target: SocketAddr,
     pub(super) asked: usize,
     pub(super) asked_at: Option<Instant>,
-    /// True to stop sending requests 1.
+    /// True if requests 1 are no longer sent.
     pub(super) over: bool,
     pub(super) requests_2: usize,
     pub(super) last_request_2: Option<Vec<u8>>,

@@ -22,7 +22,7 @@ pub enum Fault {
     PongOwnTimeForZero,
     /// Sends pongs with more than 399 bytes of data. Case 106.
     LongPong,
-    /// Has the GUID of all ones, which means unassigned. Case 107.
+    /// Uses the GUID of all ones, which means unassigned. Case 107.
     GuidUnassigned,
     /// Uses a different GUID in each pong or request 2. Case 108.
     GuidChanges,
@@ -44,7 +44,7 @@ pub enum Fault {
     AnswersTiny,
     /// Does not answer pings from an address with a connection. Case 118.
     NoPongForConnected,
-    /// Precedes the data of a pong with a wrong length. Case 119.
+    /// Writes a wrong length before the data of a pong. Case 119.
     PongPrefixWrong,
     /// Sends an advertisement without the required fields. Case 120.
     AdvertisementShort,
@@ -54,7 +54,7 @@ pub enum Fault {
     AnswersReplies,
     /// Answers refusals (11, 12, 14, 17, 1A). Case 123.
     AnswersRefusals,
-    /// Stops after an out-of-band message (0D). Case 124.
+    /// Stops working after an out-of-band message (0D). "Dies" in a name always means this. Case 124.
     DiesOfOutOfBand,
     /// Appends a byte that is not zero to reply 1. Case 202.
     ReplyOneTail,
@@ -148,9 +148,9 @@ pub enum Fault {
     AcceptedUnreliable,
     /// Does not resend unacknowledged messages. Case 408.
     NeverResends,
-    /// Begins datagram numbers with this number. Case 409.
+    /// Numbers datagrams from this number on. Case 409.
     FirstDatagram(u32),
-    /// Begins ordering indices with this index. Case 410.
+    /// Numbers ordered messages from this index on. Case 410.
     FirstOrder(u32),
     /// Does not acknowledge new incoming connection (13). Case 412.
     NoAckOfNewIncoming,
@@ -198,7 +198,7 @@ pub enum Fault {
     AcksNaks,
     /// Does not report missing datagrams. Case 506.
     NoNaks,
-    /// Reports datagrams as missing that are not. Case 507.
+    /// Reports received datagrams as missing. Case 507.
     NaksTooMany,
     /// Reports a gap repeatedly. Cases 508 and 517.
     NaksTwice,
@@ -269,7 +269,7 @@ pub enum Fault {
     BitsRoundedDown,
     /// Drops a datagram with zeros after its last capsule. Case 612.
     ZerosDropDatagram,
-    /// Continues after a capsule of length 0. Case 613.
+    /// Reads further capsules after a capsule of length 0. Case 613.
     SkipsEmptyCapsules,
     /// Delivers truncated capsules. Cases 614 and 716.
     DeliversCutOff,
@@ -413,9 +413,9 @@ pub enum Fault {
     EchoLimit(usize),
     /// Echoes messages in swapped pairs. Case 1110.
     EchoesPairsSwapped,
-    /// Gives the parts of a message different ordering indices. Case 1117.
+    /// Uses different ordering indices for the parts of a message. Case 1117.
     PartsDiffer,
-    /// Gives the parts of a message the same reliable message number. Case 1118.
+    /// Uses one reliable message number for all parts of a message. Case 1118.
     PartsShareNumber,
     /// Sends parts unreliably. Case 1119.
     PartsUnreliable,

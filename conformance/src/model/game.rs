@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const RESEND: Duration = Duration::from_millis(100);
 const TIMEOUT: Duration = Duration::from_millis(800);
-/// The part of K that turns a late seasoning into an acknowledgement.
+/// The bits of the seasoning that make a late one look like an acknowledgement.
 const ACK_BITS: u8 = 0x82;
 
 #[derive(Debug)]
@@ -58,11 +58,11 @@ impl GameServer {
     }
 
     fn send(&self, to: SocketAddr, bytes: &[u8]) {
-        // Sending to a client that has left may fail; its timeout removes it.
+        // Ignore errors for a client that has left; its timeout removes it.
         let _ = self.socket.send_to(bytes, to);
     }
 
-    /// Returns the seasoning of an address.
+    /// Returns the seasoning that a client at this address must send, `K` in docs/game-protocol.md.
     fn key(&self, from: SocketAddr) -> [u8; 4] {
         let port = if self.fault == GameFault::OneKey { 7 } else { u32::from(from.port()) };
         let mut key = (port ^ 0x5eed_5eed).wrapping_mul(0x9e37_79b1).to_be_bytes();

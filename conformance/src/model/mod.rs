@@ -1,8 +1,8 @@
 //! A small RakNet peer, server or client, that is correct or has one deliberate fault.
 //!
-//! It shows that each case can fail: a case must pass against the correct model, and fail against the model
-//! with the case's fault. The model shares the encoder of the suite ([`crate::wire`]), so it does not test
-//! the encoder. The examples in docs/raknet.md and foreign servers do.
+//! The model proves that each case can fail: the case must pass against the correct model, and fail against the model
+//! with the case's fault. The model shares the encoder of the suite ([`crate::wire`]), so it does not test the encoder.
+//! The bytes in docs/raknet.md and servers by other authors test it.
 
 mod client;
 mod connection;
@@ -101,7 +101,7 @@ impl Drop for Model {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // After a panic there is nothing to clean up.
+            // If the thread has panicked, there is nothing to clean up.
             let _ = thread.join();
         }
     }

@@ -59,7 +59,7 @@ impl Server {
         }
     }
 
-    /// Completes a truncated message with padding, for a fault.
+    /// Completes a truncated message, for [`Fault::PadsShortDatagrams`].
     fn padded(&self, from: SocketAddr, bytes: Vec<u8>) -> Vec<u8> {
         match bytes[0] {
             id::PING if bytes.len() < 25 => wire::ping(id::PING, 0, 0),

@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use crate::wire::{Capsule, Reader, Split};
 
-/// Returns the capsules of a datagram, and whether all of it was decoded.
+/// Returns the capsules of a datagram, and true if the whole datagram was decoded.
 pub(super) fn capsules(bytes: &[u8], fault: Fault) -> (Vec<Capsule>, bool) {
     let mut from = Reader(bytes);
     let mut out = Vec::new();

@@ -71,7 +71,7 @@ impl Opened {
         Some(plain)
     }
 
-    /// Returns the last decrypted datagram of data again.
+    /// Returns a copy of the last decrypted datagram with data.
     fn last_again(&self) -> Option<Vec<u8>> {
         (!self.last.is_empty()).then(|| self.last.clone())
     }

@@ -51,7 +51,7 @@ impl Server {
         key
     }
 
-    /// Handles a request 2. Returns true if a request without a challenge is accepted.
+    /// Handles a request 2 of a secure handshake. Returns true if the request is to be handled as an unencrypted one.
     pub(super) fn secure_request_2(&mut self, from: SocketAddr, bytes: &[u8]) -> bool {
         if self.secure.is_none() {
             return true;
@@ -165,7 +165,7 @@ impl Server {
         let inside = secure.opened.get_mut(&from).map(|opened| opened.open(bytes, fault));
         match inside {
             Some(Some(plain)) => Some(plain),
-            // A client that connected without encryption.
+            // The client has connected without encryption.
             None => Some(bytes.to_vec()),
             Some(None) => {
                 match fault {
@@ -180,8 +180,8 @@ impl Server {
         }
     }
 
-    /// Returns the connection request without its proof, if the proof is valid; unchanged if there is no
-    /// secure connection.
+    /// Returns a connection request (09) without its proof, or `None` if the proof is invalid. Without a secure
+    /// connection, returns it unchanged.
     pub(super) fn proven(&mut self, from: SocketAddr, payload: &[u8]) -> Option<Vec<u8>> {
         let fault = self.secure_fault();
         let Some(opened) = self.secure.as_ref().and_then(|secure| secure.opened.get(&from)) else {

@@ -1,4 +1,4 @@
-//! The connection table of the model, and its control messages.
+//! The server side of the model: the connection table, and control messages.
 
 use super::connection::{Connection, Stage, Wish};
 use super::dial::Dial;
@@ -39,7 +39,7 @@ pub(super) struct Server {
     pub(super) dead: bool,
     pub(super) connections: HashMap<SocketAddr, Connection>,
     pub(super) known: HashSet<SocketAddr>,
-    /// The addresses that sent request 1, with their MTU.
+    /// The addresses that have sent a request 1, each with its MTU.
     pub(super) asked: HashMap<SocketAddr, u16>,
     pub(super) spoiled: HashSet<SocketAddr>,
     pub(super) requests: usize,
@@ -292,7 +292,7 @@ impl Server {
         out
     }
 
-    /// Returns the address of a client as the messages to it state it.
+    /// Returns the address that messages to a client state as the client's address.
     pub(super) fn seen(&self, from: SocketAddr) -> SocketAddr {
         match self.fault {
             Fault::WrongClientAddress => SocketAddr::new(from.ip(), from.port() ^ 1),
@@ -414,7 +414,7 @@ impl Server {
 impl Turn for Server {
     fn turn(&mut self) {
         let mut buffer = [0; 65_536];
-        // The datagrams of a burst are acknowledged together, but timers still run in between.
+        // Acknowledge the datagrams of a burst together, but at most 64, so that timers still run in between.
         for _ in 0..64 {
             match self.socket.recv_from(&mut buffer) {
                 Ok((len, from)) => self.take(from, &buffer[..len]),

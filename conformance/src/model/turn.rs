@@ -1,6 +1,6 @@
-//! Peers that run in a thread.
+//! The interface of model peers that run in a thread.
 
-/// A peer that its thread calls repeatedly.
+/// A peer whose thread calls it repeatedly.
 pub(super) trait Turn {
     /// Handles incoming datagrams and expired timers.
     fn turn(&mut self);

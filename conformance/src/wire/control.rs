@@ -21,7 +21,7 @@ pub fn connection_request(guid: u64, time: u64, password: &[u8]) -> Vec<u8> {
     [&[id::CONNECTION_REQUEST][..], &guid.to_be_bytes(), &time.to_be_bytes(), &[0], password].concat()
 }
 
-/// Builds a message 13.
+/// Builds a new incoming connection (13).
 #[must_use]
 pub fn new_incoming(server: SocketAddr, addresses: usize, accepted: u64, time: u64) -> Vec<u8> {
     let mut out = vec![id::NEW_INCOMING];
@@ -34,7 +34,7 @@ pub fn new_incoming(server: SocketAddr, addresses: usize, accepted: u64, time: u
     out
 }
 
-/// Builds a message 10.
+/// Builds a connection request accepted (10).
 #[must_use]
 pub fn accepted(client: SocketAddr, addresses: usize, request_time: u64, time: u64) -> Vec<u8> {
     let mut out = vec![id::ACCEPTED];
@@ -46,20 +46,20 @@ pub fn accepted(client: SocketAddr, addresses: usize, request_time: u64, time: u
     out
 }
 
-/// The fields of a message 13.
+/// The fields of a new incoming connection (13).
 #[derive(Clone, Copy, Debug)]
 pub struct NewIncoming {
     /// The address of the server.
     pub server: SocketAddr,
     /// The number of addresses in its address list.
     pub addresses: usize,
-    /// The server's time from message 10.
+    /// The server's time from connection request accepted (10).
     pub accepted: u64,
     /// The client's time.
     pub time: u64,
 }
 
-/// Decodes a message 13. Its address list ends before the last sixteen bytes.
+/// Decodes a new incoming connection (13). The address list ends before the last sixteen bytes.
 #[must_use]
 pub fn read_new_incoming(payload: &[u8]) -> Option<NewIncoming> {
     let mut from = Reader(payload);
@@ -79,7 +79,7 @@ pub fn unassigned() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
 }
 
-/// The fields of a message 10.
+/// The fields of a connection request accepted (10).
 #[derive(Clone, Debug)]
 pub struct Accepted {
     /// The client's address as the server saw it.
@@ -92,7 +92,7 @@ pub struct Accepted {
     pub time: u64,
 }
 
-/// Decodes a message 10. Its address list ends before the last sixteen bytes.
+/// Decodes a connection request accepted (10). The address list ends before the last sixteen bytes.
 #[must_use]
 pub fn read_accepted(payload: &[u8]) -> Option<Accepted> {
     let mut from = Reader(payload);

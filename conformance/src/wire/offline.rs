@@ -1,4 +1,4 @@
-//! Offline messages.
+//! Encodes and decodes offline messages.
 
 use super::{MAGIC, Reader, id, put_address};
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ pub fn magic_offset(id: u8) -> Option<usize> {
     }
 }
 
-/// Returns the id of an offline message; `None` if the magic is not at its offset.
+/// Returns the id of an offline message, or `None` if the magic is not at the offset for this id.
 #[must_use]
 pub fn offline_id(datagram: &[u8]) -> Option<u8> {
     let id = *datagram.first()?;
@@ -43,7 +43,7 @@ pub fn request_1(version: u8, len: usize) -> Vec<u8> {
     out
 }
 
-/// Builds a request 2. If there is a cookie, the flag byte after it states that no challenge follows.
+/// Builds a request 2 without a challenge. After a cookie, a flag byte of 0 states that no challenge follows.
 #[must_use]
 pub fn request_2(cookie: Option<u32>, server: SocketAddr, mtu: u16, guid: u64) -> Vec<u8> {
     let mut out = [&[id::REQUEST_2][..], &MAGIC].concat();
@@ -144,15 +144,15 @@ pub struct Reply1 {
     pub guid: u64,
     /// The byte that announces a cookie.
     pub security: u8,
-    /// The cookie, if one is asked for.
+    /// The cookie, if the server requires one.
     pub cookie: Option<u32>,
-    /// A public key follows the cookie.
+    /// True if a public key follows the cookie.
     pub key: bool,
     /// The MTU.
     pub mtu: u16,
 }
 
-/// Reads a reply 1; padding with zeros is allowed, and a key counts only if it is not all zeros.
+/// Reads a reply 1. Zero padding is allowed, so 64 zeros after the cookie are not a key.
 #[must_use]
 pub fn read_reply_1(datagram: &[u8]) -> Option<Reply1> {
     let mut from = Reader(datagram);
@@ -162,7 +162,7 @@ pub fn read_reply_1(datagram: &[u8]) -> Option<Reply1> {
     let (mut cookie, mut key) = (None, false);
     if security != 0 {
         cookie = Some(from.u32()?);
-        // Behind the MTU only zeros may follow, so anything else is a key of 64 bytes before it.
+        // Only zero padding may follow the MTU. Other bytes after these two are a key of 64 bytes before the MTU.
         let padded = from.0.get(2..).is_some_and(|rest| rest.iter().all(|&byte| byte == 0));
         if !padded && from.0.len() >= 66 {
             key = from.bytes(64)?.iter().any(|&byte| byte != 0);
@@ -182,7 +182,7 @@ pub struct Reply2 {
     pub mtu: u16,
     /// The encryption byte.
     pub encryption: u8,
-    /// The number of bytes after it.
+    /// The number of bytes after the encryption byte.
     pub rest: usize,
 }
 

@@ -77,7 +77,7 @@ fn longest(context: &mut Context) -> Check {
 
 fn falls(context: &mut Context) -> Check {
     let lengths = lengths(context)?;
-    // After the smallest size, an attempt may start again with the largest.
+    // After the smallest size, an attempt may start over with the largest.
     let rises = lengths.windows(2).any(|pair| pair[1] > pair[0] && pair[1] != lengths[0]);
     ensure(!rises && lengths[0] == lengths.iter().copied().max().unwrap_or_default(), || {
         format!("the sizes are {lengths:?}")
@@ -118,7 +118,7 @@ fn version(context: &mut Context) -> Check {
     ensure(versions.windows(2).all(|pair| pair[0] == pair[1]), || format!("they are {versions:?}"))
 }
 
-/// Fails if request 2 arrives within the time in which none is expected.
+/// Fails if request 2 arrives within the quiet time.
 fn no_request_2(attempt: &mut Attempt, after: &str) -> Check {
     let came = attempt.link.during_quiet()?;
     let asked = came.iter().any(|bytes| wire::offline_id(bytes) == Some(id::REQUEST_2));
@@ -160,7 +160,8 @@ fn garbage(context: &mut Context) -> Check {
     for seed in 0..60_u32 {
         let mut bytes: Vec<u8> =
             (0..seed % 40 + 3).map(|at| (at ^ seed).wrapping_mul(0x9e37_79b1).to_be_bytes()[0]).collect();
-        // 0A, 0B, 0C and 11 end an attempt even without the magic.
+        // The messages 0A, 0B, 0C and 11 end an attempt even without the magic. Setting this bit makes them other
+        // messages.
         bytes[0] |= 0x40;
         attempt.link.send(&bytes)?;
     }

@@ -80,7 +80,7 @@ fn reliable(context: &mut Context) -> Check {
     ensure(request.is_reliable(), || format!("reliability {}", request.reliability))
 }
 
-/// Waits until an unacknowledged message was received three times with the same message number.
+/// Fails unless an unacknowledged message is received three times with the same message number.
 fn comes_again(session: &mut Session, id: u8) -> Check {
     // The first retransmission of a peer may take seconds, and the second twice as long.
     let patience = session.link.timing.lifetime;
@@ -111,7 +111,7 @@ fn ten_acked(context: &mut Context) -> Check {
     ensure(session.wait_ack(number)?, || "it was not".into())
 }
 
-/// Sends a message 10 and returns the resulting message 13.
+/// Sends a connection request accepted (10), and returns the resulting new incoming connection (13).
 fn thirteen_for(context: &mut Context, build: impl Fn(&Session) -> Vec<u8>) -> Check<(Session, Capsule)> {
     let (mut session, _) = context.requested()?;
     let accepted = build(&session);
@@ -211,7 +211,7 @@ fn mixed(context: &mut Context) -> Check {
     thirteen_for(context, build).map(|_| ())
 }
 
-/// Fails if message 13 arrives within the time in which none is expected.
+/// Fails if new incoming connection (13) arrives within the quiet time.
 fn no_13(session: &mut Session, after: &str) -> Check {
     session.quiet()?;
     ensure(session.first(id::NEW_INCOMING).is_none(), || format!("{after} was followed by 13"))
@@ -231,7 +231,7 @@ fn unreliable(context: &mut Context) -> Check {
     session.wait_for(id::NEW_INCOMING).map(|_| ())
 }
 
-/// Refuses the password, then accepts the client, and fails if message 13 arrives.
+/// Refuses the password, then accepts the client, and fails if new incoming connection (13) arrives.
 fn refused_by(context: &mut Context, cut: bool) -> Check {
     let (mut session, _) = context.requested()?;
     let whole = [&[id::INVALID_PASSWORD][..], &session.guid.to_be_bytes()].concat();

@@ -8,7 +8,7 @@ mod requests;
 use super::{acks, hostile, lifetime, messages};
 use crate::case::{Case, Role};
 
-/// The difference between the number of a shared case for clients and for servers.
+/// The number of a case for clients, minus the number of the same case for servers.
 const ABOVE: u16 = 2000;
 
 /// The groups, by their numbers.
@@ -26,7 +26,7 @@ pub(super) const GROUPS: &[&[Case]] = &[
     opened::HOSTILE,
 ];
 
-/// Returns the cases of a table with these numbers, for clients.
+/// Returns the cases with these numbers in a table for servers, adapted to clients.
 const fn of_clients<const N: usize>(all: &[Case], numbers: [u16; N]) -> [Case; N] {
     let mut out = [all[0]; N];
     let mut at = 0;

@@ -50,7 +50,8 @@ pub(super) const HOSTILE: &[Case] = &[
     client(3040, "ids-of-requests-inside", MUST, "message-ids", "Ids 05 and 07 inside a connection are dropped without harm.", requests_inside, Fault::DiesOfId(id::REQUEST_1)),
 ];
 
-/// Opens a connection and does not acknowledge message 13. Returns the message and its datagram number.
+/// Opens a connection, and does not acknowledge new incoming connection (13). Returns the message and its datagram
+/// number.
 fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     let (mut session, _) = context.requested()?;
     session.acknowledges = false;
@@ -61,7 +62,7 @@ fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     Ok((session, thirteen, datagram))
 }
 
-/// Waits until message 13 is retransmitted. Returns its datagram number and capsule.
+/// Waits until new incoming connection (13) is retransmitted. Returns its datagram number and capsule.
 fn resent(session: &mut Session, patience: u32) -> Check<(u32, Capsule)> {
     let before = session.with_id(id::NEW_INCOMING).count();
     let time = session.link.timing.answer * patience;
@@ -78,7 +79,7 @@ fn nak(context: &mut Context) -> Check {
     session.link.send(&wire::records(0xa0, &[(datagram, datagram)]))?;
     resent(&mut session, 1)?;
     let first = began.elapsed();
-    // A retransmission after a timeout arrives later; a requested one arrives immediately.
+    // A retransmission after a timeout arrives later; one requested by a NAK arrives immediately.
     ensure(first < context.timing.quiet, || format!("the resend came {first:?} after it was asked for"))
 }
 
@@ -94,10 +95,10 @@ fn same_message(context: &mut Context) -> Check {
     ensure(first == again, || format!("message {} became {}", first.number, again.number))
 }
 
-/// Acknowledges all datagrams with `ack`, and fails if message 13 is retransmitted.
+/// Acknowledges all datagrams with `ack`, and fails if new incoming connection (13) is retransmitted.
 fn not_resent(context: &mut Context, ack: impl Fn(u32) -> Vec<u8>) -> Check {
     let (mut session, first, datagram) = unacked(context)?;
-    // After the retransmission, the message is not in the first datagram of the range.
+    // Request a retransmission with a NAK first, so that the message is not in the first datagram of the range.
     session.link.send(&wire::records(0xa0, &[(datagram, datagram)]))?;
     resent(&mut session, 4)?;
     for _ in 0..2 {
@@ -165,7 +166,7 @@ fn spaced(context: &mut Context) -> Check {
 
 fn given_up(context: &mut Context) -> Check {
     let (mut session, _) = context.requested()?;
-    // The first datagrams are acknowledged; then the suite sends nothing.
+    // Acknowledge the first datagrams, and then send nothing.
     session.quiet()?;
     session.acknowledges = false;
     session.answers_pings = false;

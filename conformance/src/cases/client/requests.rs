@@ -229,7 +229,7 @@ fn not_before(context: &mut Context) -> Check {
     ensure(!asked, || "one came before".into())
 }
 
-/// Fails if a datagram of a connection arrives within the time in which none is expected.
+/// Fails if a datagram of a connection arrives within the quiet time.
 fn no_09(attempt: &mut Attempt, after: &str) -> Check {
     let came = attempt.link.during_quiet()?;
     let opened = came.iter().any(|bytes| bytes.first().is_some_and(|first| first & 0x80 != 0));
@@ -265,7 +265,7 @@ fn refused_11(context: &mut Context) -> Check {
     refused(context, 0x11)
 }
 
-/// Fails unless message 09 follows a correct reply 2.
+/// Fails unless a connection request (09) follows a correct reply 2.
 fn opens(mut attempt: Attempt, mtu: u16, after: &str) -> Check {
     let reply = attempt.reply_2(mtu);
     attempt.link.send(&reply)?;

@@ -168,7 +168,7 @@ fn salt_with_tail(context: &mut Context) -> Check {
     link.silence("a salt with a byte behind it")
 }
 
-/// Sends END as these flags, and fails if a packet after it is acknowledged.
+/// Closes a connection with these flags, and fails if a later packet is acknowledged.
 fn ends_with(context: &mut Context, flags: u8) -> Check {
     let mut session = context.open_game()?;
     session.still_answers("the handshake")?;
@@ -247,7 +247,7 @@ fn kept(context: &mut Context) -> Check {
     session.still_answers("a time that is longer than the timeout")
 }
 
-/// A datagram that looks random, and is the same in each run.
+/// Returns a pseudorandom datagram, which is the same in each run.
 fn random(seed: u32) -> Vec<u8> {
     let byte =
         |at: u32| (seed.wrapping_mul(0x9e37_79b1) ^ at.wrapping_mul(0x85eb_ca6b)).rotate_left(at) as u8;
@@ -270,7 +270,7 @@ fn garbage_connected(context: &mut Context) -> Check {
         session.link.send(&random(seed))?;
     }
     session.quiet()?;
-    // Random bytes may end this connection; the server has to continue.
+    // Random bytes may close this connection, but must not stop the server.
     opens(context)
 }
 
@@ -331,10 +331,10 @@ fn flood(context: &mut Context) -> Check {
         for _ in 0..10 {
             link.send(&SALT)?;
         }
-        // The socket of the server has room for some of them only.
+        // The receive buffer of the server holds only some of them, so pause.
         link.receive(Instant::now() + context.timing.quiet / 4)?;
     }
-    // Challenges may be rate-limited for a while.
+    // The server may limit the rate of peppers for a while.
     let deadline = Instant::now() + context.timing.answer * 4;
     while Instant::now() < deadline {
         if opens(context).is_ok() {

@@ -43,7 +43,7 @@ fn acked(context: &mut Context) -> Check {
     session.expect_ack(0, sequence, "a reliable packet")
 }
 
-/// The bytes of the acknowledgement of a packet.
+/// Sends a packet, and returns the bytes of its acknowledgement.
 fn ack(context: &mut Context, packet: &Packet) -> Check<Vec<u8>> {
     let mut session = context.open_game()?;
     session.link.send(&packet.bytes())?;
@@ -129,7 +129,7 @@ fn old(context: &mut Context) -> Check {
     session.expect_ack(0, 500, "an old packet")
 }
 
-/// Sends reliable payloads from a sequence on, each of which must be acknowledged.
+/// Sends `count` reliable payloads, numbered from `sequence` on. Fails unless each is acknowledged.
 fn from(context: &mut Context, sequence: u16, count: usize) -> Check<GameSession> {
     let mut session = context.open_game()?;
     session.sequence = sequence;
@@ -166,7 +166,7 @@ fn body_504(context: &mut Context) -> Check {
     session.expect_ack(0, sequence, "a body of 504 bytes")
 }
 
-/// Sends a chunk against the rules; another connection has to open after it.
+/// Sends an invalid chunk. Fails unless another connection can be opened after it.
 fn server_survives(context: &mut Context, packet: &Packet, what: &str) -> Check {
     let mut session = context.open_game()?;
     session.link.send(&packet.bytes())?;

@@ -1,4 +1,4 @@
-//! Groups 43 and 44: resends and payloads, at a server that sends each payload back.
+//! Groups 43 and 44: retransmission and payloads, with a server that echoes each payload.
 
 use super::row::game;
 use crate::case::{Case, Context, Level, Needs};
@@ -53,19 +53,19 @@ const fn echo(
     game(number, name, level, section, requirement, run, fault).needs(Needs::Echo)
 }
 
-/// Bytes of a payload that no other payload has.
+/// Returns the bytes of a payload that differs from all others.
 fn payload(seed: u32, len: usize) -> Vec<u8> {
     let byte = |at: usize| (at as u32 ^ seed).wrapping_mul(0x9e37_79b1).rotate_left(9) as u8;
     (0..len).map(byte).collect()
 }
 
-/// The packets of the first payload that the server sent, without those of others.
+/// Returns the received packets of the server's first payload.
 fn of_first(session: &GameSession) -> Vec<&Came> {
     let first = session.packets.first().map(|came| came.packet.sequence);
     session.packets.iter().filter(|came| Some(came.packet.sequence) == first).collect()
 }
 
-/// A session in which the server has sent a payload back that is not acknowledged.
+/// Opens a connection in which the server has echoed a payload, and does not acknowledge the echo.
 fn unacked(context: &mut Context) -> Check<GameSession> {
     let mut session = context.open_game()?;
     session.acknowledges = false;
@@ -97,7 +97,7 @@ fn not_resent(context: &mut Context, flags: u8) -> Check {
     let packet = session.packets[0].packet.clone();
     let ack = Packet::new(flags, packet.chunk, packet.sequence, &[]).bytes();
     session.link.send(&ack)?;
-    // A resend that left before may be in flight.
+    // A retransmission that was sent earlier may be in flight.
     session.pass(context.timing.quiet / 4)?;
     session.link.send(&ack)?;
     session.pass(context.timing.quiet / 4)?;
@@ -191,7 +191,7 @@ fn longest(context: &mut Context) -> Check {
     let mut session = context.open_game()?;
     let sequence = session.take_sequence();
     let packets = cut(true, sequence, &bytes);
-    // In small bursts, each until it is acknowledged, so that a short queue of the path loses none.
+    // Send in small bursts, each until it is acknowledged, so that a short queue on the path drops nothing.
     for burst in packets.chunks(16) {
         for _ in 0..20 {
             for packet in burst {

@@ -1,10 +1,10 @@
-//! A row of the tables of the Game Protocol.
+//! Helpers for the tables of cases of the Game Protocol.
 
 use crate::case::{Case, Context, Level, Role};
 use crate::check::Check;
 use crate::model::{Fault, GameFault};
 
-/// A case for servers of the Game Protocol.
+/// Creates a case for servers of the Game Protocol.
 pub(super) const fn game(
     number: u16,
     name: &'static str,
