@@ -4,23 +4,23 @@ use clap::{Args, Parser, Subcommand};
 use rakwire_conformance::case::Role;
 use std::path::PathBuf;
 
-/// Tests a RakNet peer, or a server of the Game Protocol, by numbered cases over raw datagrams.
+/// Tests a RakNet peer, or a server of the Game Protocol, with numbered cases over raw datagrams.
 ///
-/// The exit status is 0 if no case failed, 1 if one did, and 2 if the suite could not run.
+/// The exit status is 0 if no case failed, 1 if a case failed, and 2 if the suite could not run.
 #[derive(Debug, Parser)]
 #[command(name = "rakwire-conformance", version, max_term_width = 100)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// The server, as 127.0.0.1:19132.
+    /// The address of the server, such as 127.0.0.1:19132.
     #[arg(required_unless_present_any = ["list", "listen", "start"])]
     pub(crate) target: Option<String>,
-    /// Test a client, which connects to this address repeatedly, or is started by --start.
+    /// Test a client that connects to this address repeatedly, or that --start starts.
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["target", "game_protocol"])]
     pub(crate) listen: Option<String>,
-    /// Start the peer for each case by this command line, in which {} stands for the address and {port} for its port,
-    /// and end it after the case. A server prints a line when it is ready.
+    /// Start the peer for each case with this command line, and stop it after the case. {} is the address and {port}
+    /// its port. A server must print a line when it is ready.
     #[arg(long, value_name = "COMMAND", conflicts_with = "target")]
     pub(crate) start: Option<String>,
     /// How many seconds to wait for a client in each case.
@@ -32,25 +32,25 @@ pub(crate) struct Arguments {
     /// Test a server that requires the secure mode of rakwire.
     #[arg(long, conflicts_with_all = ["listen", "game_protocol"])]
     pub(crate) secure: bool,
-    /// List the cases and end.
+    /// List the cases and exit.
     #[arg(long)]
     pub(crate) list: bool,
-    /// Run only the cases with these texts at the start of their number or in their name.
+    /// Run only the cases whose number begins with one of these texts, or whose name contains one.
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
     pub(crate) only: Vec<String>,
-    /// Count a SHOULD that does not hold as a failure.
+    /// Count a SHOULD that is not met as a failure.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Print one JSON document instead of lines.
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a file for JUnit.
+    /// Write a JUnit XML report to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-    /// Write a page.
+    /// Write an HTML report to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// The time limit of an answer in milliseconds; a quarter of it if there must be no answer.
+    /// The time limit for an answer in milliseconds; if there must be no answer, the suite waits for a quarter of it.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(40..=60_000))]
     pub(crate) timeout: u64,
     /// The timeout of the peer for a silent connection, in seconds.
@@ -59,13 +59,13 @@ pub(crate) struct Arguments {
     /// The protocol version to announce to a server.
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub(crate) protocol: u8,
-    /// The server sends every message back (of RakNet those with an id of 86 or more), as `rakwire echo` does.
+    /// The server echoes messages as `rakwire echo` does (in RakNet those with an id of 0x86 or above).
     #[arg(long)]
     pub(crate) echo: bool,
     /// The password of the server.
     #[arg(long, value_name = "TEXT")]
     pub(crate) password: Option<String>,
-    /// The maximum number of clients of the server, none of which may be connected.
+    /// The maximum number of clients of the server, which must have none connected.
     #[arg(long, value_name = "N")]
     pub(crate) capacity: Option<usize>,
     #[command(flatten)]
@@ -79,20 +79,20 @@ pub(crate) struct About {
     /// The name of the peer.
     #[arg(long, value_name = "TEXT")]
     pub(crate) peer: Option<String>,
-    /// Its version.
+    /// The version of the peer.
     #[arg(long, value_name = "TEXT")]
     pub(crate) peer_version: Option<String>,
-    /// The command line that started it.
+    /// The command line that started the peer.
     #[arg(long, value_name = "TEXT")]
     pub(crate) peer_start: Option<String>,
-    /// A limit that readers should know.
+    /// A limitation of the run that readers should know.
     #[arg(long, value_name = "TEXT")]
     pub(crate) peer_note: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Print a page in Markdown from the JSON documents of several runs.
+    /// Print a Markdown page from the JSON documents of several runs.
     Page(PageArguments),
 }
 
@@ -117,7 +117,7 @@ impl Arguments {
         }
     }
 
-    /// The address of the server, or the one to listen at.
+    /// The address of the server, or the address to listen on.
     pub(crate) fn address(&self) -> &str {
         self.listen.as_deref().or(self.target.as_deref()).unwrap_or_default()
     }
