@@ -86,19 +86,19 @@ fn judge_all(
 }
 
 #[test]
-fn every_case_passes_the_model() {
+fn every_case_passes_against_the_correct_model() {
     let wrong = judge_all(|_| Fault::None, |outcome| *outcome == Outcome::Passed);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn every_case_fails_its_mutant() {
+fn every_case_fails_against_the_model_with_its_fault() {
     let wrong = judge_all(|case| case.fault, |outcome| matches!(outcome, Outcome::Failed(_)));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn every_case_has_a_mutant() {
+fn every_case_names_a_fault() {
     let without: Vec<_> =
         cases::all().filter(|case| case.fault == Fault::None).map(|case| case.number).collect();
     assert!(without.is_empty(), "{without:?}");
@@ -126,7 +126,7 @@ fn sections(page: &str) -> HashSet<String> {
 }
 
 #[test]
-fn every_cited_section_is_in_its_document() {
+fn every_section_cited_by_a_case_exists() {
     let raknet = sections(include_str!("documents/raknet.md"));
     let game = sections(include_str!("documents/game-protocol.md"));
     let secure = sections(include_str!("documents/secure.md"));

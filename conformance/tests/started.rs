@@ -51,7 +51,7 @@ fn a_client_that_reconnects_is_tested_with_one_case_per_connection() {
 }
 
 #[test]
-fn a_case_fails_at_its_timeout_if_no_client_connects() {
+fn a_case_fails_if_no_client_connects_in_time() {
     let address = free_address();
     let listening = Listening { address, dialler: Dialler::Other, patience: Duration::from_millis(50) };
     let options = Options { version: 6, listening: Some(listening), ..Options::default() };
@@ -79,7 +79,7 @@ fn each_case_starts_and_stops_a_server_on_its_port() {
 
 #[test]
 #[cfg(unix)]
-fn a_server_that_prints_nothing_is_an_error() {
+fn starting_a_server_that_prints_nothing_fails() {
     let silent = start::server("sleep 5", Duration::from_millis(50));
     assert!(silent.is_err());
 }
