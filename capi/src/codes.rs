@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_returns_its_error_code_and_message() {
+    fn a_panic_returns_the_bug_code_and_its_message() {
         let code = guard(|| panic!("number {}", 7));
         assert_eq!((code, last_error().as_str()), (RAKWIRE_ERROR_BUG, "the library has a bug: number 7"));
     }

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_handle_follows_its_attempt_to_other_slots() {
+    fn a_connection_handle_remains_valid_when_its_attempt_moves_to_another_slot() {
         let mut all = Connections::default();
         let [first, second, third] = [3, 7, 3].map(ConnectionId::without_peer);
         let number = all.number_of(first);

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_blake2s_256() {
+    fn hash_matches_the_test_vector_of_rfc_7693() {
         let hex = |bytes: [u8; 32]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         // The BLAKE2s-256 hash of "abc", from RFC 7693, appendix B.
         let abc = "508c5e8c327c14e2e1a72ba34eeb452f37458b209ed63a294d999b4c86675982";

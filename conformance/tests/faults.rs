@@ -105,7 +105,7 @@ fn every_case_names_a_fault() {
 }
 
 #[test]
-fn numbers_and_names_are_unique_and_numbers_increase() {
+fn case_numbers_increase_and_case_names_are_unique() {
     let numbers: Vec<_> = cases::all().map(|case| case.number).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
     // A case for clients may have the same name as the case for servers.

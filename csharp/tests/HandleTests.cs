@@ -68,7 +68,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void endpoints_of_different_threads_are_independent()
+        static void endpoints_on_different_threads_work_in_parallel()
         {
             var problems = new Exception[2];
             var threads = new Thread[2];

@@ -28,7 +28,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_large_message_arrives_in_parts()
+        static void a_large_message_arrives_unchanged()
         {
             using (var pair = Pair.Connected())
             {

@@ -203,7 +203,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void addresses_round_trip_times_and_packet_sizes_are_available()
+        static void the_mirror_transport_reports_addresses_round_trips_and_packet_sizes()
         {
             using (Game game = new Game().Connect())
             {

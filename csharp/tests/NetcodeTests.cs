@@ -143,7 +143,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void ordered_messages_arrive_in_order_and_large_ones_whole()
+        static void ordered_messages_arrive_in_order_and_large_ones_unchanged()
         {
             using (Game game = new Game().Connect())
             {

@@ -134,7 +134,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_token_key_file_works_for_backend_and_server()
+        static void a_client_connects_with_a_token_made_from_the_token_key_file()
         {
             if (IsMissingAsReported())
                 return;

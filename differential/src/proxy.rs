@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_sees_another_at_one_address_in_both_directions() {
+    fn a_peer_sends_to_the_address_that_it_receives_from() {
         let network = Network::start(3, Conditions::default(), 1).expect("a network");
         let (a, b) = (peer(&network, 0), peer(&network, 1));
         b.send_to(b"hello", network.address(0, 1)).expect("a datagram");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_drops_datagrams_until_it_ends() {
+    fn a_cut_direction_drops_datagrams_until_it_is_restored() {
         let network = Network::start(2, Conditions::default(), 1).expect("a network");
         let (a, b) = (peer(&network, 0), peer(&network, 1));
         network.cut(1, 0, true);

@@ -152,7 +152,7 @@ async def test_statistics_and_properties_report_the_state_of_a_connection() -> N
             here.set_timeout(3)
 
 
-async def test_connecting_without_an_answer_times_out() -> None:
+async def test_connecting_to_a_server_that_does_not_answer_times_out() -> None:
     async with endpoints(client=Options(simulate="loss=100%")) as (server, client):
         with pytest.raises(rakwire.ConnectError, match="check the address") as error:
             await client.connect(server.local_address, timeout=0.3)

@@ -80,7 +80,7 @@ pub enum ConnectError {
     /// The system provides no random bytes for a secure connection.
     #[error("the system provides no random bytes")]
     Entropy(#[source] io::Error),
-    /// The attempt could not begin.
+    /// The connection attempt could not begin.
     #[error(transparent)]
     Attempt(#[from] rakwire_native::ConnectError),
 }

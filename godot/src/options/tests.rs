@@ -104,7 +104,7 @@ fn options_that_weaken_security_are_refused() {
 }
 
 #[test]
-fn consistent_options_are_accepted() {
+fn options_that_agree_are_accepted() {
     let trusts = [("server_key", key()), ("trust_any_key", Value::Flag(false)), ("password", text("snow"))];
     client(&trusts).expect("options");
     client(&[("trust_any_key", Value::Flag(true)), ("identity_key", key())]).expect("options");

@@ -1,4 +1,4 @@
-//! A server or client, independent of the engine.
+//! Sessions: servers and clients that do not depend on the engine.
 
 mod calls;
 mod opening;

@@ -58,7 +58,7 @@ fn a_full_server_refuses_a_further_client() {
 }
 
 #[test]
-fn a_wrong_password_is_refused() {
+fn a_client_with_a_wrong_password_is_refused_and_may_join_with_the_right_one() {
     let mut game = Game::with(2, &[("password", text("snow"))]);
     game.join(&[("password", text("rain"))]);
     assert!(game.end_of(0).contains("password"));

@@ -121,7 +121,7 @@ fn ordered_unreliable_packets_never_arrive_out_of_order() {
 }
 
 #[test]
-fn large_packets_arrive_whole() {
+fn large_packets_arrive_unchanged() {
     let mut game = Game::new(1);
     let payload: Vec<u8> = (0..1_000_000_u32).map(|n| n as u8).collect();
     game.server.session.put(0, reliable(0), &payload).expect("sent");
