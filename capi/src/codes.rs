@@ -127,7 +127,7 @@ impl Failure {
     /// Creates a failure with its own description. Of several, the last one is reported.
     #[cold]
     pub(crate) fn with(code: i32, text: impl Display) -> Self {
-        // A thread that ends no longer has a description, and an interrupted call may be writing it.
+        // While the thread is shutting down, the description is not available. An interrupted call may be writing it.
         let written = DESCRIPTION.try_with(|description| {
             let Ok(mut description) = description.try_borrow_mut() else { return false };
             description.clear();
@@ -164,7 +164,7 @@ thread_local! {
 }
 
 fn set_last_error(text: &[u8]) {
-    // The text is no longer available while the thread is shutting down.
+    // While the thread is shutting down, the text is not available.
     let _ = LAST_ERROR.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             last.clear();
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn the_last_error_is_readable_during_the_next_failed_call() {
         guard(|| Err(Failure::with(RAKWIRE_ERROR_ADDRESS, "first")));
-        // SAFETY: the library returns a string with an end, which stays until the next call has failed.
+        // SAFETY: the library returns a NUL-terminated string, which stays valid until the next failed call returns.
         let first = unsafe { CStr::from_ptr(rakwire_last_error()) };
         guard(|| {
             let failure = Failure::with(RAKWIRE_ERROR_ADDRESS, format_args!("{first:?}, second"));

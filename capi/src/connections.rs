@@ -208,7 +208,7 @@ pub unsafe extern "C" fn rakwire_connections(
                 return Err(Failure::new(RAKWIRE_ERROR_BUFFER));
             }
             for (at, id) in all.iter().enumerate() {
-                // SAFETY: the caller passes room for `capacity` numbers, and `at` is below it.
+                // SAFETY: `connections` holds `capacity` numbers, and `at` is below `capacity`.
                 unsafe { store(connections.add(at), endpoint.number_of(*id)) }?;
             }
             Ok(count(all.len()))

@@ -78,7 +78,7 @@ pub(crate) unsafe fn read_struct_over<T: Versioned>(from: *const T, mut value: T
     // SAFETY: required of the caller of this function.
     let size = unsafe { caller_size(from) }?;
     let known = size.min(size_of::<T>());
-    // SAFETY: the caller has `size` bytes there, and `value` has at least `known` bytes. The two do not overlap.
+    // SAFETY: `from` points to `size` bytes, and `value` has at least `known` bytes. They do not overlap.
     unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), (&raw mut value).cast::<u8>(), known) };
     for at in known..size {
         // SAFETY: `at` is within the caller's `size` bytes.
@@ -125,8 +125,8 @@ pub(crate) unsafe fn zeroed_struct<'a, T: Versioned>(to: *mut T) -> Outcome<Opti
         return Ok(None);
     }
     let (first, known) = (size_of::<u32>(), size_of::<T>());
-    // SAFETY: the caller has `size` bytes there, at least those of `T`, which is valid for every bit pattern. The pointer is
-    // aligned and not null.
+    // SAFETY: `to` points to `size` bytes, at least the size of `T`, which is valid for every bit pattern. The pointer
+    // is aligned and not null.
     unsafe {
         // A length known at compile time needs no call to memset.
         ptr::write_bytes(to.cast::<u8>().add(first), 0, known - first);
@@ -145,7 +145,7 @@ pub(crate) unsafe fn init_struct<T: Versioned>(to: *mut T, value: &T, size: usiz
     check_aligned(to)?;
     let size = u32::try_from(size).map_err(|_| Failure::new(RAKWIRE_ERROR_SIZE))?;
     check_size::<T>(size)?;
-    // SAFETY: the pointer is aligned, and the caller has `size` bytes there, of which the first four are the `u32`.
+    // SAFETY: the pointer is aligned and points to `size` bytes, of which the first four are the `u32`.
     unsafe {
         to.cast::<u32>().write(size);
         write_fields(to, value, size as usize);
@@ -153,7 +153,7 @@ pub(crate) unsafe fn init_struct<T: Versioned>(to: *mut T, value: &T, size: usiz
     Ok(())
 }
 
-/// Writes the fields after `size`, and zeros after the fields that this library knows.
+/// Writes the fields after `size`. Bytes of the caller's struct beyond the fields that this library knows become zero.
 ///
 /// # Safety
 /// `to` points to `size` writable bytes, at least four.
@@ -182,7 +182,7 @@ pub(crate) unsafe fn bytes<'a>(data: *const u8, length: usize) -> Outcome<&'a [u
     if isize::try_from(length).is_err() {
         return Err(Failure::with(RAKWIRE_ERROR_TOO_LONG, "the length exceeds any object; was it negative?"));
     }
-    // SAFETY: not null, and `length` readable bytes by the contract of this function.
+    // SAFETY: the pointer is not null, and points to `length` readable bytes by the contract of this function.
     Ok(unsafe { std::slice::from_raw_parts(data, length) })
 }
 
@@ -195,7 +195,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char) -> Outcome<Option<&'a str>> {
         return Ok(None);
     }
     let start = text.cast::<u8>();
-    // SAFETY: bytes are read in order, and none after the first zero byte.
+    // SAFETY: bytes are read in order, up to the first zero byte.
     let is_end = |at: &usize| unsafe { start.add(*at).read() } == 0;
     let length = (0..=LONGEST_STRING).find(is_end).ok_or(Failure::new(RAKWIRE_ERROR_STRING))?;
     // SAFETY: this many bytes were just read.
@@ -226,7 +226,7 @@ pub(crate) unsafe fn store<T>(to: *mut T, value: T) -> Outcome<()> {
         return Ok(());
     }
     check_aligned(to)?;
-    // SAFETY: not null, aligned, and writable by the contract of this function.
+    // SAFETY: the pointer is not null, is aligned, and is writable by the contract of this function.
     unsafe { to.write(value) };
     Ok(())
 }

@@ -37,7 +37,8 @@ pub(crate) struct Prepared<'a> {
 /// Reads and checks options. Null selects the defaults.
 ///
 /// # Safety
-/// `options` is null, or points to options with their actual size in `size`; what these name is there for `'a`.
+/// `options` is null, or points to options with their actual size in `size`. The pointers in the options are null or
+/// valid for `'a`: strings are NUL-terminated, and other data has the length given beside it.
 pub(crate) unsafe fn read<'a>(options: *const RakwireOptions) -> Outcome<Prepared<'a>> {
     let mut from = defaults()?;
     if !options.is_null() {
@@ -47,7 +48,7 @@ pub(crate) unsafe fn read<'a>(options: *const RakwireOptions) -> Outcome<Prepare
     let mut options = new_options()?;
     apply_config(&from, &mut options)?;
     apply_limits(&from, &mut options)?;
-    // SAFETY: the options contain strings, keys of 32 bytes, or null, with matching lengths.
+    // SAFETY: by the contract of this function, the pointers in the options are null or valid.
     unsafe {
         apply_proxies(from.trusted_proxies, &mut options)?;
         security::apply(&from, &mut options)?;

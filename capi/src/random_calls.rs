@@ -277,7 +277,7 @@ impl Known {
     fn call_of_connection(&mut self, random: &mut Random, endpoint: u64) -> i32 {
         let connection = random.one_of(&self.connections);
         let request = random.one_of(&self.requests);
-        // SAFETY: each struct has the size that it names, or one that is refused.
+        // SAFETY: the field `size` of each struct is its actual size, or a size that is refused.
         unsafe {
             match random.below(8) {
                 0 => rakwire_accept(endpoint, request),
@@ -308,7 +308,7 @@ impl Known {
         let data = if random.below(16) == 0 { null() } else { bytes.as_ptr() };
         let (how, channel, priority) = (random.below(9) as u8, random.below(33) as u8, random.below(5) as u8);
         let mut number = [0; 2];
-        // SAFETY: there are `length` bytes, or the length is refused.
+        // SAFETY: the pointer is valid for `length` bytes, or the length is refused.
         unsafe {
             match random.below(6) {
                 0 => rakwire_disconnect_with(endpoint, connection, data, length, how, channel, priority),
@@ -330,7 +330,7 @@ impl Known {
         let bytes = bytes(random, 500);
         let length = length(random, bytes.len());
         let data = bytes.as_ptr();
-        // SAFETY: there are `length` bytes, or the length is refused.
+        // SAFETY: the pointer is valid for `length` bytes, or the length is refused.
         unsafe {
             match random.below(8) {
                 0 => rakwire_ping(endpoint, address, random.below(3) as u8, random.below(3) as u8),

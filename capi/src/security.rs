@@ -11,14 +11,14 @@ pub(crate) use self::kind::{Credentials, KeptSecurity, apply};
 /// Generates a private key of 32 bytes and stores it with its public key. `public_key` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_key_generate(private_key: *mut u8, public_key: *mut u8) -> RakwireResult {
-    // SAFETY: the caller passes room for 32 bytes each, or null.
+    // SAFETY: each pointer is null, or points to 32 writable bytes.
     crate::codes::guard(|| unsafe { kind::generate(private_key, public_key) })
 }
 
 /// Stores the public key of a private key, 32 bytes each.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_public_key(private_key: *const u8, public_key: *mut u8) -> RakwireResult {
-    // SAFETY: the caller passes 32 bytes each, or null.
+    // SAFETY: each pointer is null, or points to 32 bytes.
     crate::codes::guard(|| unsafe { kind::public(private_key, public_key) })
 }
 
@@ -26,14 +26,14 @@ pub unsafe extern "C" fn rakwire_public_key(private_key: *const u8, public_key: 
 /// public key; `public_key` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_key_file_create(path: *const c_char, public_key: *mut u8) -> RakwireResult {
-    // SAFETY: the caller passes a string, and room for 32 bytes or null.
+    // SAFETY: the caller passes a string, and null or a pointer to 32 writable bytes.
     crate::codes::guard(|| unsafe { kind::create_file(path, public_key) })
 }
 
 /// Stores the public key of a file written by rakwire_key_file_create().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_key_file_public(path: *const c_char, public_key: *mut u8) -> RakwireResult {
-    // SAFETY: the caller passes a string, and room for 32 bytes.
+    // SAFETY: the caller passes a string, and a pointer to 32 writable bytes.
     crate::codes::guard(|| unsafe { kind::file_public(path, public_key) })
 }
 
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn rakwire_token_create(
     capacity: usize,
     length: *mut usize,
 ) -> RakwireResult {
-    // SAFETY: the caller passes a key, claims with their actual size in `size`, and a buffer with its capacity.
+    // SAFETY: the caller passes a key or null, claims with their actual size in `size`, and a buffer with its capacity.
     crate::codes::guard(|| unsafe { kind::create_token(token_key, claims, (buffer, capacity), length) })
 }
 
@@ -88,7 +88,7 @@ mod kind {
     }
 
     /// # Safety
-    /// `to` is null or has room for 32 bytes.
+    /// `to` is null, or points to 32 writable bytes.
     unsafe fn store_key(to: *mut u8, key: [u8; 32]) -> Outcome<()> {
         // SAFETY: required of the caller of this function; bytes need no alignment.
         unsafe { store(to.cast(), key) }
@@ -104,7 +104,7 @@ mod kind {
     }
 
     /// # Safety
-    /// `data` is null or has 32 bytes.
+    /// `data` is null, or points to 32 readable bytes.
     unsafe fn needed_key<'a>(data: *const u8) -> Outcome<&'a [u8; 32]> {
         // SAFETY: required of the caller of this function.
         unsafe { key(data) }.ok_or(Failure::new(RAKWIRE_ERROR_NULL))
@@ -113,7 +113,7 @@ mod kind {
     /// Applies the security options of an endpoint.
     ///
     /// # Safety
-    /// The keys of the options are null or have their bytes.
+    /// The pointers in the options are null or valid: strings are NUL-terminated, and other data has its length.
     pub(crate) unsafe fn apply(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
         let requires_security = flag(from.requires_security, "requires_security")?;
         let requires_identity = flag(from.requires_identity, "requires_identity")?;
@@ -178,7 +178,7 @@ mod kind {
 
     impl<'a> Credentials<'a> {
         /// # Safety
-        /// The keys, data and token of the options are null or there.
+        /// The pointers in the options are null or valid: strings are NUL-terminated, and other data has its length.
         pub(crate) unsafe fn read(from: &RakwireConnectOptions) -> Outcome<Self> {
             let server = PublicKey(from.server_key);
             let trust = match from.trust {
@@ -256,7 +256,7 @@ mod kind {
     }
 
     /// # Safety
-    /// Both are null or have room for 32 bytes.
+    /// Each pointer is null, or points to 32 writable bytes.
     pub(super) unsafe fn generate(private: *mut u8, public: *mut u8) -> Outcome<i32> {
         check_out(private)?;
         let mut bytes = [0; 32];
@@ -271,7 +271,7 @@ mod kind {
     }
 
     /// # Safety
-    /// Both are null or have 32 bytes.
+    /// Each pointer is null, or points to 32 bytes. `public` is writable.
     pub(super) unsafe fn public(private: *const u8, public: *mut u8) -> Outcome<i32> {
         check_out(public)?;
         // SAFETY: required of the caller of this function.
@@ -280,7 +280,7 @@ mod kind {
     }
 
     /// # Safety
-    /// `path` is null or a string, and `public` is null or has room for 32 bytes.
+    /// `path` is null or a string. `public` is null, or points to 32 writable bytes.
     pub(super) unsafe fn create_file(path: *const c_char, public: *mut u8) -> Outcome<i32> {
         // SAFETY: required of the caller of this function.
         let path = unsafe { needed_text(path) }?;
@@ -291,7 +291,7 @@ mod kind {
     }
 
     /// # Safety
-    /// `path` is null or a string, and `public` is null or has room for 32 bytes.
+    /// `path` is null or a string. `public` is null, or points to 32 writable bytes.
     pub(super) unsafe fn file_public(path: *const c_char, public: *mut u8) -> Outcome<i32> {
         check_out(public)?;
         // SAFETY: required of the caller of this function.
@@ -321,7 +321,7 @@ mod kind {
     /// Reads a key from its bytes or from its file.
     ///
     /// # Safety
-    /// `data` is null or has 32 bytes, and `file` is null or a string.
+    /// `data` is null, or points to 32 readable bytes. `file` is null or a string.
     unsafe fn key_or_file(data: *const u8, file: *const c_char) -> Outcome<Option<StaticKey>> {
         // SAFETY: required of the caller of this function.
         match unsafe { (key(data), text(file)?) } {
@@ -333,7 +333,9 @@ mod kind {
     }
 
     /// # Safety
-    /// The claims have the size that they name, and name what is there.
+    /// `token_key` is null, or points to 32 readable bytes. `claims` is null, or points to claims with their actual
+    /// size in `size` and valid pointers. `buffer` is null, or points to `capacity` writable bytes. `length` is null or
+    /// writable.
     pub(super) unsafe fn create_token(
         token_key: *const u8,
         claims: *const RakwireTokenClaims,

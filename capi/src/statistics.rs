@@ -1,4 +1,4 @@
-//! Counters, measurements, and descriptions of reasons.
+//! Counters and measurements of endpoints and connections, and the texts for failures and disconnects.
 
 use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn rakwire_drops(
         registry::with(endpoint, |endpoint| {
             let all = endpoint.polled.peer().stats();
             for (at, reason) in DropReason::ALL.iter().enumerate().take(capacity) {
-                // SAFETY: the caller passes room for `capacity` numbers, and `at` is below it.
+                // SAFETY: `counts` holds `capacity` numbers, and `at` is below `capacity`.
                 unsafe { store(counts.add(at), all.dropped(*reason)) }?;
             }
             Ok(count(DropReason::ALL.len()))

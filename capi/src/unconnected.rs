@@ -23,7 +23,8 @@ use crate::types::{RakwireAddress, RakwireEndpoint, RakwireResult};
 /// `address` is null or points to an address.
 unsafe fn destination(endpoint: &Endpoint, address: *const RakwireAddress) -> Outcome<SocketAddr> {
     check_out(address.cast_mut())?;
-    // SAFETY: not null and aligned; by the contract an address is there, and all its patterns of bits are valid.
+    // SAFETY: the pointer is not null and is aligned. By the contract it points to an address, for which every bit
+    // pattern is valid.
     let to = socket_address(unsafe { &*address })?;
     if to.is_ipv6() && endpoint.polled.local_addr().is_ipv4() {
         return Err(Failure::new(RAKWIRE_ERROR_ADDRESS_FAMILY));
@@ -89,7 +90,7 @@ type SendUnconnected = fn(
 ) -> Result<(), OutOfBandError>;
 
 /// # Safety
-/// `address` is null or points to an address, and `data` to `length` bytes.
+/// `address` is null, or points to an address. `data` points to `length` bytes.
 unsafe fn send_unconnected(
     endpoint: u64,
     address: *const RakwireAddress,
@@ -218,7 +219,8 @@ pub unsafe extern "C" fn rakwire_is_banned(
 ) -> c_int {
     guard(|| {
         check_out(address.cast_mut())?;
-        // SAFETY: not null and aligned; the caller passes an address, and all its patterns of bits are valid.
+        // SAFETY: the pointer is not null and is aligned. The caller passes an address, for which every bit pattern is
+        // valid.
         let ip = socket_address(unsafe { &*address })?.ip();
         registry::with(endpoint, |endpoint| {
             let now = endpoint.polled.now();

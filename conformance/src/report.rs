@@ -102,7 +102,7 @@ struct JsonCase<'a> {
     datagrams: Vec<JsonDatagram>,
 }
 
-/// Facts about a peer that were passed to the suite. Unknown facts are empty.
+/// The tested peer, as described on the command line. Fields that were not given are empty.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Peer {
     /// Its name.

@@ -125,7 +125,7 @@ pub fn answer_to_request_2_for(
     fail("no answer to request 2")
 }
 
-/// Returns the time of this client's clock in milliseconds.
+/// Returns the time of this client's clock in milliseconds, modulo 2³².
 #[must_use]
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64 & 0xffff_ffff)

@@ -114,7 +114,7 @@ pub fn server(line: &str, patience: Duration) -> io::Result<(Started, SocketAddr
 
 /// Waits until a server answers a ping, because some servers print their first line before they listen.
 ///
-/// If no ping is answered within `patience`, returns without an error, and the server is tested anyway.
+/// If no ping is answered within `patience`, returns without an error, because the server may still pass cases.
 ///
 /// # Errors
 ///

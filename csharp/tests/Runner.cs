@@ -20,7 +20,7 @@ namespace Rakwire.Tests
         internal static void Bytes(ReadOnlySpan<byte> expected, ReadOnlySpan<byte> found)
         {
             if (!expected.SequenceEqual(found))
-                throw new Exception("expected " + expected.Length + " bytes, found " + found.Length + ", or with other contents");
+                throw new Exception("the bytes differ: expected " + expected.Length + " bytes, found " + found.Length + " bytes");
         }
 
         internal static void True(bool holds, string condition)

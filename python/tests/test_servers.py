@@ -66,7 +66,7 @@ async def test_banned_clients_are_refused_until_the_ban_is_removed() -> None:
             server.ban("203.0.113.1")
 
 
-async def test_the_application_can_accept_refuse_and_ignore_clients() -> None:
+async def test_the_application_can_refuse_and_accept_clients() -> None:
     async with endpoints(Options(max_incoming=8, defer_incoming=True)) as (server, client):
         attempt = asyncio.create_task(client.connect(server.local_address))
         incoming = await server.incoming()

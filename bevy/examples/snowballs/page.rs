@@ -53,8 +53,8 @@ pub fn point(east: f32, north: f32) {
     push(Input::Point(east, north));
 }
 
-/// Plays on the server that the relay knows as `target`. With `key`, the public key of the server, the connection is
-/// secure.
+/// Plays on the server with the name `target` in the relay's configuration. With `key`, the public key of the server,
+/// the connection is secure.
 #[wasm_bindgen]
 pub fn play(relay: String, target: String, key: Option<String>) -> Result<(), JsError> {
     let mut settings = ClientSettings::new()?;

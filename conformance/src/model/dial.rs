@@ -9,7 +9,7 @@ pub(super) struct Dial {
     pub(super) target: SocketAddr,
     pub(super) asked: usize,
     pub(super) asked_at: Option<Instant>,
-    /// True if requests 1 are no longer sent.
+    /// True if open connection requests 1 have stopped, because the server answered or all of them were sent.
     pub(super) over: bool,
     pub(super) requests_2: usize,
     pub(super) last_request_2: Option<Vec<u8>>,
