@@ -579,7 +579,7 @@ namespace Rakwire
         /// total.</summary>
         public uint ProgressDone => Raw.ProgressDone;
         public uint ProgressParts => Raw.ProgressParts;
-        /// <summary>An id of the split message, unique among the unfinished ones of its direction.</summary>
+        /// <summary>An id of the split message, unique among the incomplete messages of its direction.</summary>
         public ushort ProgressMessage => Raw.ProgressMessage;
         /// <summary>True if the progress is of a sent message, false for a received one.</summary>
         public bool IsOutgoing => Raw.Outgoing != 0;

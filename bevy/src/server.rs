@@ -43,7 +43,7 @@ pub struct ServerSettings {
     pub password: Vec<u8>,
     /// The maximum number of queued reliable bytes per connection. Default: [`DEFAULT_BACKLOG`].
     ///
-    /// Each message counts for 64 more. A client that exceeds the limit is disconnected.
+    /// Each message counts 64 bytes more than its length. A client that exceeds the limit is disconnected.
     pub backlog: usize,
 }
 

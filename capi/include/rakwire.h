@@ -497,7 +497,7 @@ typedef struct {
     uint32_t progress_done;
     // The total number of parts of the message.
     uint32_t progress_parts;
-    // An id of the split message, unique among the unfinished ones of its direction.
+    // An id of the split message, unique among the incomplete messages of its direction.
     uint16_t progress_message;
     // The new MTU in bytes, including IP and UDP headers.
     uint16_t mtu;

@@ -1,4 +1,4 @@
-//! Result codes, names of numbers, and the text of the last error.
+//! Result codes, their descriptions, and the text of the last error.
 
 use std::any::Any;
 use std::cell::RefCell;

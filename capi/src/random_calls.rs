@@ -1,5 +1,6 @@
-//! Calls random functions with random handles, sizes, lengths, numbers and bytes, also under valgrind. Every pointer is
-//! null, misaligned or valid: the library cannot detect other invalid pointers. No call may return RAKWIRE_ERROR_BUG.
+//! Calls random functions with random handles, sizes, lengths, numbers and bytes, with and without valgrind. Every
+//! pointer is null, misaligned or valid: the library cannot detect other invalid pointers. No call may return
+//! RAKWIRE_ERROR_BUG.
 
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;

@@ -386,7 +386,7 @@ pub struct RakwireEvent {
     pub progress_done: u32,
     /// The total number of parts of the message.
     pub progress_parts: u32,
-    /// An id of the split message, unique among the unfinished ones of its direction.
+    /// An id of the split message, unique among the incomplete messages of its direction.
     pub progress_message: u16,
     /// The new MTU in bytes, including IP and UDP headers.
     pub mtu: u16,

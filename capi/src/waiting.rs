@@ -1,4 +1,4 @@
-//! Waiting for datagrams, in the library or with the means of the operating system.
+//! Waiting for datagrams, in the library or in the program's own event loop.
 
 use std::time::Duration;
 

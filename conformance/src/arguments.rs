@@ -72,7 +72,7 @@ pub(crate) struct Arguments {
     pub(crate) about: About,
 }
 
-/// Facts about the peer for the page of results.
+/// The description of the peer for the page of results.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "For the page of results")]
 pub(crate) struct About {

@@ -121,7 +121,7 @@ impl Case {
     }
 }
 
-/// Facts about the peer that were passed to the suite.
+/// The properties of the tested peer, from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The protocol version that the suite announces.
@@ -150,7 +150,7 @@ pub struct Context {
     pub target: SocketAddr,
     /// The time limits.
     pub timing: Timing,
-    /// Facts about the peer.
+    /// The properties of the tested peer.
     pub options: Options,
     /// The datagrams of the case so far.
     pub trace: Trace,

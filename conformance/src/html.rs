@@ -1,4 +1,4 @@
-//! Writes reports as a single self-contained HTML file, which phones can show, too.
+//! Writes reports as a single self-contained HTML file that is readable on phones.
 
 use crate::case::{Outcome, Report};
 use crate::cases;

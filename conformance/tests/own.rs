@@ -1,4 +1,4 @@
-//! Tests that rakwire's peers pass in each role. A SHOULD counts, too.
+//! Tests that rakwire's peers pass in each role. Failed SHOULD cases count as failures.
 //!
 //! The suite depends on no rakwire crate. The tests therefore run the program in the variable `RAKWIRE_PROGRAM`, and do
 //! nothing without it.

@@ -58,7 +58,7 @@ pub struct ClientSettings {
     pub protocol_version: Option<u8>,
     /// The maximum number of queued reliable bytes of the connection. Default: [`DEFAULT_BACKLOG`].
     ///
-    /// Each message counts for 64 more. The client disconnects if the limit is exceeded.
+    /// Each message counts 64 bytes more than its length. The client disconnects if the limit is exceeded.
     pub backlog: usize,
 }
 

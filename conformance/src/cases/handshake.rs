@@ -1,4 +1,4 @@
-//! Group 4: the part of the handshake inside the connection.
+//! Group 4: the connected part of the handshake.
 
 use crate::case::{Case, Context, Needs};
 use crate::case::{MUST, SHOULD};

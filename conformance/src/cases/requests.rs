@@ -1,4 +1,4 @@
-//! Group 2: request 1, its MTU and protocol versions; group 3: request 2, and from 351 cookies.
+//! Group 2: request 1, its MTU and protocol versions. Group 3: request 2, and cookies (from case 351).
 
 use crate::case::{Case, Context, Needs};
 use crate::case::{MUST, SHOULD};

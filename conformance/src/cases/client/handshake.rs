@@ -1,4 +1,4 @@
-//! Group 24: the messages of a client inside the connection until it is open.
+//! Group 24: the connected part of a client's handshake.
 
 use super::attempt::client;
 use crate::case::{Case, Context};
