@@ -124,8 +124,8 @@ static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
 /// The server, a resource that listens on a UDP socket.
 ///
 /// Each client is an entity with a [`ConnectedClient`] and a [`ClientConnection`]. To disconnect a client, write a
-/// [`DisconnectRequest`] or despawn its entity. Removing the resource disconnects all clients. In both cases reliable
-/// messages sent before are delivered first, for at most 5 s and only while the app runs. Messages still queued in the
+/// [`DisconnectRequest`] or despawn its entity. Removing the resource disconnects all clients. In both cases earlier
+/// reliable messages are delivered first, for at most 5 s and only while the app runs. Messages still queued in the
 /// backlog when the resource is removed are discarded.
 #[derive(Resource)]
 pub struct RakwireServer {

@@ -110,7 +110,7 @@ enum Text {
     Reentrant,
 }
 
-/// The sentence about a call that interrupts another one. It is not stored in [`DESCRIPTION`], which the interrupted call may use.
+/// The description of a call that interrupts another call. It is not stored in [`DESCRIPTION`], which the interrupted call may use.
 const REENTRANT: &str = "the library was called while it was running, for example by a signal handler";
 
 impl Failure {
@@ -119,19 +119,19 @@ impl Failure {
         Self { code, text: Text::General }
     }
 
-    /// Creates the failure of a call that interrupts another one.
+    /// Creates the failure of a call that interrupts another call, as in a signal handler.
     pub(crate) const fn reentrant() -> Self {
         Self { code: RAKWIRE_ERROR_BUG, text: Text::Reentrant }
     }
 
-    /// Creates a failure with its own description. Of several, the last one is reported.
+    /// Creates a failure with its own description. If a call creates several, the last description is reported.
     #[cold]
     pub(crate) fn with(code: i32, text: impl Display) -> Self {
         // While the thread is shutting down, the description is not available. An interrupted call may be writing it.
         let written = DESCRIPTION.try_with(|description| {
             let Ok(mut description) = description.try_borrow_mut() else { return false };
             description.clear();
-            // A string takes everything; a description that fails is cut off.
+            // Writing to a string cannot fail. If formatting `text` fails, the description is truncated.
             let _ = write!(description, "{text}");
             true
         });
@@ -156,8 +156,8 @@ impl Failure {
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
 thread_local! {
-    /// The text of the last [`Failure`] that has its own. It is not yet the last error, which the failing call may still read: a
-    /// program may pass that string on.
+    /// The description of the last [`Failure`] that was created by [`Failure::with`]. It must not overwrite the last
+    /// error: the program may pass that string to a call, and the call reads it until it has failed.
     static DESCRIPTION: RefCell<String> = const { RefCell::new(String::new()) };
     /// The text of the last error with its zero byte. The memory is reused, so that errors do not allocate.
     static LAST_ERROR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -186,7 +186,7 @@ fn report_panic(payload: Box<dyn Any + Send>) -> i32 {
     let message = payload.downcast_ref::<&str>().copied();
     let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let mut text = format!("the library has a bug: {}", message.unwrap_or("no message")).into_bytes();
-    // A long message is cut off.
+    // A long message is truncated.
     text.truncate(256);
     set_last_error(&text);
     // Dropping a foreign payload may panic again.

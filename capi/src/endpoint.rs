@@ -260,7 +260,8 @@ fn unconnected(
     messages.lend(data.chunks(), event);
 }
 
-/// The connection handles of an endpoint. A handle is unique within the process, so that one of another endpoint is detected.
+/// The connection handles of an endpoint. Each handle is unique within the process, so that a handle of another
+/// endpoint is detected.
 ///
 /// The low bits of a handle are the slot of its connection, unless an attempt continues at another address in another slot.
 #[derive(Debug, Default)]

@@ -128,9 +128,9 @@ impl<'a> Traffic<'a> {
 
     /// Returns the messages from one peer to another that disconnects may cut off.
     ///
-    /// These are the messages before a step that disconnects, unless the script has waited for them, and the messages
-    /// until the next connect. `is_lost` is true if a trace contains a disconnect event: a broken path may cause a
-    /// disconnect, too.
+    /// A disconnect may cut off messages that were sent before it, unless the script has waited for them, and messages
+    /// that are sent before the next connect. `is_lost` is true if a trace contains a disconnect event: a broken path
+    /// may cause a disconnect, too.
     #[must_use]
     pub fn cut_off(&self, from: usize, to: usize, is_lost: bool) -> CutOff {
         let mut cut = Draft::default();

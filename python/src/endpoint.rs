@@ -234,8 +234,8 @@ impl Endpoint {
         }))
     }
 
-    /// Queues a message for all connections except `but`. Returns the number of connections that accepted the message,
-    /// and of those that refused it.
+    /// Queues a message for all connections except `but`. Returns the numbers of connections that accepted and refused
+    /// the message.
     fn broadcast(
         &self,
         py: Python<'_>,

@@ -80,8 +80,8 @@ impl Bytes<'_> {
     }
 }
 
-/// Accepts bytes, a bytearray, or another object with a buffer. Other buffers are copied through a memoryview, because
-/// the stable API of Python has no buffers before 3.11.
+/// Accepts bytes, a bytearray, or another object with the buffer protocol. Such an object is copied through a
+/// memoryview, because Python's stable ABI has no buffer protocol before 3.11.
 impl<'a, 'py> FromPyObject<'a, 'py> for Bytes<'py> {
     type Error = PyErr;
 

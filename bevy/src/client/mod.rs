@@ -225,8 +225,8 @@ impl RakwireClient {
 
 #[cfg(target_arch = "wasm32")]
 impl RakwireClient {
-    /// Starts connecting to the server named `target` at the relay at `url`. The plugin continues in each
-    /// frame.
+    /// Starts connecting to the server named `target` through the relay at `url`. The plugin completes the attempt in
+    /// later frames.
     ///
     /// The URL begins with `wss://`, `https://`, `ws://` or `http://`, or is relative to the page, such as
     /// `/ws`. Failures, including an invalid URL, are reported by [`status`](Self::status).
