@@ -331,11 +331,11 @@ namespace Rakwire
         public ushort MaxIncoming { get => raw.MaxIncoming; set => raw.MaxIncoming = value; }
         /// <summary>The maximum number of connections, up to 65,534. 0: 64, or <see cref="MaxIncoming"/> if that is more.</summary>
         public uint MaxConnections { get => raw.MaxConnections; set => raw.MaxConnections = value; }
-        /// <summary>The maximum number of incoming connections per address. 0: 3/4 of <see cref="MaxIncoming"/>, no
-        /// limit below 16.</summary>
+        /// <summary>The maximum number of incoming connections per address. 0: 3/4 of <see cref="MaxIncoming"/>, or no
+        /// limit if <see cref="MaxIncoming"/> is below 16.</summary>
         public ushort MaxPerAddress { get => raw.MaxPerAddress; set => raw.MaxPerAddress = value; }
         /// <summary>The maximum number of incoming connections per network (/24, or /48 in IPv6). 0: 7/8 of <see
-        /// cref="MaxIncoming"/>.</summary>
+        /// cref="MaxIncoming"/>, or no limit if <see cref="MaxIncoming"/> is below 16.</summary>
         public ushort MaxPerNetwork { get => raw.MaxPerNetwork; set => raw.MaxPerNetwork = value; }
         /// <summary>The maximum number of handshakes in progress per network (/24, or /64 in IPv6) without a cookie.
         /// Default: 8.</summary>
@@ -949,7 +949,7 @@ namespace Rakwire
             return Library.Check(result);
         }
 
-        /// <summary>Starts closing a connection or attempt. Reliable messages sent before are delivered
+        /// <summary>Starts closing a connection or attempt. Earlier reliable messages are delivered
         /// first.</summary>
         public void Disconnect(Connection connection) => Library.Check(Native.rakwire_disconnect(handle, connection.Id));
 

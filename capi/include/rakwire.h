@@ -373,8 +373,8 @@ typedef struct {
     uint32_t connect_attempts;
     // The number of parts of a split message between progress events. Default: 0, no events.
     uint32_t progress_interval;
-    // The maximum number of incoming connections per address. 0: three quarters of `max_incoming`; unlimited below 16.
-    // Default: 0.
+    // The maximum number of incoming connections per address. 0: three quarters of `max_incoming`, or no limit if
+    // `max_incoming` is below 16. Default: 0.
     uint16_t max_per_address;
     // Must be 0.
     uint16_t reserved;
@@ -410,8 +410,8 @@ typedef struct {
     uint8_t cookies;
     // The number of clients admitted without a cookie, for RAKWIRE_COOKIES_UNDER_LOAD.
     uint16_t cookies_unvalidated;
-    // The maximum number of incoming connections per network (/24 in IPv4, /48 in IPv6). 0: seven eighths of `max_incoming`.
-    // Default: 0.
+    // The maximum number of incoming connections per network (/24 in IPv4, /48 in IPv6). 0: seven eighths of `max_incoming`,
+    // or no limit if `max_incoming` is below 16. Default: 0.
     uint16_t max_per_network;
     // The maximum number of handshakes without a cookie per network (/24 in IPv4, /64 in IPv6). Default: 8.
     uint16_t max_half_open_per_network;

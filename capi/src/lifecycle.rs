@@ -122,7 +122,7 @@ pub unsafe extern "C" fn rakwire_poll_next(
     event: *mut RakwireEvent,
 ) -> RakwireResult {
     guard(|| {
-        // The event is read only once the thread is known to be that of the endpoint: another one may have it in use.
+        // Read the event only after checking the thread of the endpoint: another thread may be using the event.
         registry::with(endpoint, |endpoint| {
             // SAFETY: the caller passes an event with its actual size in `size`.
             let place = unsafe { checked_struct(event) }?;

@@ -246,8 +246,8 @@ pub struct RakwireOptions {
     pub connect_attempts: u32,
     /// The number of parts of a split message between progress events. Default: 0, no events.
     pub progress_interval: u32,
-    /// The maximum number of incoming connections per address. 0: three quarters of `max_incoming`; unlimited below 16.
-    /// Default: 0.
+    /// The maximum number of incoming connections per address. 0: three quarters of `max_incoming`, or no limit if
+    /// `max_incoming` is below 16. Default: 0.
     pub max_per_address: u16,
     /// Must be 0.
     pub reserved: u16,
@@ -283,8 +283,8 @@ pub struct RakwireOptions {
     pub cookies: u8,
     /// The number of clients admitted without a cookie, for RAKWIRE_COOKIES_UNDER_LOAD.
     pub cookies_unvalidated: u16,
-    /// The maximum number of incoming connections per network (/24 in IPv4, /48 in IPv6). 0: seven eighths of `max_incoming`.
-    /// Default: 0.
+    /// The maximum number of incoming connections per network (/24 in IPv4, /48 in IPv6). 0: seven eighths of `max_incoming`,
+    /// or no limit if `max_incoming` is below 16. Default: 0.
     pub max_per_network: u16,
     /// The maximum number of handshakes without a cookie per network (/24 in IPv4, /64 in IPv6). Default: 8.
     pub max_half_open_per_network: u16,
@@ -602,7 +602,7 @@ pub struct RakwireTokenClaims {
     pub token_key_file: *const c_char,
 }
 
-// Each struct with the size of its first version. Later fields were added afterwards; older programs do not have them.
+// Each struct with the size of its first version. Programs compiled with that version do not have the later fields.
 versioned! {
     RakwireOptions, offset_of!(RakwireOptions, cookies_unvalidated);
     RakwireConnectOptions, size_of::<RakwireConnectOptions>();

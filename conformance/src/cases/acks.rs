@@ -274,7 +274,7 @@ fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     let answer = context.timing.answer;
     session.wait(answer, |session| session.first(id::ACCEPTED).is_some())?;
     match session.first(id::ACCEPTED).cloned() {
-        // Case 408 tests that this message is reliable. No other message of a server is known to be.
+        // Case 408 tests that this message is reliable. No other server message is required to be reliable.
         Some(first) if !first.capsule.is_reliable() => skip("10 travels unreliable"),
         Some(first) => Ok((session, first.capsule, first.datagram)),
         None => fail("no connection request accepted (10)"),

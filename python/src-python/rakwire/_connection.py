@@ -128,7 +128,7 @@ class Connection:
     ) -> None:
         """Close the connection, and wait until it is closed.
 
-        Reliable messages sent before are delivered first, for at most ``Options.close_timeout``.
+        Earlier reliable messages are delivered first, for at most ``Options.close_timeout``.
 
         :param message: a last message, such as the reason for disconnecting.
         :raises ConnectionClosed: if the connection is already closed and there is a ``message``.

@@ -146,9 +146,11 @@ class Options:
     cookies: Literal["automatic", "required", "off"] = "automatic"
     """When clients must return a cookie to validate their address: "automatic" means only under load."""
     max_per_address: Optional[int] = None
-    """The maximum number of incoming connections per address. Default: 3/4 of max_incoming; no limit below 16."""
+    """The maximum number of incoming connections per address. Default: 3/4 of max_incoming, or no limit if max_incoming
+    is below 16."""
     max_per_network: Optional[int] = None
-    """The maximum number of incoming connections per network. Default: 7/8 of max_incoming; no limit below 16."""
+    """The maximum number of incoming connections per network. Default: 7/8 of max_incoming, or no limit if max_incoming
+    is below 16."""
     trusted_proxies: Sequence[str] = field(default=())
     """The networks of proxies, such as "10.0.0.0/8", whose PROXY headers contain the client's address."""
     simulate: Union[Simulation, str, None] = None
