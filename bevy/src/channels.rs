@@ -34,7 +34,7 @@ pub struct ChannelId {
 
 /// The error for a channel number above 65,656.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("channel {0} is beyond 65,656, the highest one")]
+#[error("channel {0} is above 65,656, the maximum")]
 pub struct TooManyChannels(pub usize);
 
 impl ChannelId {
@@ -109,7 +109,7 @@ mod tests {
     const MOST: usize = SHORT + 0x1_0000;
 
     #[test]
-    fn every_channel_id_round_trips() {
+    fn every_channel_id_is_read_back_from_its_prefix() {
         for number in [0, 1, SHORT - 1, SHORT, SHORT + 1, SHORT + 300, MOST - 1] {
             let id = ChannelId::new(number).expect("a channel");
             let message = [id.prefix(), b"payload"].concat();

@@ -23,13 +23,13 @@ pub(crate) struct Arguments {
     /// its port. A server must print a line when it is ready.
     #[arg(long, value_name = "COMMAND", conflicts_with = "target")]
     pub(crate) start: Option<String>,
-    /// How many seconds to wait for a client in each case.
+    /// The time to wait for a client in each case, in seconds.
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) patience: u64,
     /// Test a server of the Game Protocol.
     #[arg(long)]
     pub(crate) game_protocol: bool,
-    /// Test a server that requires the secure mode of rakwire.
+    /// Test a server that requires secure connections of rakwire.
     #[arg(long, conflicts_with_all = ["listen", "game_protocol"])]
     pub(crate) secure: bool,
     /// List the cases and exit.

@@ -30,7 +30,7 @@ pub enum Role {
     Client,
     /// A server of the Game Protocol.
     GameServer,
-    /// A server that requires the secure mode of rakwire.
+    /// A server that requires secure connections of rakwire.
     SecureServer,
 }
 

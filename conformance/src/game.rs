@@ -225,7 +225,7 @@ mod tests {
     use std::net::UdpSocket;
 
     #[test]
-    fn an_ended_session_acknowledges_no_late_packet() {
+    fn a_closed_session_does_not_acknowledge_a_late_packet() {
         let server = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let timing = Timing::with_answer(Duration::from_millis(400));
         let target = server.local_addr().expect("the address of a socket");

@@ -108,7 +108,9 @@ pub fn server(line: &str, patience: Duration) -> io::Result<(Started, SocketAddr
     });
     match first.recv_timeout(patience) {
         Ok(()) => Ok((program, address)),
-        Err(_) => Err(io::Error::other(format!("a server that was started by `{line}` printed no line"))),
+        Err(_) => Err(io::Error::other(format!(
+            "the server `{line}` exited before it printed a line, or printed none in time"
+        ))),
     }
 }
 

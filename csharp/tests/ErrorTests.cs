@@ -87,7 +87,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void empty_messages_and_reserved_message_ids_are_refused()
+        static void send_refuses_invalid_messages_and_delivery_arguments()
         {
             using (var pair = Pair.Connected())
             {

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_about_duplicated_datagrams_applies_only_to_networks_that_duplicate() {
+    fn a_row_for_duplicated_datagrams_applies_only_to_scripts_with_duplication() {
         let rows = parse(&ROW.replace("close-*", "* over doubled datagrams")).expect("a table");
         for (network, is_permitted) in
             [("", false), ("network loss 0.1", false), ("network duplicate 0.1", true)]

@@ -28,7 +28,7 @@ async def test_a_full_server_refuses_clients() -> None:
             await other.connect(server.local_address)
 
 
-async def test_a_second_connection_to_one_server_is_refused() -> None:
+async def test_a_second_connection_to_the_same_server_is_refused() -> None:
     async with endpoints() as (server, client):
         here = await client.connect(server.local_address)
         assert (await _failure(client, server.local_address)).reason is ConnectFailure.CONNECTED_ALREADY

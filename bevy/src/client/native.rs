@@ -72,7 +72,7 @@ impl ClientSettings {
 #[non_exhaustive]
 pub enum ConnectError {
     /// The name of the server could not be resolved, or it has no address.
-    #[error("the address of the server cannot be found")]
+    #[error("the address of the server cannot be resolved; check the host name")]
     Resolve(#[source] Option<io::Error>),
     /// No socket could be opened.
     #[error(transparent)]
