@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn structs_of_unknown_size_are_refused() {
+    fn structs_with_an_unknown_size_are_refused() {
         for size in [0, 4, 7, LARGEST_STRUCT + 1, u32::MAX] {
             let new = New { size, first: 0, second: 0 };
             // SAFETY: the size is refused before any byte beyond it is read.

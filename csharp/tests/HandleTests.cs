@@ -42,7 +42,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void endpoints_are_closed_when_their_thread_ends()
+        static void endpoints_are_closed_when_their_thread_exits()
         {
             Endpoint endpoint = null;
             string address = null;

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn only_disconnects_of_the_pair_cut_off_its_messages() {
+    fn only_disconnects_between_two_peers_cut_off_their_messages() {
         assert_eq!(cut("c close @a notify\nkill c\nc shutdown 100\na close @c notify\n", true), []);
         for all in ["kill a\n", "a shutdown 100\n", "b shutdown 100\n", "kill b\n"] {
             assert_eq!(cut(all, false), [(1, u32::MAX)], "{all}");

@@ -81,7 +81,7 @@ fn random_calls_include_every_function_of_the_header() {
 }
 
 #[test]
-fn the_shared_library_has_a_versioned_name() {
+fn the_shared_library_has_a_versioned_soname() {
     let output = Command::new("readelf").arg("-d").arg(crate::common::shared_library()).output();
     let output = output.expect("readelf, of the package binutils");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
