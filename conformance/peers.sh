@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the suite against the peers that interop/setup.sh builds, and against rakwire. Prints docs/conformance.md. Usage:
-# conformance/peers.sh [NAME ...] (default: all; with names the other results stay as they are) The program `rakwire` is
-# target/debug/rakwire, or that of the variable RAKWIRE_PROGRAM.
+# Runs the suite against the peers that interop/setup.sh builds, and against rakwire. Prints docs/conformance.md.
+# Usage: conformance/peers.sh [NAME ...]    (default: all peers; with names, the results of other peers are kept)
+# RAKWIRE_PROGRAM is the path of the program `rakwire`, by default target/debug/rakwire.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -284,8 +284,8 @@ namespace Rakwire
         public double Loss, LossLastSecond;
         /// <summary>Datagrams that were declared lost but acknowledged later.</summary>
         public ulong DatagramsLate;
-        /// <summary>Message bytes that were delivered, and that were ignored as duplicates or as older than a sequenced
-        /// message.</summary>
+        /// <summary>Message bytes that were delivered, and that were ignored as duplicates or as older than a delivered
+        /// sequenced message.</summary>
         public ulong BytesProcessed, BytesIgnored;
         /// <summary>The counters of the same name in the last full second.</summary>
         public uint BytesPushedLastSecond, BytesSentLastSecond, BytesResentLastSecond, BytesProcessedLastSecond, BytesIgnoredLastSecond;

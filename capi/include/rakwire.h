@@ -4,7 +4,7 @@
 // returns 0, rakwire_send(), and rakwire_flush(). There are no callbacks.
 //
 // Threads: an endpoint belongs to the thread that opened it. Calls from other threads return RAKWIRE_ERROR_THREAD. When the
-// thread ends, the endpoint is closed. Different threads may use different endpoints at the same time.
+// thread exits, the endpoint is closed. Different threads may use different endpoints at the same time.
 //
 // Results: 0 or a positive count means success. A negative result is a RAKWIRE_ERROR_ value, described by rakwire_last_error().
 // A failed call has no effect unless its function documents one.

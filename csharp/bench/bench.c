@@ -37,7 +37,7 @@ static void begin(void)
     cpu_start = now(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/* Prints the rate, and the rate by the time of the processor, which other programs disturb less. */
+/* Prints the rate per second, and per second of processor time, which depends less on other programs. */
 static void end(const char *name, int count)
 {
     printf("%s_per_second %.0f\n", name, count / (now(CLOCK_MONOTONIC) - start));
@@ -117,7 +117,7 @@ int main(void)
 {
     static const uint8_t message[LENGTH] = {0x86};
     connect_both();
-    /* The first of each is to warm up, as in C#. */
+    /* The first round is a warm-up, as in Bench.cs. */
     for (int round = 0; round < 2; round++) {
         begin();
         round_trips(message);

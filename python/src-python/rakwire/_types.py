@@ -195,7 +195,7 @@ class Progress:
 
     is_outgoing: bool
     message: int
-    """An id of the message, unique among the unfinished split messages of its direction."""
+    """An id of the message, unique among the incomplete split messages of its direction."""
     done: int
     """The number of parts that were received (incoming) or acknowledged (outgoing)."""
     parts: int
@@ -271,7 +271,7 @@ class ConnectionStats:
     bytes_processed: int
     """Message bytes that were delivered."""
     bytes_ignored: int
-    """Message bytes that were received but not delivered, as duplicates or older than a newer sequenced message."""
+    """Message bytes that were dropped as duplicates, or as older than a sequenced message that was already delivered."""
     actual_bytes_sent: int
     """Bytes of datagrams, without IP and UDP headers."""
     actual_bytes_received: int
