@@ -659,7 +659,7 @@ typedef struct {
     uint64_t datagrams_late;
     // Message bytes that were delivered.
     uint64_t bytes_processed;
-    // Message bytes that were received but not delivered: duplicates, or older than a newer sequenced message.
+    // Message bytes that were dropped as duplicates, or as older than a sequenced message that was already delivered.
     uint64_t bytes_ignored;
     // `bytes_pushed` in the last full second.
     uint32_t bytes_pushed_last_second;

@@ -102,9 +102,9 @@ pub(crate) struct Failure {
 /// The source of the sentence about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Text {
-    /// The general sentence of its code.
+    /// The general description of the code.
     General,
-    /// The sentence in [`DESCRIPTION`].
+    /// The text in [`DESCRIPTION`].
     Own,
     /// [`REENTRANT`].
     Reentrant,

@@ -442,7 +442,7 @@ mod tests {
         all.rename(number, second);
         assert_eq!((all.find(number), all.number_of(second)), (Some(second), number));
         let other = all.number_of(third);
-        assert_ne!(other, number, "the slot that became free is another connection");
+        assert_ne!(other, number, "a new connection in the freed slot has another handle");
         assert_eq!((all.find(other), all.find(number)), (Some(third), Some(second)));
         all.rename(number, ConnectionId::without_peer(9));
         assert_eq!(all.find(number), Some(ConnectionId::without_peer(9)));

@@ -482,7 +482,7 @@ pub struct RakwireConnectionStats {
     pub datagrams_late: u64,
     /// Message bytes that were delivered.
     pub bytes_processed: u64,
-    /// Message bytes that were received but not delivered: duplicates, or older than a newer sequenced message.
+    /// Message bytes that were dropped as duplicates, or as older than a sequenced message that was already delivered.
     pub bytes_ignored: u64,
     /// `bytes_pushed` in the last full second.
     pub bytes_pushed_last_second: u32,

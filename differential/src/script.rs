@@ -30,7 +30,7 @@ pub enum Step {
         /// True if the next step may start before the call returns.
         is_together: bool,
     },
-    /// Waits until a peer reports an event, or until a time limit.
+    /// Waits until a peer reports an event, or the time limit passes.
     Wait {
         /// The index of the peer.
         peer: usize,
