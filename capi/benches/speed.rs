@@ -90,7 +90,7 @@ impl Pair {
                 // copies it, too.
                 let length = message.len();
                 buffer[..length].copy_from_slice(message.as_slice().expect("a message in one piece"));
-                self.server.send(id, &buffer[..length], self.delivery).expect("room");
+                self.server.send(id, &buffer[..length], self.delivery).expect("the send memory has space");
             }
         }
         self.server.flush();
@@ -109,7 +109,9 @@ impl Pair {
 
     fn trips(&mut self, count: u64) {
         for _ in 0..count {
-            self.client.send(self.here, black_box(&MESSAGE[..]), self.delivery).expect("room");
+            self.client
+                .send(self.here, black_box(&MESSAGE[..]), self.delivery)
+                .expect("the send memory has space");
             self.client.flush();
             let mut received = 0;
             while received == 0 {

@@ -99,7 +99,7 @@ pub(crate) struct Failure {
     text: Text,
 }
 
-/// The source of the sentence about a failure.
+/// The source of the description of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Text {
     /// The general description of the code.

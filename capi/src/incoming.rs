@@ -157,7 +157,7 @@ mod tests {
         let (remote, datagram) = incoming.take(new.request, Decision::Accept).expect("a request");
         assert_eq!((remote, &*datagram), (client(1).remote, &[OPEN_CONNECTION_REQUEST_2, 1][..]));
         assert_eq!(incoming.decide(&client(1)), Decision::Accept);
-        assert!(incoming.take(new.request, Decision::Accept).is_none(), "decided already");
+        assert!(incoming.take(new.request, Decision::Accept).is_none(), "a request can be decided only once");
     }
 
     #[test]

@@ -415,7 +415,7 @@ mod kind {
         Ok(())
     }
 
-    /// No security settings.
+    /// Replaces the security settings in builds without secure connections.
     #[derive(Debug)]
     pub(crate) struct Credentials;
 
@@ -438,7 +438,7 @@ mod kind {
         }
     }
 
-    /// No security settings.
+    /// Replaces the security settings in builds without secure connections.
     #[derive(Debug, Default)]
     pub(crate) struct KeptSecurity;
 

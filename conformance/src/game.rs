@@ -245,7 +245,7 @@ mod tests {
             .expect("a datagram that is sent");
         session.quiet().expect("a socket that works");
         let mut buffer = [0; 64];
-        assert_eq!(server.recv(&mut buffer).expect("the end"), 4);
+        assert_eq!(server.recv(&mut buffer).expect("the disconnect"), 4);
         assert_eq!(buffer[..4], [END | FIN, 0, 0, 0]);
         server.set_nonblocking(true).expect("a socket");
         assert!(server.recv(&mut buffer).is_err());

@@ -252,7 +252,7 @@ namespace Rakwire.Tests
                     pair.Client.Update();
                     Expect.True(!pair.Client.Poll(out var unused), "no pong arrives");
                 }
-                Expect.True(pair.Server.Stats().DatagramsReceived > 0, "the ping arrived");
+                Expect.True(pair.Server.Stats().DatagramsReceived > 0, "the server received the ping");
             });
             foreach (Cookies cookies in Enum.GetValues(typeof(Cookies)))
                 server(options => { options.Cookies = cookies; options.CookiesUnvalidated = 1; }, pair => pair.Connect());
@@ -361,13 +361,13 @@ namespace Rakwire.Tests
             Expect.Equal(10000u, options.TimeoutMs);
             Expect.Equal(12u, options.ConnectAttempts);
             Expect.True(options.Cookies == Cookies.Automatic && options.Congestion == Congestion.Delay,
-                "the default cookies and congestion control");
+                "cookies and congestion control have their defaults");
             Expect.True(options.PongsPerSecond == 1000 && options.PongsPerNetwork == 20 && options.MaxHalfOpenPerNetwork == 8,
-                "the default limits");
+                "the limits have their defaults");
             Expect.True(options.PingIntervalMs == 5000 && options.OutgoingLimit == 0 && options.ConnectionIntervalMs == 0,
-                "the default times");
+                "the times and the outgoing limit have their defaults");
             Expect.Bytes(new byte[] { 6, 10, 11 }, options.AcceptedVersions);
-            Expect.True(options.HearsUnreachable && !options.OutOfBand, "the default flags");
+            Expect.True(options.HearsUnreachable && !options.OutOfBand, "the flags have their defaults");
             options.Guid = 77;
             options.HearsUnreachable = false;
             Expect.True(!options.HearsUnreachable, "a flag can be cleared");

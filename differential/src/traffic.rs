@@ -283,7 +283,11 @@ mod tests {
             [(6, u32::MAX)]
         );
         let partly = "b send @a 3 0 1 50 5\nc send @a 3 0 1 50 5\nwait a messages 5\n";
-        assert_eq!(cut(&format!("{partly}b close @a notify\n"), false), [(1, u32::MAX)], "of either peer");
+        assert_eq!(
+            cut(&format!("{partly}b close @a notify\n"), false),
+            [(1, u32::MAX)],
+            "the five messages may come from either sender"
+        );
         assert_eq!(
             cut("b send @a 3 0 1 50 5\nb close @a notify\nb connect @a\nb send @a 3 0 1 50 5\n", false),
             [(1, 5)]

@@ -20,7 +20,7 @@ fn entities_are_replicated_changed_and_despawned() {
     let world = game.server.world_mut();
     let [first, second] = [1, 2].map(|number| world.spawn((Replicated, Data(vec![number]))).id());
     game.until("both clients see both entities", |game| (0..2).all(|client| game.seen(client) == [[1], [2]]));
-    game.server.world_mut().get_mut::<Data>(first).expect("it exists").0 = vec![3];
+    game.server.world_mut().get_mut::<Data>(first).expect("the entity exists").0 = vec![3];
     game.until("both clients see the change", |game| (0..2).all(|client| game.seen(client) == [[2], [3]]));
     game.server.world_mut().despawn(second);
     game.until("both clients see the despawn", |game| (0..2).all(|client| game.seen(client) == [[3]]));
@@ -75,7 +75,7 @@ fn a_large_component_is_replicated_without_flooding_the_connection() {
     });
     let world = game.server.world_mut();
     let mut all = world.query::<&mut Data>();
-    all.single_mut(world).expect("there is one").0[100_000] = 255;
+    all.single_mut(world).expect("one entity").0[100_000] = 255;
     let mut changed = large;
     changed[100_000] = 255;
     game.until("both clients see the change", |game| {
@@ -85,7 +85,7 @@ fn a_large_component_is_replicated_without_flooding_the_connection() {
     let mut server = game.server.world_mut().resource_mut::<RakwireServer>();
     let peer = server.endpoint_mut().peer();
     for id in peer.connections() {
-        let pushed = peer.connection_stats(id).expect("it is open").bytes_pushed.total;
+        let pushed = peer.connection_stats(id).expect("an open connection").bytes_pushed.total;
         assert!((400_000..1_000_000).contains(&pushed), "{pushed}");
     }
 }
@@ -104,7 +104,8 @@ fn ordered_messages_arrive_in_order_over_a_lossy_network() {
     for number in 0..COUNT {
         game.tell_all(number);
         game.clients[0].world_mut().write_message(Input(number));
-        game.server.world_mut().get_mut::<Data>(entity).expect("it exists").0 = number.to_be_bytes().to_vec();
+        game.server.world_mut().get_mut::<Data>(entity).expect("the entity exists").0 =
+            number.to_be_bytes().to_vec();
         game.run_for(Duration::from_millis(2));
     }
     let all: Vec<u32> = (0..COUNT).collect();
@@ -116,7 +117,7 @@ fn ordered_messages_arrive_in_order_over_a_lossy_network() {
     assert_eq!((game.inputs(), game.notes(0), game.notes(1)), (&all[..], &all[..], &all[..]));
     let world = game.server.world_mut();
     let lost: u64 = {
-        let mut server = world.remove_resource::<RakwireServer>().expect("it exists");
+        let mut server = world.remove_resource::<RakwireServer>().expect("the server resource");
         let endpoint = server.endpoint_mut().peer();
         let stats = endpoint.connections().filter_map(|id| endpoint.connection_stats(id));
         stats.map(|stats| stats.datagrams_lost).sum()
@@ -198,7 +199,7 @@ fn a_mutation_of_max_size_is_sent_unsplit() {
     let (mut raw, _) = raw_client(&mut game);
     let world = game.server.world_mut();
     let mut clients = world.query::<(Entity, &ConnectedClient)>();
-    let (client, connected) = clients.single(world).expect("there is one");
+    let (client, connected) = clients.single(world).expect("one client");
     let max_size = connected.max_size;
     assert!(max_size > 1_300, "{max_size}");
     let mut received = Vec::new();

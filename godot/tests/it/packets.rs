@@ -41,7 +41,7 @@ fn a_client_reaches_only_the_server() {
     client.put(1, reliable(0), b"to the server").expect("sent");
     client.put(0, reliable(0), b"to all").expect("sent");
     client.put(-other, reliable(0), b"to all but one").expect("sent");
-    client.put(-1, reliable(0), b"to none").expect("nothing to do");
+    client.put(-1, reliable(0), b"to none").expect("a packet without a receiver is no error");
     assert!(matches!(client.put(other, reliable(0), b"to a client"), Err(Error::NoPeer(_))));
     client.put(1, reliable(0), b"end").expect("sent");
     let packets = game.packets_of_server(4);
@@ -172,7 +172,7 @@ fn a_peer_that_exceeds_the_backlog_is_disconnected() {
     }
     assert!(matches!(sent, Err(Error::Backlog(slow)) if slow == id), "{sent:?}");
     // A packet for a peer that is being disconnected is not an error: the game has not received the notice yet.
-    game.server.session.put(0, reliable(0), b"x").expect("nothing to do");
+    game.server.session.put(0, reliable(0), b"x").expect("the packet is dropped without an error");
     game.until("the server reports the disconnect", |game| {
         game.clients[0].take_all();
         game.server.left() == [id]
