@@ -43,7 +43,7 @@ async def test_clients_that_trust_another_key_or_are_unencrypted_are_refused() -
         assert (await client.connect(server.local_address, trust="any")).secure_peer() is not None
 
 
-async def test_a_connect_token_can_be_used_once() -> None:
+async def test_a_connect_token_can_be_used_only_once() -> None:
     key, token_key, player = SecretKey.generate(), TokenKey.generate(), SecretKey.generate()
     security = Security(server_key=key, token_keys=[token_key])
     async with endpoints(Options(max_incoming=8, security=security), Options(security=Security())) as (server, client):

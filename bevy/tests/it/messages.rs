@@ -138,7 +138,7 @@ fn statistics_are_reported_to_replicon() {
         game.tell_all(1);
         let here = *game.clients[0].world().resource::<ClientStats>();
         let client = game.connected()[0];
-        let there = game.server.world().get::<ConnectedClientStats>(client).expect("it is required").0;
+        let there = game.server.world().get::<ConnectedClientStats>(client).expect("a required component").0;
         [here, there]
             .iter()
             .all(|stats| stats.rtt >= 0.04 && stats.sent_bps > 0.0 && stats.received_bps > 0.0)
